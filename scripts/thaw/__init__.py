@@ -1,0 +1,1 @@
+"""Thaw: how much of a pretrained encoder should one thaw, and what does each choice cost?"""

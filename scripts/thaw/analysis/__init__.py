@@ -1,0 +1,1 @@
+"""Analysis: metrics, baselines and cost."""

@@ -1,0 +1,1 @@
+"""Corpora: where they come from, how their files are read, checked and carved."""

@@ -1,0 +1,1 @@
+"""Encoders: loading, and resuming at any boundary."""

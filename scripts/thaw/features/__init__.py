@@ -1,0 +1,1 @@
+"""Features: the frozen hidden states, extracted once and read by every run."""

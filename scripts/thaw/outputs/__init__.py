@@ -1,0 +1,1 @@
+"""Outputs: tables, figures and the report."""

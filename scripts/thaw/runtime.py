@@ -1,0 +1,132 @@
+"""How a step runs: seeds, threads, the device and its lock, progress and log."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from thaw.records import UserError
+
+
+def run_step(main) -> None:
+    """Run a step's main(); a UserError prints as one line, an interrupt or broken disk too, and exits with 1."""
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: {error.strerror or error}: {error.filename or 'no file named'}")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted; nothing half-written was left")
+
+
+def log(message: str) -> None:
+    """Print one line with the time of day to standard error."""
+    print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
+
+
+def progress(iterable, description: str, total: int | None = None):
+    """Wrap an iterable in a progress bar: live on a terminal, a line every ten seconds in a log file."""
+    from tqdm import tqdm
+
+    interval = 0.2 if sys.stderr.isatty() else 10
+    return tqdm(iterable, desc=description, total=total, mininterval=interval, file=sys.stderr, leave=False)
+
+
+def stream(seed: int, name: str) -> int:
+    """Return the 63-bit seed of one named random stream of a run.
+
+    Streams (`initialisation`, `order`, `dropout`, `subset`) are independent, so that two runs of one seed that
+    differ in a single respect share all their other randomness and make a pair.
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big") >> 1
+
+
+@contextlib.contextmanager
+def seeded(seed: int, name: str):
+    """Set torch's global generators from a named stream, and restore them on leaving."""
+    import torch
+
+    with torch.random.fork_rng(enabled=True):
+        torch.manual_seed(stream(seed, name))
+        yield
+
+
+def set_threads(count: int) -> None:
+    """Use this many threads in torch and ask for deterministic kernels, so that a spec gives the same numbers."""
+    import torch
+
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.set_num_threads(count)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+@contextlib.contextmanager
+def claim_device():
+    """Give the first free CUDA device, else wait for one; without CUDA the CPU.
+
+    A lock file per physical device makes jobs of one machine take turns; it follows CUDA_VISIBLE_DEVICES, and
+    disappears with its process.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        yield torch.device("cpu")
+        return
+    names = [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
+    paths = [Path(tempfile.gettempdir()) / f"thaw-{name}.lock" for name in names]
+    files = [open(path, "a") for path in paths]
+    try:
+        yield torch.device("cuda", _first_lock(files))
+    finally:
+        for file in files:
+            file.close()
+
+
+def _first_lock(files) -> int:
+    """Lock one of the open files and return its position; poll every half second until one is free."""
+    announced = False
+    while True:
+        for position, file in enumerate(files):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return position
+        if not announced:
+            log("waiting for a free device")
+            announced = True
+        time.sleep(0.5)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide a number."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": sys.version.split()[0]}
+    for name in ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def hardware(device) -> dict:
+    """Return the device's name, the processor's name and the thread count of this process."""
+    import torch
+
+    cpu = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        "unknown",
+    )
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    return {"device": name, "cpu": cpu, "threads": torch.get_num_threads()}
+
+
+def _lines(path: str) -> list[str]:
+    """Return a file's lines, or none where the system has no such file."""
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

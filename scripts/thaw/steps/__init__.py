@@ -1,0 +1,1 @@
+"""Steps: one module per rule, same name as the rule."""

@@ -1,0 +1,1 @@
+"""Strategies: the words of a phase (selectors, schedules) turned into parameter groups and rates."""
