@@ -1,0 +1,105 @@
+"""Metrics against seqeval, scikit-learn, and cases worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seqeval.metrics import f1_score as seqeval_f1
+from seqeval.scheme import IOB2
+from sklearn import metrics as reference
+
+from thaw.analysis.metrics import METRICS, majority, score, span_f1, spans
+from thaw.records import UserError
+from thaw.settings import METRICS as METRIC_NAMES
+
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+PAIRS = st.lists(
+    st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TAGS)), min_size=1, max_size=8),
+    min_size=1,
+    max_size=5,
+)
+
+
+def task(*metrics, type="classification"):
+    return {"id": "t", "type": type, "target": "label", "metrics": list(metrics)}
+
+
+def test_names_are_those_of_the_settings():
+    assert tuple(METRICS) == METRIC_NAMES
+
+
+@settings(max_examples=200, deadline=None)
+@given(PAIRS)
+def test_span_f1_equals_seqeval_strict(sentences):
+    gold = [[pair[0] for pair in sentence] for sentence in sentences]
+    predicted = [[pair[1] for pair in sentence] for sentence in sentences]
+    ours = span_f1(gold, predicted)
+    theirs = seqeval_f1(gold, predicted, mode="strict", scheme=IOB2, zero_division=0)
+    assert (0.0 if math.isnan(ours) else ours) == pytest.approx(theirs)
+
+
+def test_spans_by_hand():
+    assert spans(["B-PER", "I-PER", "O", "B-LOC"]) == {("PER", 0, 2), ("LOC", 3, 4)}
+    assert spans(["B-PER", "B-PER"]) == {("PER", 0, 1), ("PER", 1, 2)}
+    assert spans(["O", "I-PER", "I-PER"]) == set()
+    assert spans(["B-PER", "I-LOC", "I-LOC"]) == {("PER", 0, 1)}
+    assert spans(["B-a-b", "I-a-b"]) == {("a-b", 0, 2)}
+    assert spans([]) == set()
+
+
+def test_strict_where_the_lenient_reading_is_perfect():
+    gold = [["B-PER", "I-PER", "O", "B-LOC"]]
+    assert span_f1(gold, [["I-PER", "I-PER", "O", "B-LOC"]]) == pytest.approx(2 / 3)
+    assert seqeval_f1(gold, [["I-PER", "I-PER", "O", "B-LOC"]]) == 1.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=30))
+def test_classes_equal_scikit_learn(pairs):
+    gold, predicted = (list(side) for side in zip(*pairs, strict=True))
+    ours = score(task("accuracy", "f1", "f1_macro", "mcc"), gold, predicted, ["no", "yes"])
+    assert list(ours) == ["accuracy", "f1", "f1_macro", "mcc"]
+    assert ours["accuracy"] == pytest.approx(np.mean(np.equal(gold, predicted)))
+    assert ours["mcc"] == pytest.approx(reference.matthews_corrcoef(gold, predicted))
+    hits = sum(g == p == 1 for g, p in pairs)
+    total = sum(gold) + sum(predicted)
+    assert ours["f1"] == (pytest.approx(2 * hits / total) if total else None)
+    assert ours["f1_macro"] == pytest.approx(reference.f1_score(gold, predicted, average="macro"))
+
+
+def test_correlations_by_hand():
+    numbers = task("pearson", "spearman", type="pair_regression")
+    assert score(numbers, [1.0, 2.0, 3.0], [1.0, 2.0, 9.0]) == {
+        "pearson": pytest.approx(8 / math.sqrt(2 * 38)),
+        "spearman": pytest.approx(1.0),
+    }
+
+
+def test_undefined_is_none():
+    numbers = task("pearson", "spearman", type="regression")
+    assert score(numbers, [1.0, 2.0], [3.0, 3.0]) == {"pearson": None, "spearman": None}
+    assert score(numbers, [1.0, 2.0], [3.0, math.nan]) == {"pearson": None, "spearman": None}
+    nothing = score(task("span_f1", "accuracy", type="spans"), [[0, 0]], [[0, 0]], TAGS)
+    assert nothing == {"span_f1": None, "accuracy": 1.0}
+    assert score(task("accuracy", "mcc"), [], [], ["a", "b"]) == {"accuracy": None, "mcc": None}
+
+
+def test_a_word_without_prediction_is_wrong():
+    scores = score(task("span_f1", "accuracy", type="spans"), [[1, 2], [0, 3]], [[1, 2], [0, -1]], TAGS)
+    assert scores["accuracy"] == 0.75
+    assert scores["span_f1"] == pytest.approx(2 / 3)
+
+
+def test_errors_name_task_and_target():
+    with pytest.raises(UserError, match="task t: metric f1 needs two labels, label has 3; take f1_macro"):
+        score(task("f1"), [0], [0], ["a", "b", "c"])
+    with pytest.raises(UserError, match="task t: 1 predictions for 2 examples"):
+        score(task("accuracy"), [0, 1], [0], ["a", "b"])
+
+
+def test_majority():
+    assert majority(task("accuracy"), np.array([2, 1, 1, 2, 0])) == 1
+    assert majority(task("pearson", type="regression"), [1.0, 2.0]) == 1.5
+    assert majority(task("accuracy", type="tagging"), [[0, 2], [2]]) == 2
