@@ -1,8 +1,9 @@
 """Scores of predictions against gold, as fractions between -1 and 1.
 
-Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index of -1 in a
-prediction means that the model saw no such word (truncated away): it counts as wrong, and as outside of any span.
-A score that is not defined (correlation with a constant, F1 where neither side has a positive) is None, never 0.
+Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index of
+-1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as outside of
+any span. A score that is not defined (correlation with a constant, F1 where neither side has a positive) is None,
+never 0.
 """
 
 import math
@@ -22,7 +23,7 @@ def accuracy(gold, predicted) -> float:
 
 
 def f1(gold, predicted) -> float:
-    """Return the F1 of the positive class, which is the label of index 1; NaN where neither side has a positive."""
+    """Return the F1 of the positive class, the label of index 1; NaN where neither side has a positive."""
     from sklearn.metrics import f1_score
 
     return float(f1_score(gold, predicted, pos_label=1, average="binary", zero_division=math.nan))
@@ -36,7 +37,7 @@ def f1_macro(gold, predicted) -> float:
 
 
 def mcc(gold, predicted) -> float:
-    """Return Matthews' correlation coefficient; 0 for a constant prediction, as is the convention (GLUE, CoLA)."""
+    """Return Matthews' correlation coefficient; 0 for a constant prediction, as GLUE has it for CoLA."""
     from sklearn.metrics import matthews_corrcoef
 
     if not len(gold):
@@ -61,7 +62,7 @@ def spearman(gold, predicted) -> float:
 def span_f1(gold, predicted) -> float:
     """Return the micro F1 of spans over sentences of BIO tag names; NaN where neither side has a span.
 
-    A span counts only if its type and both its ends agree (conlleval). Spans are read strictly as IOB2, see `spans`.
+    A span counts only if its type and both its ends agree (conlleval). Spans are read strictly, see `spans`.
     """
     found = [(spans(g), spans(p)) for g, p in zip(gold, predicted, strict=True)]
     hits = sum(len(g & p) for g, p in found)
@@ -70,11 +71,11 @@ def span_f1(gold, predicted) -> float:
 
 
 def spans(tags) -> set[tuple[str, int, int]]:
-    """Return the spans (type, first word, word after the last) of one sentence's BIO tags, strictly read as IOB2.
+    """Return the spans (type, first word, word after the last) of one sentence's tags, read strictly as IOB2.
 
-    A span begins at `B-X` and goes on over the `I-X` that follow it. An `I-X` after anything but `B-X` or `I-X` of a
-    span belongs to none: conlleval would open a span there, seqeval (mode strict, scheme IOB2) does not, and neither
-    do we, since a model that skips the beginning has not marked a span.
+    A span begins at `B-X` and goes on over the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to no
+    span: conlleval would open one there, seqeval (mode strict, scheme IOB2) does not, and neither do we, since a
+    model that skips the beginning has not marked a span.
     """
     found, kind, start = set(), None, 0
     for position, tag in enumerate(chain(tags, ["O"])):
@@ -101,15 +102,14 @@ METRICS = {
 def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[str, float | None]:
     """Return the task's metrics, the main one first; None where one is not defined.
 
-    `labels` are the target's label names in order (none for scores). Raises UserError where `f1` is asked for and the
-    target has other than two labels, or where gold and predictions differ in length.
+    `labels` are the target's label names in order (none for scores). Raises UserError where `f1` is asked for and
+    the target has other than two labels, or where gold and predictions differ in length.
     """
     if len(gold) != len(predicted):
         raise UserError(f"task {task['id']}: {len(predicted)} predictions for {len(gold)} examples")
     if "f1" in task["metrics"] and len(labels) != 2:
-        raise UserError(
-            f"task {task['id']}: metric f1 needs two labels, {task['target']} has {len(labels)}; take f1_macro"
-        )
+        found = f"{task['target']} has {len(labels)}"
+        raise UserError(f"task {task['id']}: metric f1 needs two labels, {found}; take f1_macro")
     scores = {}
     for name in task["metrics"]:
         sides = (_names(gold, labels), _names(predicted, labels)) if name == "span_f1" else (gold, predicted)
@@ -118,7 +118,7 @@ def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[
 
 
 def majority(task: dict, gold) -> int | float:
-    """Return the one answer of a model without input: the most frequent class or tag (ties: the first), or the mean."""
+    """Return the one answer of a model without input: the most frequent class or tag, or the mean."""
     import numpy as np
 
     if task["type"].endswith("regression"):
