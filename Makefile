@@ -1,0 +1,50 @@
+# The two commands of Thaw are `make demo` and `make test`; `make help` lists all.
+#
+# CORES=4 limits the cores; ARGS passes more to Snakemake, for example
+# make demo ARGS="--config data_dir=../shared/data"
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow clean
+
+CORES ?= all
+ARGS ?=
+VENV := .venv
+INSTALLED := $(VENV)/installed
+REPORT := results/outputs/demo/report.html
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED)  ## run the default experiment on the embedded data; no network beyond the install
+	@touch $(VENV)/started
+	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) $(ARGS)
+	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
+	else echo "Nothing to be done: all results are up to date. The report is in $(REPORT)"; fi
+
+test: $(INSTALLED)  ## style and all unmarked tests
+	@ruff check scripts tests
+	@ruff format --check scripts tests
+	@snakefmt --check Snakefile workflow
+	@pytest -q
+
+test-slow: $(INSTALLED)  ## the tests that take minutes
+	@pytest -q -m slow
+
+clean:  ## delete all results and logs; .venv stays
+	rm -rf results logs .snakemake
+
+# A stamp file, so that the packages are installed once and again only when a pin changes.
+$(INSTALLED): requirements.txt
+	@for python in python3.11 python3 none; do \
+	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && break; done; \
+	if [ $$python = none ]; then \
+	    echo "error: Thaw needs Python 3.11 or newer, and neither python3.11 nor python3 on the PATH is" >&2; exit 1; fi; \
+	echo "installing the pinned packages into $(VENV); once, and it takes some minutes"; \
+	$$python -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install --progress-bar off -r requirements.txt \
+	| awk '/^Collecting .*requirements.txt/ { print "installing " $$2; fflush() } \
+	       /^Installing collected/ { print "unpacking them all"; fflush() }'
+	@touch $@
