@@ -1,0 +1,104 @@
+"""What an experiment shows: the specs of collect, table, figure and report.
+
+Here, and only here, labels and captions enter a spec: a new label draws tables and figures again and trains nothing.
+"""
+
+from collections.abc import Iterator
+
+from thaw.catalogue import Catalogue
+from thaw.runs import RunPlanner
+from thaw.settings import Experiment, Output
+from thaw.versions import VERSIONS
+
+STEP_OF_KIND = {"strategy_table": "table", "layer_figure": "figure", "cost_figure": "figure"}
+
+
+def specs(
+    experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: str
+) -> Iterator[tuple[str, str, dict]]:
+    """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
+
+    Args: runs, the digest over the specs of all its runs, so that its outputs follow them.
+    """
+    name = experiment.experiment
+    selection = _selection(experiment, catalogue, planner)
+    yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": runs, **selection}
+    shown = {"labels": _labels(experiment, catalogue), "order": _order(experiment, planner), "digest": runs}
+    shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
+    outputs = []
+    for output in experiment.outputs:
+        entry: Output = catalogue.get("outputs", output, "outputs")
+        step = STEP_OF_KIND[entry.kind]
+        options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
+        outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
+        yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
+    report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
+    yield "report", name, report | _methods(experiment, catalogue)
+
+
+def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner) -> dict:
+    """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
+    tasks = {}
+    for name in experiment.tasks:
+        task = catalogue.get("tasks", name, "tasks")
+        tasks[name] = {"corpus": task.corpus, "view": task.view, "type": task.type, "metrics": task.metrics}
+    grid = []
+    for encoder in experiment.encoders:
+        runs = {(run.strategy, run.variant): planner.thawed(run) for run in planner.runs() if run.encoder == encoder}
+        wanted = _order_of(planner, encoder)
+        points = [[s, v, *runs[s, v]] for s, v in wanted]
+        grid.append({"encoder": encoder, "strategies": points})
+    return {
+        "tasks": tasks,
+        "subsets": experiment.subsets,
+        "heads": experiment.heads,
+        "grid": grid,
+        "seeds": experiment.seeds,
+        "baselines": experiment.baselines,
+    }
+
+
+def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:
+    """Return [strategy, variant] in the order in which the experiment names them."""
+    variable = lambda name: next(iter(planner.catalogue.get("strategies", name, "strategies").sweep), "")  # noqa: E731
+    return [
+        [name, "base" if value is None else f"{variable(name)}{value:02d}"]
+        for name, values in planner.selected(encoder)
+        for value in values
+    ]
+
+
+def _order(experiment: Experiment, planner: RunPlanner) -> dict:
+    """Return tasks and strategies in the experiment's own order, over all its encoders."""
+    strategies = []
+    for encoder in experiment.encoders:
+        strategies += [point for point in _order_of(planner, encoder) if point not in strategies]
+    return {"tasks": experiment.tasks, "strategies": strategies}
+
+
+def _labels(experiment: Experiment, catalogue: Catalogue) -> dict:
+    """Return the display names of everything that the experiment selects; an id stands for itself."""
+    strategies = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
+    chosen = {"tasks": experiment.tasks, "encoders": experiment.encoders, "heads": experiment.heads}
+    chosen |= {"subsets": experiment.subsets, "strategies": strategies}
+    return {
+        block: {name: catalogue.get(block, name, block).label or name for name in names}
+        for block, names in chosen.items()
+    }
+
+
+def _notes(experiment: Experiment, catalogue: Catalogue) -> dict[str, str]:
+    """Return the footnotes of the encoders that have one."""
+    entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
+    return {name: entry.note for name, entry in entries.items() if entry.note}
+
+
+def _methods(experiment: Experiment, catalogue: Catalogue) -> dict:
+    """Return what the report says of tasks, encoders and strategies: their settings in full."""
+    methods = {}
+    names = {"tasks": experiment.tasks, "encoders": experiment.encoders}
+    names["strategies"] = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
+    for block, ids in names.items():
+        methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
+    settings = {"store": experiment.store, "compute": experiment.compute}
+    return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}

@@ -1,0 +1,187 @@
+"""Runs: task x subset x encoder x head x strategy x variant x seed, and the spec of each."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from thaw.catalogue import Catalogue
+from thaw.records import UserError
+from thaw.settings import After, Experiment, spec_of
+from thaw.strategies.selectors import boundary, components, thawed_layers
+from thaw.versions import VERSIONS
+
+BYTES = {"bf16": 2, "fp32": 4}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of the grid; `value` is the sweep's number behind a variant such as k03, `after` the run it starts from."""
+
+    task: str
+    subset: str
+    encoder: str
+    head: str
+    strategy: str
+    variant: str
+    seed: int
+    step: str
+    value: int | None = None
+    after: "Run | None" = None
+
+    @property
+    def cell(self) -> str:
+        """The folder of the variant, without the seed."""
+        names = (self.task, self.subset, self.encoder, self.head, self.strategy, self.variant)
+        return "runs/" + "/".join(names)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the run's files, below results."""
+        return f"{self.cell}/seed{self.seed}"
+
+    @property
+    def key(self) -> str:
+        """The key of the run's job: fit_heads makes all seeds of a variant at once."""
+        return self.cell if self.step == "fit_heads" else self.folder
+
+
+def storable(layers: int, width: int, tokens: int | None, dtype: str, max_gib: float) -> list[int]:
+    """Return the boundaries that a store may hold within its budget.
+
+    All L + 1 where they fit; else as many as fit, evenly spaced and with L among them, since every frozen run reads
+    L. It follows from the catalogue's sizes alone, so that a run's numbers never depend on what else was planned.
+    """
+    if tokens is None:
+        return list(range(layers + 1))
+    count = math.floor(max_gib * 2**30 / (tokens * width * BYTES[dtype]))
+    if count > layers:
+        return list(range(layers + 1))
+    return sorted({round(layers * (i + 1) / count) for i in range(count)})
+
+
+class RunPlanner:
+    """Turns one experiment's selection into runs, and a run into its spec (upstream digests are the plan's)."""
+
+    def __init__(self, experiment: Experiment, catalogue: Catalogue):
+        self.experiment = experiment
+        self.catalogue = catalogue
+
+    def runs(self) -> Iterator[Run]:
+        """Yield every run that is selected, each preceded by the run it starts from."""
+        done: set[str] = set()
+        chosen = self.experiment
+        for encoder in chosen.encoders:
+            points = [(name, value) for name, values in self.selected(encoder) for value in values]
+            cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
+            for task, subset, _, head, (name, value), seed in cells:
+                yield from self._with_start(self._run((task, subset, encoder, head, name, value, seed)), done)
+
+    def _with_start(self, run: Run, done: set[str]) -> Iterator[Run]:
+        if run.after:
+            yield from self._with_start(run.after, done)
+        if run.folder not in done:
+            done.add(run.folder)
+            yield run
+
+    def selected(self, encoder: str) -> list[tuple[str, list]]:
+        """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
+        layers = self.catalogue.get("encoders", encoder, "encoders").layers
+        found = []
+        for item in self.experiment.strategies:
+            name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
+            strategy = self.catalogue.get("strategies", name, "strategies")
+            if not strategy.sweep:
+                if points is not None:
+                    raise UserError(f"strategies: {name} has no sweep; write - {name}")
+                found.append((name, [None]))
+                continue
+            values = next(iter(strategy.sweep.values()))
+            values = list(range(layers + 1)) if values == "layers" else values
+            outside = [p for p in points or [] if p not in values]
+            if outside:
+                raise UserError(f"strategies: {name}: {outside[0]} is not in its sweep for {encoder}: {values}")
+            found.append((name, values if points is None else points))
+        return found
+
+    def _run(self, cell: tuple, asked: tuple = ()) -> Run:
+        """Build one run and, by its strategy's `after`, the run it starts from."""
+        task, subset, encoder, head, name, value, seed = cell
+        place = self.catalogue.place("strategies", name)
+        if name in asked:
+            raise UserError(f"{place}: after leads back to {name}")
+        strategy = self.catalogue.get("strategies", name, "strategies")
+        settings = self.catalogue.get("heads", head, "heads")
+        step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
+        if step == "fit_heads" and settings.pooling == "attention":
+            raise UserError(f"{place}: lbfgs cannot fit head {head} (attention pooling is not linear); use frozen_sgd")
+        variable = next(iter(strategy.sweep), None)
+        variant = "base" if variable is None else f"{variable}{value:02d}"
+        before = None
+        if strategy.after:
+            start = self._after(strategy)
+            before = self._run((task, subset, encoder, head, start.strategy, None, seed), (*asked, name))
+            earlier = self.catalogue.get("strategies", start.strategy, place)
+            if before.step == "train" and not earlier.keep:
+                raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
+        return Run(task, subset, encoder, head, name, variant, seed, step, value, before)
+
+    def _after(self, strategy) -> After:
+        return After(strategy=strategy.after) if isinstance(strategy.after, str) else strategy.after
+
+    def after_epoch(self, run: Run) -> str:
+        """Return which epoch of the earlier run is the start."""
+        return self._after(self.catalogue.get("strategies", run.strategy, "strategies")).epoch
+
+    def trained(self, run: Run) -> list[list[str]]:
+        """Return the components that each phase of a run trains."""
+        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
+        layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
+        variables = {next(iter(strategy.sweep)): run.value} if strategy.sweep else {}
+        try:
+            return [components(list(phase.train), layers, variables) for phase in strategy.phases]
+        except UserError as error:
+            raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
+
+    def thawed(self, run: Run) -> tuple[int, bool]:
+        """Return how many layers a run trains at the end, and whether its embeddings train."""
+        last = self.trained(run)[-1]
+        return thawed_layers(last), "embeddings" in last
+
+    def spec(self, run: Run) -> dict:
+        """Return all that a run's result depends on, but for the digests of what was made before it."""
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        corpus = self.catalogue.get("corpora", task.corpus, "corpora")
+        encoder = self.catalogue.get("encoders", run.encoder, "encoders")
+        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
+        store = self.experiment.store
+        tokens = corpus.size.tokens if corpus.size else None
+        stored = storable(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
+        phases, lowest = [], self._lowest_of_start(run)
+        for phase, chosen in zip(strategy.phases, self.trained(run), strict=True):
+            below = boundary(chosen, encoder.layers)
+            lowest = None if None in (below, lowest) else min(below, lowest)
+            kept = [n for n in stored if lowest is not None and n <= lowest]
+            resumes = max(kept) if kept and not phase.frozen_dropout else None
+            settings = phase.model_dump(mode="json", exclude_defaults=True, exclude={"train"})
+            phases.append(settings | {"components": chosen, "boundary": resumes})
+        return {
+            "version": VERSIONS[run.step],
+            "task": {"id": run.task, **spec_of(task)},
+            "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
+            "head": spec_of(self.catalogue.get("heads", run.head, "heads")),
+            "layers": encoder.layers,
+            "phases": phases,
+            "after": None,
+            "keep": strategy.keep,
+            "seed": run.seed,
+            "compute": spec_of(self.experiment.compute),
+        }
+
+    def _lowest_of_start(self, run: Run) -> int | None:
+        """Return the boundary under which a run's starting weights are the pretrained ones: L without a start."""
+        layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
+        found = [boundary(chosen, layers) for chosen in self.trained(run.after)] if run.after else []
+        if run.after and run.after.after:
+            found.append(self._lowest_of_start(run.after))
+        return None if None in found else min(found, default=layers)
