@@ -1,9 +1,9 @@
 """Scores of predictions against gold, as fractions between -1 and 1.
 
-Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index of
--1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as outside of
-any span. A score that is not defined (correlation with a constant, F1 where neither side has a positive) is None,
-never 0.
+Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index
+of -1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as
+outside of any span. A score that is not defined (correlation with a constant, F1 where neither side has a
+positive) is None, never 0.
 """
 
 import math
@@ -73,9 +73,9 @@ def span_f1(gold, predicted) -> float:
 def spans(tags) -> set[tuple[str, int, int]]:
     """Return the spans (type, first word, word after the last) of one sentence's tags, read strictly as IOB2.
 
-    A span begins at `B-X` and goes on over the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to no
-    span: conlleval would open one there, seqeval (mode strict, scheme IOB2) does not, and neither do we, since a
-    model that skips the beginning has not marked a span.
+    A span begins at `B-X` and goes on over the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to
+    no span: conlleval would open one there, seqeval (mode strict, scheme IOB2) does not, and neither do we,
+    since a model that skips the beginning has not marked a span.
     """
     found, kind, start = set(), None, 0
     for position, tag in enumerate(chain(tags, ["O"])):
@@ -102,8 +102,8 @@ METRICS = {
 def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[str, float | None]:
     """Return the task's metrics, the main one first; None where one is not defined.
 
-    `labels` are the target's label names in order (none for scores). Raises UserError where `f1` is asked for and
-    the target has other than two labels, or where gold and predictions differ in length.
+    `labels` are the target's label names in order (none for scores). Raises UserError where `f1` is asked for
+    and the target has other than two labels, or where gold and predictions differ in length.
     """
     if len(gold) != len(predicted):
         raise UserError(f"task {task['id']}: {len(predicted)} predictions for {len(gold)} examples")
