@@ -17,6 +17,9 @@ from thaw.settings import TARGET_OF_TYPE, Experiment, spec_of
 from thaw.versions import VERSIONS
 
 
+RUN_PARTS = ("task", "subset", "encoder", "head", "strategy", "variant")
+
+
 @dataclass(frozen=True)
 class Job:
     """One job of a step: its spec, and the made files that it reads, by name."""
@@ -74,7 +77,7 @@ def _merge(below: dict, above: dict) -> dict:
 class Plan:
     """All jobs of one experiment or several, looked up by step and path.
 
-    Attributes: experiments; catalogue; results (folder); jobs, {step: {key: Job}}; runs, {experiment: [Run]}.
+    Attributes: experiments; catalogue; results (folder); jobs, {step: {key: Job}}; runs and baselines of each experiment.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results"):
@@ -84,6 +87,7 @@ class Plan:
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
+        self.baselines: dict[str, list[str]] = {experiment.experiment: [] for experiment in experiments}
         for experiment in experiments:
             self._add(experiment)
 
@@ -92,6 +96,32 @@ class Plan:
         if key not in self.jobs[step]:
             raise UserError(f"{step}: {key!r} is not in this plan{near(key, list(self.jobs[step])[:20])}")
         return self.jobs[step][key]
+
+    def run(self, step: str, wildcards) -> Job:
+        """Return the job of a run, looked up by the parts of its path; fit_heads has one for all seeds."""
+        parts = [getattr(wildcards, name) for name in RUN_PARTS]
+        seed = [f"seed{wildcards.seed}"] if step == "train" else []
+        return self.job(step, "/".join(["runs", *parts, *seed]))
+
+    def baseline(self, wildcards) -> Job:
+        """Return the job of a baseline."""
+        return self.job("baseline", f"{wildcards.task}/{wildcards.subset}/{wildcards.baseline}")
+
+    def strategies(self, step: str) -> str:
+        """Return, as a pattern for wildcards, the strategies that a step executes."""
+        found = sorted({run.strategy for runs in self.runs.values() for run in runs if run.step == step})
+        return "|".join(found) or "none"
+
+    def collected(self, name: str) -> list[str]:
+        """Return the results that an experiment's runs.csv is made from."""
+        runs = [f"{self.results}/{run.folder}/{file}.json" for run in self.runs[name] for file in ("metrics", "cost")]
+        return runs + [f"{self.results}/baselines/{key}/metrics.json" for key in self.baselines[name]]
+
+    def shown(self, name: str) -> list[str]:
+        """Return the tables and figures of an experiment's report."""
+        form = {"table": "tables/{}.html", "figure": "figures/{}.svg"}
+        folder = f"{self.results}/outputs/{name}"
+        return [f"{folder}/{form[o['step']].format(o['id'])}" for o in self.job("report", name).spec["outputs"]]
 
     def store(self, key: str) -> str:
         """Return the folder of a store's files: `features/<encoder>/<corpus>/<view>`."""
@@ -138,8 +168,8 @@ class Plan:
             source, files = find_source(task.corpus, corpus, experiment.sources, experiment.data_dir)
             kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
             spec = {"version": VERSIONS["prepare"], "corpus": task.corpus, "entry": kept, "source": source}
-            spec["files"] = {relative: sha256 for relative, (_, sha256) in files.items()}
-            inputs = {"files": [path for _, (path, _) in sorted(files.items())]}
+            spec["files"] = files
+            inputs = {"files": [f"{experiment.data_dir}/{relative}" for relative in sorted(files)]}
             self.jobs["prepare"][task.corpus] = Job(spec, inputs)
         for encoder in experiment.encoders:
             self._add_store(encoder, task, experiment)
@@ -148,7 +178,9 @@ class Plan:
             for baseline in experiment.baselines:
                 spec = {"version": VERSIONS["baseline"], "task": {"id": name, **spec_of(task)}, "subset": rows}
                 spec |= {"baseline": baseline, "data": self.jobs["prepare"][task.corpus].digest}
-                self.jobs["baseline"][f"{name}/{subset}/{baseline}"] = Job(spec, {"data": [self.data(task.corpus)]})
+                key = f"{name}/{subset}/{baseline}"
+                self.jobs["baseline"][key] = Job(spec, {"data": [self.data(task.corpus)]})
+                self.baselines[experiment.experiment].append(key)
 
     def _check_task(self, name: str, task, corpus) -> None:
         """Find out whether a task's target and type fit its corpus."""

@@ -1,0 +1,57 @@
+"""Thaw: how much of a pretrained encoder should one thaw, and what does each choice cost?
+
+Where results lie (all below results/):
+    data/<corpus>/                                       prepared texts, one Parquet file a split, card.json
+    encoders/<encoder>/                                  weights and tokenizer as they were found, card.json
+    features/<encoder>/<corpus>/<view>/                  frozen hidden states: tokens.json, b<n>.json and payloads
+    runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/     one run: metrics.json, cost.json, ...
+    baselines/<task>/<subset>/<baseline>/                what needs no encoder
+    outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
+
+What exists stands in config/*.yaml (catalogues), what is wanted in config/config.yaml or config/experiments/*.yaml,
+how it is computed in scripts/thaw/steps/, one module per rule of the same name.
+"""
+
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+min_version("9.27")
+report: "workflow/report/workflow.rst"
+
+
+HOME = Path(workflow.basedir)
+sys.path.insert(0, str(HOME / "scripts"))
+shell.prefix(f"export PYTHONPATH={str(HOME / 'scripts')!r}; ")
+
+from thaw.plan import load
+from thaw.records import UserError
+
+# A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
+if "experiment" not in config:
+    configfile: HOME / "config/config.yaml"
+
+
+try:
+    PLAN = load(config, HOME, results="<results>")
+except UserError as mistake:
+    raise WorkflowError(str(mistake)) from None
+
+
+wildcard_constraints:
+    **{name: "[a-z0-9_]+" for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant")},
+
+
+include: "workflow/rules/data.smk"
+include: "workflow/rules/features.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/outputs.smk"
+
+
+rule all:
+    """Tables, figures and report of the chosen experiment."""
+    default_target: True
+    input:
+        [f"{PLAN.results}/outputs/{name}/report.html" for name in PLAN.jobs["report"]],

@@ -1,0 +1,88 @@
+"""Estimates: what a plan will cost in bytes and seconds, before anything runs. No torch.
+
+Bytes follow from the catalogue's sizes before `prepare` and from the tokenised corpus after it. Seconds follow from
+the multiplications of training and extraction, and from a matrix product timed on this machine a moment ago.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from thaw.plan import Plan
+from thaw.records import read_json
+from thaw.runs import BYTES
+
+JOB_SECONDS = 6.0  # starting Python with torch and transformers, loading weights
+EFFICIENCY = 0.35  # of a plain matrix product's rate, what whole training steps reach on a CPU
+TOKENS_A_ROW = 25  # of a corpus whose size is not in the catalogue and that is not tokenised yet
+
+
+@dataclass(frozen=True)
+class StoreEstimate:
+    """One store: its boundaries, tokens, bytes, and whether the tokens were counted or estimated."""
+
+    key: str
+    boundaries: list[int]
+    tokens: int | None
+    exact: bool
+    bytes: int
+
+
+def stores(plan: Plan) -> list[StoreEstimate]:
+    """Return what each store of the plan will take on disk: 2 or 4 bytes a number, one vector a token and boundary."""
+    found = []
+    for key, job in plan.jobs["features"].items():
+        encoder, corpus, _ = key.split("/")
+        width = plan.catalogue.get("encoders", encoder, "encoders").width
+        tokens, exact = _tokens(plan, key, corpus)
+        size = (tokens or 0) * width * BYTES[job.spec["dtype"]] * len(plan.boundaries[key])
+        found.append(StoreEstimate(key, plan.boundaries[key], tokens, exact, size))
+    return found
+
+
+def _tokens(plan: Plan, key: str, corpus: str) -> tuple[int | None, bool]:
+    """Return a store's tokens: counted where tokens.json is there, else from the catalogue, else None."""
+    card = Path(plan.store(key)) / "tokens.json"
+    if card.exists():
+        return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
+    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    return (size.tokens if size else None), False
+
+
+def machine_rate(threads: int) -> float:
+    """Time a 1024 x 1024 single-precision product on this machine and return floating-point operations a second."""
+    import numpy as np
+
+    matrix = np.ones((1024, 1024), dtype=np.float32)
+    best = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        matrix @ matrix
+        best = min(best, time.perf_counter() - start)
+    return 2 * 1024**3 / best
+
+
+def training_seconds(plan: Plan, spec: dict, key: str, rate: float) -> float:
+    """Return the seconds that one run's training will take at a rate of operations a second, start-up included.
+
+    Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
+    """
+    encoder, corpus, _ = key.split("/")
+    entry = plan.catalogue.get("encoders", encoder, "encoders")
+    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    tokens = _tokens(plan, key, corpus)[0] or TOKENS_A_ROW * 1000
+    share = min(1.0, spec["subset"].get("rows", 10**9) / size.examples) if size else 1.0
+    layer = 24 * entry.width**2 * tokens * share
+    total = 0.0
+    for phase in spec["phases"]:
+        below = phase["boundary"] or 0
+        trained = sum(component.startswith("layer.") for component in phase["components"])
+        total += phase.get("epochs", 3) * layer * (entry.layers - below + 2 * trained)
+    return JOB_SECONDS + total / (rate * EFFICIENCY)
+
+
+def extraction_seconds(plan: Plan, estimate: StoreEstimate, rate: float) -> float:
+    """Return the seconds of the one pass that fills a store; nothing but start-up where no boundary is read."""
+    entry = plan.catalogue.get("encoders", estimate.key.split("/")[0], "encoders")
+    highest = max(estimate.boundaries, default=0)
+    return JOB_SECONDS + 24 * entry.width**2 * (estimate.tokens or 0) * highest / (rate * EFFICIENCY)

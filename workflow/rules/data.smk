@@ -1,0 +1,46 @@
+"""
+Data and encoders: the only rules that may use the network.
+
+INPUTS      the files of a corpus below data_dir; or the Hugging Face Hub; or Thaw's own grammar
+            an encoder's folder, Python package or Hub id
+OUTPUTS     results/data/<corpus>/card.json (and one Parquet file a split beside it)
+            results/encoders/<encoder>/card.json (and config, tokenizer, model.safetensors)
+SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its files
+            fetch: the encoder's catalogue entry
+"""
+
+
+rule prepare:
+    """Read a corpus from its source, check it, carve validation, write Parquet and a card."""
+    input:
+        files=ancient(lambda w: PLAN.job("prepare", w.corpus).inputs["files"]),
+    output:
+        card="<results>/data/{corpus}/card.json",
+    log:
+        "<logs>/prepare/{corpus}.log",
+    params:
+        spec=lambda w: PLAN.job("prepare", w.corpus).canonical,
+    localrule: True
+    retries: 1
+    message:
+        "prepare: reading corpus {wildcards.corpus}"
+    shell:
+        "python -m thaw.steps.prepare --spec {params.spec:q} --files {input.files:q}"
+        " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+
+
+rule fetch:
+    """Bring an encoder here, check its hash and shape, write a card."""
+    output:
+        card="<results>/encoders/{encoder}/card.json",
+    log:
+        "<logs>/fetch/{encoder}.log",
+    params:
+        spec=lambda w: PLAN.job("fetch", w.encoder).canonical,
+    localrule: True
+    retries: 1
+    message:
+        "fetch: bringing encoder {wildcards.encoder}"
+    shell:
+        "python -m thaw.steps.fetch --spec {params.spec:q}"
+        " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

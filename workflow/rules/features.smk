@@ -1,0 +1,31 @@
+"""
+Features: the hidden states of the frozen encoder, computed once and read by every run.
+
+INPUTS      results/data/<corpus>/card.json, results/encoders/<encoder>/card.json
+OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json and b<n>.json for each boundary that a run reads;
+            the payloads lie beside their cards and may be deleted: who needs one makes it again
+SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries
+
+One rule per store, since the number of its outputs follows from the plan.
+"""
+
+for store in PLAN.jobs["features"]:
+
+    rule:
+        name:
+            f"features_{store.replace('/', '_')}"
+        input:
+            data=ancient(PLAN.job("features", store).inputs["data"]),
+            encoder=ancient(PLAN.job("features", store).inputs["encoder"]),
+        output:
+            cards=PLAN.cards(store),
+        log:
+            f"<logs>/features/{store}.log",
+        params:
+            spec=PLAN.job("features", store).canonical,
+        threads: 2
+        message:
+            f"features: one pass of the encoder over {store}"
+        shell:
+            "python -m thaw.steps.features --spec {params.spec:q} --cards {output.cards:q}"
+            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q}) 2>&1 | tee {log:q}"

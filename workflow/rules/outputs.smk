@@ -1,0 +1,97 @@
+"""
+Outputs: one tidy file of all runs, and from it the tables, the figures and the report.
+
+INPUTS      metrics.json and cost.json of every run of the experiment, its baselines
+OUTPUTS     results/outputs/<experiment>/runs.csv
+            results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
+            results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
+            results/outputs/<experiment>/report.html
+SPEC        the selection, labels and captions, and one digest over the specs of all runs
+"""
+
+OUTPUTS = "<results>/outputs/{experiment}"
+
+
+rule collect:
+    """Gather scores and costs of all runs in one long table."""
+    input:
+        ancient(lambda w: PLAN.collected(w.experiment)),
+    output:
+        runs=OUTPUTS + "/runs.csv",
+    log:
+        "<logs>/collect/{experiment}.log",
+    params:
+        spec=lambda w: PLAN.job("collect", w.experiment).canonical,
+    localrule: True
+    message:
+        "collect: the runs of {wildcards.experiment}"
+    shell:
+        "python -m thaw.steps.collect --spec {params.spec:q} --results $(dirname $(dirname $(dirname {output.runs:q}))) --out {output.runs:q} 2>&1 | tee {log:q}"
+
+
+rule table:
+    """Draw one table in four formats."""
+    input:
+        runs=ancient(OUTPUTS + "/runs.csv"),
+    output:
+        html=report(
+            OUTPUTS + "/tables/{id}.html",
+            caption="../report/table.rst",
+            category="{experiment}",
+            labels={"output": "{id}", "kind": "table"},
+        ),
+        others=multiext(OUTPUTS + "/tables/{id}", ".csv", ".tex", ".md"),
+    log:
+        "<logs>/table/{experiment}/{id}.log",
+    params:
+        spec=lambda w: PLAN.job("table", f"{w.experiment}/{w.id}").canonical,
+    localrule: True
+    message:
+        "table: {wildcards.id}"
+    shell:
+        "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q}"
+        " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
+
+
+rule figure:
+    """Draw one figure in three formats, with the CSV behind it."""
+    input:
+        runs=ancient(OUTPUTS + "/runs.csv"),
+    output:
+        svg=report(
+            OUTPUTS + "/figures/{id}.svg",
+            caption="../report/figure.rst",
+            category="{experiment}",
+            labels={"output": "{id}", "kind": "figure"},
+        ),
+        others=multiext(OUTPUTS + "/figures/{id}", ".pdf", ".png", ".csv"),
+    log:
+        "<logs>/figure/{experiment}/{id}.log",
+    params:
+        spec=lambda w: PLAN.job("figure", f"{w.experiment}/{w.id}").canonical,
+    localrule: True
+    message:
+        "figure: {wildcards.id}"
+    shell:
+        "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q}"
+        " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
+
+
+rule report:
+    """Write the one self-contained page that reads like a paper's results section."""
+    input:
+        runs=ancient(OUTPUTS + "/runs.csv"),
+        outputs=lambda w: PLAN.shown(w.experiment),
+    output:
+        report(OUTPUTS + "/report.html", caption="../report/report.rst", category="{experiment}"),
+    log:
+        "<logs>/report/{experiment}.log",
+    params:
+        spec=lambda w: PLAN.job("report", w.experiment).canonical,
+    localrule: True
+    message:
+        "report: the page of {wildcards.experiment}"
+    shell:
+        "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
+        " --results $(dirname $(dirname $(dirname {output:q})))"
+        " --out {output:q} 2>&1 | tee {log:q}"

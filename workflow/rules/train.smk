@@ -1,0 +1,85 @@
+"""
+Training: one run per task, subset, encoder, head, strategy, variant and seed.
+
+INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from;
+            for a strategy with `after:`, the metrics.json of the run that it starts from
+OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
+            history.csv, predictions.parquet, head.safetensors beside it)
+            results/baselines/<task>/<subset>/<baseline>/metrics.json
+SPEC        task, subset, head, phases with what they train and resume from, seed, threads, digests of all inputs
+
+fit_heads executes strategies whose head is fitted to convergence, all seeds in one job; train everything else.
+"""
+
+RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
+
+
+ruleorder: fit_heads > train
+
+
+rule fit_heads:
+    """Fit a linear head on the frozen features to convergence, for all seeds at once."""
+    input:
+        data=ancient(lambda w: PLAN.run("fit_heads", w).inputs["data"]),
+        encoder=ancient(lambda w: PLAN.run("fit_heads", w).inputs["encoder"]),
+        features=ancient(lambda w: PLAN.run("fit_heads", w).inputs["features"]),
+    output:
+        metrics=expand(RUN + "/seed{seed}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
+        costs=expand(RUN + "/seed{seed}/cost.json", seed=PLAN.seeds(), allow_missing=True),
+    log:
+        "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
+    params:
+        spec=lambda w: PLAN.run("fit_heads", w).canonical,
+    wildcard_constraints:
+        strategy=PLAN.strategies("fit_heads"),
+    threads: 2
+    message:
+        "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
+    shell:
+        "python -m thaw.steps.fit_heads --spec {params.spec:q} --metrics {output.metrics:q}"
+        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        " --features {input.features:q} 2>&1 | tee {log:q}"
+
+
+rule train:
+    """Train one run: its phases in turn, each resumed from its boundary."""
+    input:
+        data=ancient(lambda w: PLAN.run("train", w).inputs["data"]),
+        encoder=ancient(lambda w: PLAN.run("train", w).inputs["encoder"]),
+        features=ancient(lambda w: PLAN.run("train", w).inputs["features"]),
+        after=ancient(lambda w: PLAN.run("train", w).inputs.get("after", [])),
+    output:
+        metrics=RUN + "/seed{seed}/metrics.json",
+        cost=RUN + "/seed{seed}/cost.json",
+    log:
+        "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
+    params:
+        spec=lambda w: PLAN.run("train", w).canonical,
+    wildcard_constraints:
+        strategy=PLAN.strategies("train"),
+        seed="[0-9]+",
+    threads: 2
+    message:
+        "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
+    shell:
+        "python -m thaw.steps.train --spec {params.spec:q} --out $(dirname {output.metrics:q})"
+        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        " --features {input.features:q} --after {input.after:q} 2>&1 | tee {log:q}"
+
+
+rule baseline:
+    """Score what needs no encoder: the majority class or mean, and a bag of words."""
+    input:
+        data=ancient(lambda w: PLAN.baseline(w).inputs["data"]),
+    output:
+        metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
+    log:
+        "<logs>/baseline/{task}/{subset}/{baseline}.log",
+    params:
+        spec=lambda w: PLAN.baseline(w).canonical,
+    threads: 1
+    message:
+        "baseline: {wildcards.task}, {wildcards.baseline}"
+    shell:
+        "python -m thaw.steps.baseline --spec {params.spec:q} --data $(dirname {input.data:q})"
+        " --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"
