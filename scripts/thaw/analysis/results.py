@@ -1,0 +1,116 @@
+"""What a run's answers are worth: scores by split, row counts and flags, and the predictions as a table.
+
+Shared by everything that answers a task (training, fitted heads, baselines), so that their records agree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thaw.analysis.metrics import NO_TAG, majority, score
+from thaw.runtime import stream
+from thaw.settings import Task
+
+SCORED_TRAINING_ROWS = 2000
+
+
+@dataclass
+class Answers:
+    """What a run answers to some rows of a split.
+
+    `rows` are positions within the split's Parquet file; `values` are encoded as metrics want them
+    (class indices, floats, or per sentence a list of tag indices, -1 where the model saw no such word);
+    `probabilities` [rows, classes] exist for classification alone.
+    """
+
+    rows: np.ndarray
+    values: list | np.ndarray
+    probabilities: np.ndarray | None = None
+
+
+def whole_task(entry: dict) -> dict:
+    """Return a spec's task with its `id` and with every default filled in."""
+    task = Task.model_validate({key: value for key, value in entry.items() if key != "id"})
+    return {"id": entry["id"], **task.model_dump()}
+
+
+def scored_splits(task: dict) -> list[str]:
+    """Return the validation split and the test splits of a whole task, each once."""
+    return list(dict.fromkeys([task["validation"], *task["test"]]))
+
+
+def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Return the training rows that are scored: the first 2,000 of a seeded permutation, ascending."""
+    order = np.random.default_rng(stream(seed, "train_score")).permutation(len(rows))
+    return np.sort(np.asarray(rows)[order[:SCORED_TRAINING_ROWS]])
+
+
+def assess(task: dict, corpus, answers: dict[str, Answers], diverged: bool = False) -> dict:
+    """Return {"scores", "rows", "flags"} of a run's answers by split, as they stand in metrics.json.
+
+    A test split of which some sentences occur in train is scored a second time without those, as
+    `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
+    `one_class` where a single class is ever answered, `below_majority` where the main metric is below
+    that of the most frequent answer in train (an undefined score counts as 0).
+    """
+    labels = None if task["type"].endswith("regression") else corpus.labels(task["target"])
+    scores, rows = {}, {}
+    for split, found in answers.items():
+        gold = take(corpus.targets(task, split), found.rows)
+        scores[split], rows[split] = score(task, gold, found.values, labels), len(found.rows)
+        if split in task["test"]:
+            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[found.rows])
+            if 0 < len(new) < len(found.rows):
+                scores[f"{split}_unseen"] = score(task, take(gold, new), take(found.values, new), labels)
+                rows[f"{split}_unseen"] = len(new)
+    flags = ["diverged"] if diverged else []
+    flags += ["undefined"] if any(None in found.values() for found in scores.values()) else []
+    return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, answers, scores, labels)}
+
+
+def predictions_frame(task: dict, corpus, answers: dict[str, Answers]):
+    """Return the answers to all but the training split as a table.
+
+    Columns: split, row (as in the split's Parquet file), prediction (label, score, or list of tags), and for
+    classification probabilities (in the order of the corpus' labels). A word that the model never saw is "O".
+    """
+    import pandas as pd
+
+    parts = []
+    for split in [split for split in answers if split != "train"]:
+        found = answers[split]
+        numbers = corpus.frame(split)["row"].to_numpy()[found.rows]
+        names = _named(task, corpus, found.values)
+        part = pd.DataFrame({"split": split, "row": numbers, "prediction": names})
+        if found.probabilities is not None:
+            part["probabilities"] = list(found.probabilities.astype(np.float32))
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def take(values, positions):
+    """Return some entries of an array or of a list."""
+    return [values[i] for i in positions] if isinstance(values, list) else np.asarray(values)[positions]
+
+
+def _weak(task: dict, corpus, answers: dict, scores: dict, labels) -> list[str]:
+    """Return the flags of a run that has learnt nothing, judged on validation."""
+    split, main, flags = task["validation"], task["metrics"][0], []
+    values = answers[split].values
+    if labels and len({int(value) for entry in values for value in np.atleast_1d(entry)}) == 1:
+        flags.append("one_class")
+    gold = corpus.targets(task, split)
+    answer = majority(task, corpus.targets(task, "train"))
+    constant = [[answer] * len(g) for g in gold] if isinstance(gold, list) else np.full(len(gold), answer)
+    least = score(task, gold, constant, labels)[main]
+    return flags + (["below_majority"] if (scores[split][main] or 0) < (least or 0) else [])
+
+
+def _named(task: dict, corpus, values) -> list:
+    """Return encoded answers as the corpus writes them: labels, floats, or lists of tags."""
+    if task["type"].endswith("regression"):
+        return [float(value) for value in values]
+    labels = corpus.labels(task["target"])
+    if task["type"] in ("tagging", "spans"):
+        return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
+    return [labels[value] for value in values]
