@@ -1,0 +1,135 @@
+"""Cost formulas against torch's own counter (eager attention) and against the theory of freezing."""
+
+import time
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModel
+
+from thaw.analysis.cost import (
+    Shape,
+    Stopwatch,
+    encoder_flops,
+    head_flops,
+    layer_flops,
+    peak_memory_mb,
+    training_flops,
+)
+from thaw.records import UserError
+
+LAYERS = 4
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 2,
+    "intermediate_size": 96,
+    "max_position_embeddings": 64,
+}
+FAMILIES = {
+    "bert": SIZES,
+    "distilbert": {
+        "vocab_size": 50,
+        "dim": 32,
+        "n_layers": LAYERS,
+        "n_heads": 2,
+        "hidden_dim": 96,
+        "max_position_embeddings": 64,
+    },
+    "modernbert": SIZES | {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2},
+    "deberta-v2": SIZES
+    | {
+        "relative_attention": True,
+        "position_buckets": 8,
+        "pos_att_type": ["p2c", "c2p"],
+        "share_att_key": True,
+    },
+}
+
+
+def model_of(family):
+    config = AutoConfig.for_model(family, **FAMILIES[family])
+    config._attn_implementation = "eager"
+    return AutoModel.from_config(config), Shape.of(config.to_dict())
+
+
+def names(module, components):
+    """The parameters of BERT's components by name."""
+    for name, _ in module.named_parameters():
+        parts = name.split(".")
+        component = f"layer.{int(parts[2]) + 1}" if parts[0] == "encoder" else parts[0]
+        if component in components:
+            yield name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_forward_against_torchs_counter(family):
+    model, shape = model_of(family)
+    batch, tokens = 8, 24
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.ones(batch, tokens, dtype=torch.long))
+    pooler = 2 * batch * shape.width**2 if family == "bert" else 0
+    assert encoder_flops(shape, [tokens] * batch) == pytest.approx(
+        counter.get_total_flops() - pooler, rel=0.03
+    )
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        ["layer.4"],
+        ["layer.2", "layer.3", "layer.4"],
+        ["embeddings", "layer.1", "layer.2", "layer.3", "layer.4"],
+        ["embeddings"],
+        ["layer.1", "layer.2", "layer.3", "layer.4"],
+    ],
+    ids=lambda c: "+".join(c),
+)
+def test_training_against_torchs_counter(components):
+    model, shape = model_of("bert")
+    model.requires_grad_(False)
+    chosen = set(names(model, components))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in chosen)
+    with FlopCounterMode(display=False) as counter:
+        model(torch.ones(3, 20, dtype=torch.long)).last_hidden_state.sum().backward()
+    pooler = 2 * 3 * shape.width**2
+    counted = counter.get_total_flops() - pooler
+    assert training_flops(shape, [20] * 3, None, components) == pytest.approx(counted, rel=0.03)
+
+
+def test_one_layer_by_hand():
+    shape = Shape(layers=2, width=10, intermediate=40)
+    assert layer_flops(shape, 5) == 8 * 5 * 100 + 4 * 25 * 10 + 4 * 5 * 10 * 40
+    assert encoder_flops(shape, [5, 5], boundary=1) == 2 * layer_flops(shape, 5)
+    assert training_flops(shape, [5], 2, ["head"]) == 0
+    assert head_flops(10, 3, 7) == 2 * 10 * 3 * 7
+
+
+@pytest.mark.parametrize("frozen", range(12))
+def test_theory_of_freezing_and_resuming(frozen):
+    shape = Shape(layers=12, width=768, intermediate=3072)
+    components = [f"layer.{n}" for n in range(frozen + 1, 13)]
+    full = training_flops(shape, [64], None, ["embeddings", *(f"layer.{n}" for n in range(1, 13))])
+    assert full == 3 * encoder_flops(shape, [64])
+    freezing = full / training_flops(shape, [64], None, components)
+    resuming = full / training_flops(shape, [64], frozen, components)
+    assert freezing == pytest.approx(36 / (36 - 2 * frozen), rel=0.15)
+    assert resuming == pytest.approx(12 / (12 - frozen), rel=0.15)
+
+
+def test_a_shape_without_its_numbers_is_an_error():
+    with pytest.raises(UserError, match="none of num_hidden_layers, n_layers; its cost cannot be counted"):
+        Shape.of({"hidden_size": 3})
+
+
+def test_seconds_by_part_and_memory():
+    watch = Stopwatch()
+    for _ in range(2):
+        with watch("train"):
+            time.sleep(0.01)
+    seconds = watch.seconds()
+    assert seconds["train"] >= 0.02 and seconds["total"] >= seconds["train"]
+    assert set(seconds) == {"load", "train", "evaluate", "total"}
+    assert 10 < peak_memory_mb() < 100_000
