@@ -3,8 +3,8 @@
 python scripts/sign_off.py                 all steps
 python scripts/sign_off.py train collect   these steps only
 
-Do this after a change that leaves the results of a step as they are, or after its VERSION was raised because they
-change. tests/test_house.py asks for it.
+Do this after a change that leaves the results of a step as they are, or after its VERSION was raised because
+they change. tests/test_house.py asks for it.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from thaw.versions import VERSIONS
 
 
 def main() -> None:
-    """Record the digests of the steps named on the command line, and print what that says about their results."""
+    """Record the digests of the steps named on the command line and print what that says of their results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -38,9 +38,7 @@ def _said(before: dict | None, now: dict) -> str:
     if before is None:
         return "recorded for the first time"
     if before["version"] != now["version"]:
-        return (
-            f"VERSION raised from {before['version']} to {now['version']}; all its results will be made again"
-        )
+        return f"VERSION raised from {before['version']} to {now['version']}; all its results are made again"
     if before["code"] != now["code"]:
         return "its code changed; you say that its results stay as they are"
     return "unchanged"

@@ -41,6 +41,4 @@ def test_conda_takes_python_3_11_and_pip_from_conda_forge_alone():
 def test_installed_version_is_the_pinned_one(pin):
     name, _, wanted = pin.partition("==")
     installed = importlib.metadata.version(name).partition("+")[0]  # 2.13.0+cpu is a build of 2.13.0
-    assert installed == wanted, (
-        f"{name} {installed} is installed, requirements.txt pins {wanted}: run make test"
-    )
+    assert installed == wanted, f"{name} {installed} is installed; the pin is {wanted}"

@@ -1,7 +1,7 @@
 """A digest of each step's code, so that nobody changes what a step computes and forgets to raise its VERSION.
 
-A step's code is its module and all that it imports within the package, directly or not. Comments, docstrings and
-layout do not count.
+A step's code is its module and all that it imports within the package, directly or not. Comments, docstrings
+and layout do not count.
 """
 
 import ast
@@ -20,7 +20,7 @@ def step_digest(step: str) -> str:
 
 
 def closure(module: str) -> list[str]:
-    """Return a module of the package and all modules of the package that it imports in any number of steps, sorted."""
+    """Return a module and all modules of the package that it imports, directly or not, sorted."""
     found, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
@@ -61,7 +61,10 @@ def _parse(module: str) -> ast.Module:
 
 
 def _bare(node):
-    """Return a syntax tree as nested lists without docstrings and empty fields, the same in all Python versions."""
+    """Return a syntax tree as nested lists, without docstrings and without empty fields.
+
+    Which empty fields a node has differs between Python versions; the rest does not.
+    """
     if isinstance(node, list):
         return [_bare(item) for item in node]
     if not isinstance(node, ast.AST):

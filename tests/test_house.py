@@ -1,0 +1,257 @@
+"""The architecture as tests: what imports what, how long things may be, what must never occur.
+
+Each test collects what breaks its rule and shows it as `file: what`; an empty list passes.
+"""
+
+import ast
+import graphlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thaw.digests import PACKAGE, RECORD, closure, imports, path_of, step_digest
+from thaw.records import read_json
+from thaw.versions import VERSIONS
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
+WORKFLOW = [*sorted((ROOT / "workflow").rglob("*.smk")), ROOT / "Snakefile"]
+MODULES = sorted(
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+)
+
+# The floors, from below. A room may use what lies on lower floors and its own modules, never a neighbour's.
+FLOORS = [
+    {"records"},
+    {"runtime", "settings"},
+    {"encoders", "data"},
+    {"strategies", "heads", "features", "analysis"},
+    {"training", "outputs"},
+    {"steps"},
+]
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+# The planning wing stands beside the floors: steps know nothing of it, and it knows nothing heavy of them.
+PLANNING = {"catalogue", "versions", "runs", "presentation", "plan"}
+PLANNING_KNOWS = {"thaw.records", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
+
+# For the people who build Thaw; part of no result.
+WORKSHOP = {"digests"}
+
+HEAVY = (
+    "torch",
+    "pandas",
+    "pyarrow",
+    "transformers",
+    "datasets",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "seaborn",
+)
+NETWORK = {"datasets", "huggingface_hub", "requests", "urllib", "httpx", "http", "socket"}
+WITH_NETWORK = {"prepare", "fetch"}
+
+
+def room(module: str) -> str:
+    """Name the room of a module: thaw.heads.linear lies in heads, thaw.training in training."""
+    return module.split(".")[1]
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def links():
+    """Yield each (module, module that it imports) of the package."""
+    for module in MODULES:
+        for other in imports(module) - {"thaw", module}:
+            yield module, other
+
+
+def nodes():
+    """Yield each (path, syntax node) of scripts/."""
+    for path in SCRIPTS:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield path, node
+
+
+def test_every_module_has_its_place():
+    rooms = {room(module) for module in MODULES if module != "thaw"}
+    assert sorted(rooms - set(FLOOR_OF) - PLANNING - WORKSHOP) == []
+
+
+def test_imports_run_downwards():
+    wrong = [
+        f"{module} imports {other}"
+        for module, other in links()
+        if room(module) in FLOOR_OF
+        and room(module) != room(other)
+        and not FLOOR_OF.get(room(other), len(FLOORS)) < FLOOR_OF[room(module)]
+    ]
+    assert wrong == []
+
+
+def test_the_plan_knows_only_what_is_light():
+    wrong = [
+        f"{module} imports {other}"
+        for module, other in links()
+        if room(module) in PLANNING and room(other) not in PLANNING and other not in PLANNING_KNOWS
+        if other not in {"thaw.strategies", "thaw.data"}  # the empty packages around selectors and sources
+    ]
+    assert wrong == []
+
+
+def test_no_module_leads_back_to_itself():
+    graph = {module: {other for first, other in links() if first == module} for module in MODULES}
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the cycle
+
+
+def test_planning_loads_no_heavy_library():
+    light = ["thaw.plan", "thaw.settings", "thaw.versions", "thaw.strategies.selectors", "thaw.digests"]
+    code = f"import sys, {', '.join(light)}; print(*(name for name in {HEAVY} if name in sys.modules))"
+    path = {"PYTHONPATH": str(PACKAGE.parent)}
+    result = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True)
+    assert (result.stdout.strip(), result.stderr) == ("", "")
+
+
+def test_only_prepare_and_fetch_reach_for_the_network():
+    wrong = []
+    for step in set(VERSIONS) - WITH_NETWORK:
+        for module in closure(f"thaw.steps.{step}"):
+            tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
+            names = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+            names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+            found = {name.partition(".")[0] for name in names} & NETWORK
+            wrong += [f"{step} leads to {module}, which imports {name}" for name in found]
+    assert sorted(wrong) == []
+
+
+def test_each_rule_has_a_step_a_version_and_their_name():
+    rules = re.findall(r"^rule (\w+):", "\n".join(path.read_text() for path in WORKFLOW[:-1]), re.MULTILINE)
+    steps = [path.stem for path in (PACKAGE / "steps").glob("*.py") if path.stem != "__init__"]
+    assert sorted(rules) == sorted(steps) == sorted(VERSIONS)
+
+
+def test_each_step_reports_a_users_mistake_in_one_line():
+    steps = [path for path in (PACKAGE / "steps").glob("*.py") if path.stem != "__init__"]
+    assert [shown(path) for path in steps if "run_step(main)" not in path.read_text()] == []
+
+
+def test_modules_classes_and_functions_say_what_they_are():
+    wrong = [
+        f"{shown(path)}: module" for path in SCRIPTS if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    for path, node in nodes():
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for child in node.body:
+                if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
+                    wrong += (
+                        [] if ast.get_docstring(child) else [f"{shown(path)}:{child.lineno} {child.name}"]
+                    )
+    assert wrong == []
+
+
+def test_functions_have_at_most_60_lines():
+    wrong = [
+        f"{shown(path)}: {node.name} has {length}"
+        for path, node in nodes()
+        if isinstance(node, ast.FunctionDef) and (length := node.end_lineno - node.lineno + 1) > 60
+    ]
+    assert wrong == []
+
+
+def test_files_have_at_most_300_lines():
+    lengths = {
+        shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in [*SCRIPTS, *WORKFLOW]
+    }
+    assert {path: length for path, length in lengths.items() if length > 300} == {}
+
+
+def test_nothing_runs_code_that_came_with_data():
+    """No pickle in any form, no YAML that builds objects, no code from a model's repository, no eval."""
+    wrong = []
+    for path, node in nodes():
+        match node:
+            case ast.Import(names=names) if {a.name.partition(".")[0] for a in names} & _PICKLES:
+                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+            case ast.ImportFrom(module=str(name)) if name.partition(".")[0] in _PICKLES:
+                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+            case ast.Call() if _is_unsafe(node):
+                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+    assert wrong == []
+
+
+_PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+_UNSAFE = {"eval", "exec", "compile", "__import__", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}
+_UNSAFE |= {"importlib.import_module", "pandas.read_pickle", "pd.read_pickle"}
+
+
+def _is_unsafe(call: ast.Call) -> bool:
+    """Tell whether a call may run what it reads; torch.load is safe with weights_only=True alone."""
+    settings = {word.arg: ast.unparse(word.value) for word in call.keywords}
+    name = ast.unparse(call.func)
+    return (
+        name in _UNSAFE
+        or (name == "torch.load" and settings.get("weights_only") != "True")
+        or settings.get("trust_remote_code", "False") != "False"
+        or settings.get("allow_pickle", "False") != "False"
+    )
+
+
+def test_no_path_of_anybodys_machine_is_written_down():
+    rooms = ("scripts", "workflow", "config", "tests", "docs", ".ci", ".github")
+    files = [path for name in rooms for path in (ROOT / name).rglob("*") if path.is_file()]
+    files += [path for path in ROOT.glob("*") if path.is_file()]
+    private = re.compile(r"(?<![\w.])/(home/\w|root/|Users/\w|work/|tmp/\w)")
+    texts = {
+        path: path.read_text(encoding="utf-8", errors="ignore")
+        for path in files
+        if path.suffix not in _BINARY
+    }
+    assert {
+        shown(path): private.search(text)[0] for path, text in texts.items() if private.search(text)
+    } == {}
+
+
+_BINARY = {".png", ".pdf", ".pyc", ".parquet"}
+
+
+@pytest.mark.parametrize("step", VERSIONS)
+def test_code_of_each_step_is_signed_off(step):
+    """Results must not change unnoticed, and no change of code may make all of them again in silence."""
+    sign_off = f"run: python scripts/sign_off.py {step}"
+    signed = (read_json(RECORD) if RECORD.exists() else {}).get(step)
+    assert signed, f"tests/digests.json lacks {step}; when the step is finished, {sign_off}"
+    assert signed["version"] == VERSIONS[step], (
+        f"VERSION of {step} went from {signed['version']} to {VERSIONS[step]}; if you mean to make all its "
+        f"results again, {sign_off}"
+    )
+    assert signed["code"] == step_digest(step), (
+        f"code that {step} runs has changed. If its results change, raise its VERSION in scripts/thaw/versions.py; "
+        f"if they stay as they are, leave it. Then {sign_off}"
+    )
+
+
+def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):
+    (tmp_path / "steps").mkdir()
+    step, helper = tmp_path / "steps" / "toy.py", tmp_path / "helper.py"
+    monkeypatch.setattr("thaw.digests.PACKAGE", tmp_path)
+
+    def written(code: str, help_code: str) -> str:
+        step.write_text(code)
+        helper.write_text(help_code)
+        return step_digest("toy")
+
+    first = written(
+        "from thaw.helper import f\nprint(f(1))\n", 'def f(x):\n    """Add."""\n    return x + 1\n'
+    )
+    same = written(
+        "# why\nfrom thaw.helper import f\n\n\nprint(f(1))\n", "def f(x):\n    return (x\n     + 1)\n"
+    )
+    assert same == first
+    assert written("from thaw.helper import f\nprint(f(1))\n", "def f(x):\n    return x + 2\n") != first
