@@ -1,0 +1,19 @@
+"""The embedded corpora: sentences that Thaw writes itself from a seeded grammar, so that the demo needs no network.
+
+One module per corpus; each is synthetic and has to be named so wherever it is shown.
+"""
+
+from thaw.data.grammar import acceptability, assembly, entities, inference, paraphrase, sentiment, similarity
+from thaw.records import UserError
+
+CORPORA = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (acceptability, sentiment, entities, inference, paraphrase, similarity)
+}
+
+
+def write(name: str) -> dict:
+    """Write one corpus: split name -> pandas frame, the same bytes at each call; an unknown name is a UserError."""
+    if name not in CORPORA:
+        raise UserError(f"there is no embedded corpus {name!r}: choose one of {', '.join(sorted(CORPORA))}")
+    return assembly.frames(CORPORA[name])

@@ -1,0 +1,87 @@
+"""Inference: negation, kinds and their members, quantifiers, and who did it to whom."""
+
+from thaw.data.grammar.morphology import participle, past, sentence, with_article
+from thaw.data.grammar.words import ACTS, PEOPLE, PLACES, TRAITS
+
+SEED = 1104
+
+KINDS = {
+    "animal": "dog horse rabbit", "instrument": "guitar piano violin", "vehicle": "truck bus bicycle",
+    "fruit": "peach lemon banana", "flower": "rose lily orchid", "tool": "hammer saw drill",
+    "bird": "eagle owl swan", "weapon": "sword rifle knife", "insect": "bee moth ant",
+    "building": "barn hut tower", "garment": "shirt coat jacket", "boat": "canoe ferry yacht",
+}  # fmt: skip
+MEMBERS = [(member, kind) for kind, members in KINDS.items() for member in members.split()]
+LOOKS = "red white small big cheap black green tiny huge blue strange yellow".split()
+DEEDS = "buy sell find lose want need steal see draw choose describe notice mention request".split()
+
+LABELS = ("entailment", "neutral", "contradiction")
+
+
+def did(person: str, deed: str, thing: str, yes: bool) -> str:
+    """Say that a person did, or did not do, something to a thing."""
+    return f"the {person} {past(deed) if yes else 'did not ' + deed} {with_article(thing)}"
+
+
+def kinds(pen) -> tuple[str, ...]:
+    """Write about a thing, its kind and a special case of it: what holds of one decides about the others or not."""
+    person, deed, look, yes = pen.word(PEOPLE), pen.word(DEEDS), pen.word(LOOKS), pen.toss()
+    (member, kind), (other, other_kind) = pen.words(MEMBERS, 2)
+    special = f"{look} {member}"
+    wide, narrow = (kind, special) if yes else (special, kind)
+    if pen.toss():
+        premise, follows, undecided = member, wide, narrow
+    else:
+        premise, follows = narrow, pen.form([wide, member])
+        undecided = pen.form([f"{look} {other}", other, other_kind])
+    if undecided == kind == other_kind:
+        undecided = other
+    return tuple(
+        did(person, deed, thing, holds)
+        for thing, holds in ((premise, yes), (follows, yes), (undecided, pen.toss()), (follows, not yes))
+    )
+
+
+def quantifiers(pen) -> tuple[str, ...]:
+    """Write about every, some, no or not every member of a group, and about wider and narrower groups."""
+    one, other = pen.words(PEOPLE, 2)
+    special = f"{pen.word(TRAITS)} {one}"
+    premise, follows, undecided, denied = pen.form([
+        (f"every {one}", [f"every {special}", f"some {one}"], ["every person", "no person"], [f"no {one}", f"not every {one}"]),
+        (f"some {one}", ["some person"], [f"every {one}", f"some {special}", f"no {special}"], [f"no {one}"]),
+        (f"no {one}", [f"no {special}", f"not every {one}"], ["no person", "some person"], [f"some {one}", f"every {one}"]),
+        (f"not every {one}", ["not every person"], [f"no {one}", f"some {one}"], [f"every {one}"]),
+        (f"every {special}", [f"some {one}"], [f"every {one}", f"not every {one}"], [f"no {one}"]),
+        (f"no {special}", [f"not every {one}"], [f"no {one}", f"some {one}"], [f"every {one}"]),
+    ])  # fmt: skip
+    rest = f"{past(pen.word(ACTS))} the {other} in the {pen.word(PLACES)}"
+    return tuple(f"{group} {rest}" for group in (premise, *map(pen.form, (follows, undecided, denied))))
+
+
+def roles(pen) -> tuple[str, ...]:
+    """Write who did it to whom, the same in the passive, the reverse, and the denial."""
+    (one, two), act, yes = pen.words(PEOPLE, 2), pen.word(ACTS), pen.toss()
+
+    def active(doer: str, other: str, holds: bool) -> str:
+        return f"the {doer} {past(act) if holds else 'did not ' + act} the {other}"
+
+    def passive(doer: str, other: str, holds: bool) -> str:
+        return f"the {other} was {'' if holds else 'not '}{participle(act)} by the {doer}"
+
+    first, second = pen.shuffled([active, passive])
+    third, fourth = pen.form([active, passive]), pen.form([active, passive])
+    return (
+        first(one, two, yes),
+        second(one, two, yes),
+        third(two, one, pen.toss(0.8) == yes),
+        fourth(one, two, not yes),
+    )
+
+
+def family(pen) -> list[dict]:
+    """Write a premise with three hypotheses: one that follows, one left open and one that cannot hold."""
+    premise, *hypotheses = map(sentence, pen.form([kinds, kinds, quantifiers, roles])(pen))
+    return [
+        {"sentence_a": premise, "sentence_b": hypothesis, "label": label}
+        for hypothesis, label in zip(hypotheses, LABELS, strict=True)
+    ]

@@ -1,0 +1,60 @@
+"""Paraphrase: the same words in another order say the same thing, or the reverse of it."""
+
+from thaw.data.grammar.morphology import participle, past, sentence
+from thaw.data.grammar.words import ACTS, PEOPLE, PLACES
+
+SEED = 1105
+
+SCALES = [
+    ("taller", "shorter"), ("older", "younger"), ("richer", "poorer"), ("faster", "slower"), ("stronger", "weaker"),
+    ("louder", "quieter"),
+]  # fmt: skip
+TRADES = [
+    ("sold", "bought"), ("lent", "borrowed"), ("gave", "got"), ("sent", "received"), ("handed", "took"),
+    ("passed", "accepted"),
+]  # fmt: skip
+GIFTS = "book horse letter ring coat guitar clock map lamp boat sword camera key ticket violin".split()
+EVENTS = "smiled laughed sang danced slept cried waited shouted left arrived coughed prayed spoke woke fell".split()
+
+
+def voices(pen) -> list[str]:
+    """Give the ways to tell an act: active or passive, the place at the end or in front."""
+    act, place = pen.word(ACTS), f"in the {pen.word(PLACES)}"
+    active, passive = f"the {{0}} {past(act)} the {{1}}", f"the {{1}} was {participle(act)} by the {{0}}"
+    return [f"{active} {place}", f"{passive} {place}", f"{place} , {active}", f"{place} , {passive}"]
+
+
+def trades(pen) -> list[str]:
+    """Give the two sides of handing something over."""
+    (give, take), gift = pen.word(TRADES), pen.word(GIFTS)
+    return [f"the {{0}} {give} a {gift} to the {{1}}", f"the {{1}} {take} a {gift} from the {{0}}"]
+
+
+def scales(pen) -> list[str]:
+    """Give the two directions of a comparison."""
+    more, less = pen.word(SCALES)
+    place = f"in the {pen.word(PLACES)}"
+    return [f"the {{0}} {place} is {more} than the {{1}}", f"the {{1}} is {less} than the {{0}} {place}"]
+
+
+def times(pen) -> list[str]:
+    """Give the ways to tell which of two events came first."""
+    first, second = pen.words(EVENTS, 2)
+    return [
+        f"the {{0}} {first} before the {{1}} {second}",
+        f"the {{1}} {second} after the {{0}} {first}",
+        f"after the {{0}} {first} , the {{1}} {second}",
+        f"before the {{1}} {second} , the {{0}} {first}",
+    ]
+
+
+def family(pen) -> list[dict]:
+    """Write a sentence with a paraphrase of it, and with the paraphrase whose two roles are exchanged."""
+    one, two = pen.words(PEOPLE, 2)
+    source, target = pen.shuffled(pen.form([voices, voices, trades, scales, times])(pen))[:2]
+    texts = source.format(one, two), target.format(one, two), target.format(two, one)
+    told, same, other = map(sentence, texts)
+    return [
+        {"sentence_a": told, "sentence_b": same, "label": "paraphrase"},
+        {"sentence_a": told, "sentence_b": other, "label": "different"},
+    ]
