@@ -1,0 +1,137 @@
+"""Where the parts of a pretrained model lie, found by watching one forward pass, not by its architecture's name.
+
+B examples, T tokens, d width, L layers.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from thaw.records import UserError
+
+PROBE = (2, 5)  # B, T of the pass that is watched: too odd to be mistaken for anything else in a shape
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The layer list of a model and what surrounds it.
+
+    layers: path of the nn.ModuleList that holds the L layers.
+    form: 0 where a layer returns a tensor, else the length of the tuple whose first entry is the hidden state.
+    parts: path of every other module beside the list or above it -> the layer it belongs to. Part 0 is all that
+        works before layer 1; a final norm belongs to layer L. What is read without being called, as DeBERTa's
+        relative position embeddings, belongs to 0 too: it feeds every layer, so nothing could be cached if it moved.
+    outputs: of these, the parts called once that return a tensor [B, T, k] -> k.
+    """
+
+    layers: str
+    form: int
+    parts: dict[str, int]
+    outputs: dict[str, int]
+
+    @property
+    def owner(self) -> str:
+        """Return the path of the module that holds the layer list; empty where that is the model itself."""
+        return self.layers.rpartition(".")[0]
+
+    def component(self, name: str) -> int:
+        """Return the layer, 1 to L, that a parameter belongs to, or 0 for the embeddings."""
+        if name.startswith(self.layers + "."):
+            return int(name.removeprefix(self.layers + ".").partition(".")[0]) + 1
+        return next((layer for part, layer in self.parts.items() if name.startswith(part + ".")), 0)
+
+
+def study(model: nn.Module) -> Anatomy:
+    """Find the layers of a model in eval mode; a model that is no encoder with a list of layers is a UserError."""
+    kind, config = model.config.model_type, model.config
+    if getattr(config, "is_encoder_decoder", False):
+        raise UserError(f"{kind} is an encoder-decoder; Thaw adapts encoders alone")
+    count = getattr(config, "num_hidden_layers", None)
+    if not count or not getattr(config, "vocab_size", None):
+        raise UserError(f"{kind} is no text encoder: its config states no vocab_size or no num_hidden_layers")
+    if getattr(config, "num_hidden_groups", count) < count:
+        raise UserError(
+            f"{kind} shares the weights of one layer among all {count}: no layer can train while those below it stay "
+            "frozen, so it can not be resumed at a boundary; choose an encoder with layers of their own"
+        )
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            if anatomy := _watch(model, path):
+                return anatomy
+    raise UserError(
+        f"{kind} has no list of {count} layers that run one after the other on one hidden state [B, T, d], "
+        "so it can not be resumed at a boundary; choose another encoder"
+    )
+
+
+def probe_ids(config) -> torch.Tensor:
+    """Return token ids [2, 5]: two rows that begin with the same token and go on with different ones."""
+    size = config.vocab_size
+    first, second, third = [i for i in (size // 2, size // 3, size // 4, size // 5) if i != config.pad_token_id][:3]
+    width = PROBE[1] - 1
+    return torch.tensor([[first] + [second] * width, [first] + [third] * width])
+
+
+def _watch(model: nn.Module, path: str) -> Anatomy | None:
+    """Run the probe and note who is called when; None where the listed modules are not a stack of layers."""
+    layers, parts = model.get_submodule(path), dict(_parts(model, path))
+    calls, begun = [], []
+
+    def note(label):
+        return lambda module, inputs, output: calls.append((label, len(begun), output))
+
+    hooks = [layer.register_forward_pre_hook(lambda *_: begun.append(True)) for layer in layers]
+    hooks += [layer.register_forward_hook(note(position)) for position, layer in enumerate(layers)]
+    hooks += [module.register_forward_hook(note(name)) for name, module in parts.items()]
+    try:
+        final = _run(model)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    passed = [(label, output) for label, _, output in calls if isinstance(label, int)]
+    if [label for label, _ in passed] != list(range(len(layers))):
+        return None
+    if any(_hidden(output) is None for _, output in passed):
+        return None
+    if torch.equal(final[0, 0], final[1, 0]):
+        raise UserError(f"{model.config.model_type} reads from left to right: a decoder; Thaw adapts encoders alone")
+    first = passed[0][1]
+    belongs, outputs = _places(parts, calls)
+    return Anatomy(path, len(first) if isinstance(first, tuple) else 0, belongs, outputs)
+
+
+def _parts(model: nn.Module, path: str):
+    """Yield path and module of all children of the modules above the list, but not of those on the way to it."""
+    above = [path.rsplit(".", n)[0] for n in range(path.count(".") + 1)]
+    for owner in ["", *above[1:]]:
+        for name, child in model.get_submodule(owner).named_children():
+            full = f"{owner}.{name}" if owner else name
+            if full not in above:
+                yield full, child
+
+
+def _places(parts: dict, calls: list) -> tuple[dict[str, int], dict[str, int]]:
+    """Return for each part the layer that it belongs to, and the width of what it returns if it is [B, T, k]."""
+    belongs, outputs = dict.fromkeys(parts, 0), {}
+    for name in parts:
+        found = [(begun, output) for label, begun, output in calls if label == name]
+        if found:
+            belongs[name] = found[0][0]
+        if len(found) == 1 and (state := _hidden(found[0][1])) is not None:
+            outputs[name] = state.shape[-1]
+    return belongs, outputs
+
+
+def _hidden(output) -> torch.Tensor | None:
+    """Return the hidden state [B, T, k] in a layer's output, or None where there is none."""
+    state = output[0] if isinstance(output, tuple) and output else output
+    fits = torch.is_tensor(state) and state.is_floating_point() and state.dim() == 3
+    return state if fits and tuple(state.shape[:2]) == PROBE else None
+
+
+@torch.no_grad()
+def _run(model: nn.Module) -> torch.Tensor:
+    """Return the last hidden state [2, 5, d] of the probe."""
+    ids = probe_ids(model.config)
+    return model(input_ids=ids, attention_mask=torch.ones_like(ids))[0]

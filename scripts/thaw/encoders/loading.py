@@ -1,0 +1,122 @@
+"""Reading a model and its tokenizer from a folder: safetensors only, no code from the folder, no network."""
+
+import contextlib
+import json
+import logging
+from pathlib import Path
+
+import torch
+
+from thaw.records import UserError, read_json
+
+
+def load_model(folder) -> torch.nn.Module:
+    """Return the pretrained model of a folder in fp32 and eval mode, without its pooler, which belongs to heads.
+
+    A folder that can not be read, or whose weights do not fill the model, is a UserError.
+    """
+    from transformers import AutoModel
+
+    _refuse_foreign_code(Path(folder))
+    with _explained(folder, "model"), _quiet():
+        model, found = AutoModel.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            use_safetensors=True,
+            local_files_only=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise UserError(
+            f"{folder}: the weights file lacks {len(missing)} of the tensors that its config.json asks for, "
+            f"{missing[0]} among them: weights and config do not belong together"
+        )
+    if hasattr(model, "pooler"):
+        model.pooler = None
+    return model.eval()
+
+
+def load_tokenizer(folder, words: bool = False):
+    """Return the fast tokenizer of a folder; `words`: it will be given lists of words, each as after a space."""
+    from transformers import AutoTokenizer
+
+    with _explained(folder, "tokenizer"), _quiet():
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if not tokenizer.is_fast:
+        raise UserError(f"{folder}: no fast tokenizer (tokenizer.json); Thaw needs one to place words on their pieces")
+    if tokenizer.pad_token_id is None:
+        raise UserError(f"{folder}: the tokenizer names no pad token; name one in its tokenizer_config.json")
+    if words:
+        _space_before_words(tokenizer)
+    return tokenizer
+
+
+def longest(model, tokenizer) -> int:
+    """Return the most tokens that a sequence may have: by the tokenizer and by the model's position embeddings.
+
+    RoBERTa's kind count positions from padding_idx + 1, so that many rows of the table are never used.
+    """
+    limits = [tokenizer.model_max_length]
+    if count := getattr(model.config, "max_position_embeddings", None):
+        tables = (m for m in model.modules() if isinstance(m, torch.nn.Embedding) and m.num_embeddings == count)
+        limits.append(count - max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0))
+    return min(limits)
+
+
+def _space_before_words(tokenizer) -> None:
+    """Let a byte-level tokenizer see each given word as if a space stood before it, as inside a sentence."""
+    from tokenizers.pre_tokenizers import ByteLevel, PreTokenizer
+
+    state = tokenizer.backend_tokenizer.pre_tokenizer
+    if isinstance(state, ByteLevel):
+        state.add_prefix_space = True
+    elif state is not None and "ByteLevel" in str(state):
+        steps = json.loads(state.__getstate__())
+        for step in steps.get("pretokenizers", []):
+            if step["type"] == "ByteLevel":
+                step["add_prefix_space"] = True
+        changed = PreTokenizer.__new__(PreTokenizer)
+        changed.__setstate__(json.dumps(steps).encode())
+        tokenizer.backend_tokenizer.pre_tokenizer = changed
+
+
+def _refuse_foreign_code(folder: Path) -> None:
+    """Refuse a model that is defined by code in its own folder, and one whose weights are quantised."""
+    from transformers import CONFIG_MAPPING
+
+    config = read_json(folder / "config.json")
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if kind in CONFIG_MAPPING:
+        if "quantization_config" in config:
+            raise UserError(f"{folder}/config.json: quantised weights; Thaw needs them in full precision")
+        return
+    code = " and the folder brings code of its own, which Thaw never runs" if "auto_map" in (config or {}) else ""
+    raise UserError(f"{folder}/config.json: model_type {kind!r} is none that transformers knows{code}")
+
+
+@contextlib.contextmanager
+def _explained(folder, what: str):
+    """Turn whatever transformers raises over a wrong folder into one sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise UserError(f"{folder}: its {what} can not be read: {reason}") from error
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keep transformers' own report of unused keys and its progress bars out of the log."""
+    from transformers.utils import logging as library
+
+    level, bars = library.get_verbosity(), library.is_progress_bar_enabled()
+    library.set_verbosity(logging.ERROR)
+    library.disable_progress_bar()
+    try:
+        yield
+    finally:
+        library.set_verbosity(level)
+        if bars:
+            library.enable_progress_bar()

@@ -1,0 +1,89 @@
+"""Starting a model at a boundary: stubs in the place of what is not run, hooks that put the state in.
+
+B examples, T tokens, d width, L layers.
+"""
+
+import torch
+from torch import nn
+
+from thaw.encoders.anatomy import Anatomy
+
+
+class Passed(nn.Module):
+    """Stands for a layer that is not run: hands its input on, in the form that the layers return.
+
+    It carries the layer's plain attributes, which some models read in their loop (ModernBERT's attention_type).
+    """
+
+    def __init__(self, layer: nn.Module, form: int):
+        super().__init__()
+        for name, value in vars(layer).items():
+            if not name.startswith("_") and isinstance(value, (str, int, float, bool)) and name != "training":
+                setattr(self, name, value)
+        self.form = form
+
+    def forward(self, *inputs, **named):
+        """Return the hidden state [B, T, d] as it came."""
+        state = inputs[0] if inputs else named["hidden_states"]
+        return (state, *[None] * (self.form - 1)) if self.form else state
+
+
+class Hollow(nn.Module):
+    """Stands for a part that is not run and returns [B, T, k]: zeros that take no memory."""
+
+    def __init__(self, width: int, entry: "Entry"):
+        super().__init__()
+        self.width = width
+        self.entry = entry
+
+    def forward(self, *inputs, **named):
+        """Return zeros [B, T, k] of the examples that the entry holds."""
+        state = self.entry.state
+        return state.new_zeros(1).expand(*state.shape[:2], self.width)
+
+
+class Entry:
+    """The hidden state [B, T, d] that a resumed model starts from, put in by forward pre-hooks."""
+
+    def __init__(self):
+        self.state: torch.Tensor | None = None
+
+    def __call__(self, module, inputs: tuple, named: dict):
+        """Give a module the state in the place of the hidden state that it was called with."""
+        if inputs:
+            return (self.state, *inputs[1:]), named
+        name = next(name for name, value in named.items() if _like(value, self.state))
+        return inputs, named | {name: self.state}
+
+    def at_owner(self, module, inputs: tuple, named: dict):
+        """Do the same for the module that holds the layers, unless it transforms what it is given before layer 1."""
+        if _like(inputs[0] if inputs else named.get("hidden_states"), self.state):
+            return self(module, inputs, named)
+        return None
+
+
+def _like(value, state: torch.Tensor) -> bool:
+    """Tell whether a value is a tensor of the state's shape."""
+    return torch.is_tensor(value) and value.shape == state.shape
+
+
+def cut(model: nn.Module, anatomy: Anatomy, start: int, entry: Entry) -> list:
+    """Take out of a model what lies below boundary `start`, and let the state in there; returns the hooks.
+
+    Positions in the layer list stay as they are: models read attention patterns by position. The state enters layer
+    start + 1 itself, and not through the last stub, since a model may change what its first layer returns
+    (DeBERTa-v2's `conv`); for boundary 0 it enters the module that holds the layers as well, which that `conv` reads.
+    """
+    layers = model.get_submodule(anatomy.layers)
+    for position in range(start):
+        if not isinstance(layers[position], Passed):
+            layers[position] = Passed(layers[position], anatomy.form)
+    for part, width in anatomy.outputs.items():
+        if anatomy.parts[part] <= start:
+            owner, _, name = part.rpartition(".")
+            setattr(model.get_submodule(owner), name, Hollow(width, entry))
+    hooks = [layers[start].register_forward_pre_hook(entry, with_kwargs=True)]
+    if start == 0 and anatomy.owner:
+        owner = model.get_submodule(anatomy.owner)
+        hooks.append(owner.register_forward_pre_hook(entry.at_owner, with_kwargs=True))
+    return hooks

@@ -1,0 +1,143 @@
+"""A pretrained transformer that can be started at any boundary, with no code of its own per architecture.
+
+B examples, T tokens, d width, L layers. Boundary 0 is the embeddings' output, boundary n the output of layer n,
+boundary L the last hidden state.
+"""
+
+import torch
+from torch import nn
+
+from thaw.encoders.anatomy import probe_ids, study
+from thaw.encoders.loading import load_model
+from thaw.encoders.resume import Entry, cut
+from thaw.records import UserError
+
+
+class Reached(Exception):
+    """Ends a forward pass at the highest boundary that anybody reads."""
+
+
+class Encoder(nn.Module):
+    """An encoder in fp32 with its layers laid open. It comes frozen: in eval mode, without gradients."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+        self.anatomy = study(model)
+        self.layers: int = model.config.num_hidden_layers
+        self.width: int = model.config.hidden_size
+        self.start: int | None = None
+        self._entry = Entry()
+        self._hooks: list = []
+        self.thaw(set())
+        self.eval()
+
+    @classmethod
+    def load(cls, folder) -> "Encoder":
+        """Return the encoder of a folder in Hugging Face form; whatever is no encoder is a UserError."""
+        return cls(load_model(folder))
+
+    def resume_at(self, start: int | None) -> "Encoder":
+        """Drop what lies below boundary `start` (0 to L - 1), for good; None leaves the encoder whole, from text.
+
+        At boundary L there is nothing to resume: a head reads the state itself.
+        """
+        if start is None and self.start is None:
+            return self
+        if start is None or not (self.start or 0) <= start < self.layers:
+            now = "text" if self.start is None else f"boundary {self.start}"
+            raise UserError(f"an encoder of {self.layers} layers that starts at {now} can not start at {start}")
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = cut(self.model, self.anatomy, start, self._entry)
+        self.start = start
+        return self
+
+    def forward(self, batch, state: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the last hidden state [B, T, d], from token ids or, when resumed, from the state [B, T, d]."""
+        if (state is None) != (self.start is None):
+            raise ValueError(f"this encoder starts at {self.start}: state must {'not ' * (state is not None)}be given")
+        self._entry.state = state
+        try:
+            return self.model(**self._inputs(batch))[0]
+        finally:
+            self._entry.state = None
+
+    @torch.no_grad()
+    def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:
+        """Return the boundaries asked for, each [B, T, d], in eval mode; layers above the highest are not run."""
+        training, found = self.training, {}
+
+        def keep(module, inputs, named, boundary):
+            found[boundary] = inputs[0] if inputs else named["hidden_states"]
+            if boundary == max(wanted):
+                raise Reached
+
+        layers = self.model.get_submodule(self.anatomy.layers)
+        hooks = [
+            layers[n].register_forward_pre_hook(lambda *call, n=n: keep(*call, n), with_kwargs=True)
+            for n in wanted
+            if n < self.layers
+        ]
+        self.eval()
+        try:
+            found[self.layers] = self(batch)
+        except Reached:
+            pass
+        finally:
+            self.train(training)
+            for hook in hooks:
+                hook.remove()
+        return {n: found[n] for n in wanted}
+
+    def boundaries(self, batch) -> list[torch.Tensor]:
+        """Return all L + 1 boundaries, each [B, T, d], without gradient, in eval mode."""
+        return list(self.states(batch, list(range(self.layers + 1))).values())
+
+    def components(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Return what can be thawed, from below: `embeddings`, `layer.1` to `layer.L`, with names and parameters.
+
+        Layers below the boundary that the encoder was resumed at are gone. Relative position embeddings that all
+        layers share (MPNet, DeBERTa) belong to `embeddings`: where they move, no boundary can be cached.
+        """
+        found: dict[int, list] = {layer: [] for layer in range(self.start or 0, self.layers + 1)}
+        for name, parameter in self.model.named_parameters():
+            found.setdefault(self.anatomy.component(name), []).append((name, parameter))
+        return {_name(layer): parameters for layer, parameters in sorted(found.items()) if parameters}
+
+    def thaw(self, components: set[str], frozen_dropout: bool = False) -> None:
+        """Let exactly these components train; the others keep their values, and eval mode unless frozen_dropout."""
+        known = self.components()
+        if unknown := sorted(set(components) - set(known)):
+            raise UserError(f"the encoder has no {unknown[0]} to thaw; it has {', '.join(known)}")
+        for component, parameters in known.items():
+            for _, parameter in parameters:
+                parameter.requires_grad_(component in components)
+        self._thawed, self._frozen_dropout = frozenset(components), frozen_dropout
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "Encoder":
+        """Put the thawed components in training mode; frozen ones stay in eval mode, without dropout."""
+        super().train(mode and self._frozen_dropout)
+        self.training = mode
+        if mode and not self._frozen_dropout:
+            for name, module in self._blocks():
+                module.train(name in self._thawed)
+        return self
+
+    def _blocks(self):
+        """Yield component and module of all layers and of all parts around them."""
+        for position, layer in enumerate(self.model.get_submodule(self.anatomy.layers)):
+            yield _name(position + 1), layer
+        for part, layer in self.anatomy.parts.items():
+            yield _name(layer), self.model.get_submodule(part)
+
+    def _inputs(self, batch) -> dict:
+        """Return a batch as the model's own forward takes it."""
+        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
+        return inputs if batch.type_ids is None else inputs | {"token_type_ids": batch.type_ids}
+
+
+def _name(layer: int) -> str:
+    """Return the name of a component from its layer, 0 for the embeddings."""
+    return f"layer.{layer}" if layer else "embeddings"

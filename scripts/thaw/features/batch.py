@@ -1,0 +1,28 @@
+"""A batch of tokenised examples, padded to its longest.
+
+B examples, T tokens of the longest, W words of the longest.
+"""
+
+from dataclasses import dataclass, fields
+
+import torch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What an encoder and a head read of some examples; padding has mask False, and -1 in first_pieces."""
+
+    input_ids: torch.Tensor  # [B, T] int64
+    mask: torch.Tensor  # [B, T] bool
+    type_ids: torch.Tensor | None  # [B, T] int64; None where the tokenizer gives none
+    first_pieces: torch.Tensor | None  # [B, W] int64, position of each word's first piece; None without words
+    rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        return len(self.rows)
+
+    def to(self, device) -> "Batch":
+        """Return the same batch on another device."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return Batch(*(value if value is None else value.to(device) for value in values))

@@ -1,0 +1,85 @@
+"""A boundary's payload: a safetensors file that is written in place, row by row, and read through a memory map.
+
+The safetensors library writes whole tensors from memory; a corpus' states do not fit there. Its format is simple (8
+bytes length, a JSON header, then the tensors' bytes), so the header is written first, from sizes known beforehand.
+Source: https://github.com/huggingface/safetensors, "Format".
+
+N tokens of a split, d width.
+"""
+
+import json
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from thaw.records import UserError
+
+NUMPY = {"bf16": np.dtype("<i2"), "fp32": np.dtype("<f4")}  # numpy has no bf16: its 16 bits are carried as integers
+NAMES = {"bf16": "BF16", "fp32": "F32"}
+
+
+class Payload:
+    """The tensors of a file, one [N, d] array per split."""
+
+    def __init__(self, tensors: dict[str, np.ndarray], dtype: str):
+        self.tensors = tensors
+        self.dtype = dtype
+
+    @classmethod
+    def create(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
+        """Write a file of these shapes, all disk space claimed, and return it open for writing."""
+        header = _header(dtype, shapes)
+        with open(path, "wb") as file:
+            file.write(header)
+            size = len(header) + _bytes(dtype, shapes)
+            os.posix_fallocate(file.fileno(), 0, size)
+        return cls(_map(path, "r+", len(header), dtype, shapes), dtype)
+
+    @classmethod
+    def open(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
+        """Return a file open for reading; another size or another header than these shapes ask for is a UserError."""
+        header = _header(dtype, shapes)
+        size, due = path.stat().st_size, len(header) + _bytes(dtype, shapes)
+        with open(path, "rb") as file:
+            if size != due or file.read(len(header)) != header:
+                raise UserError(
+                    f"{path} does not hold the tensors on its card ({size} bytes where {due} are due, or another "
+                    "header); delete it, and it is made again"
+                )
+        return cls(_map(path, "r", len(header), dtype, shapes), dtype)
+
+    def flush(self) -> None:
+        """Write to disk what is still in memory."""
+        for tensor in self.tensors.values():
+            if isinstance(tensor, np.memmap):
+                tensor.flush()
+
+
+def _header(dtype: str, shapes: dict) -> bytes:
+    """Return length and JSON of the header, padded with spaces so that the data begin at a multiple of 8 bytes."""
+    entries, start = {}, 0
+    for name, shape in shapes.items():
+        end = start + int(np.prod(shape)) * NUMPY[dtype].itemsize
+        entries[name] = {"dtype": NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _bytes(dtype: str, shapes: dict) -> int:
+    """Return the bytes of all tensors."""
+    return sum(int(np.prod(shape)) for shape in shapes.values()) * NUMPY[dtype].itemsize
+
+
+def _map(path: Path, mode: str, start: int, dtype: str, shapes: dict) -> dict[str, np.ndarray]:
+    """Map each tensor; an empty one can not be mapped and is an array."""
+    tensors = {}
+    for name, shape in shapes.items():
+        kind = NUMPY[dtype]
+        empty = not np.prod(shape)
+        tensors[name] = np.empty(shape, kind) if empty else np.memmap(path, kind, mode, start, shape)
+        start += int(np.prod(shape)) * kind.itemsize
+    return tensors

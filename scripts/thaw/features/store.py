@@ -1,0 +1,177 @@
+"""The store of frozen features: token ids of a corpus and, per boundary, one flat file of hidden states.
+
+A folder holds `tokens.parquet` and its card `tokens.json`, and per boundary n a payload `b<n>.safetensors` (one
+tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet file) and its card `b<n>.json`. The
+card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again.
+
+B examples, T tokens of the longest, W words, N rows of a split, d width.
+"""
+
+import contextlib
+import fcntl
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw.features.batch import Batch
+from thaw.features.payload import Payload
+from thaw.records import UserError, file_sha256, read_json
+
+
+class Ragged:
+    """Lists of numbers of different lengths: one flat array and N + 1 offsets into it."""
+
+    def __init__(self, flat: np.ndarray, lengths: np.ndarray):
+        self.flat = flat
+        self.lengths = lengths.astype(np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return for some rows the places of their values in the flat array, [B, longest], and which are real."""
+        lengths = self.lengths[rows]
+        columns = np.arange(lengths.max(initial=0))
+        real = columns < lengths[:, None]
+        return np.where(real, self.offsets[rows][:, None] + columns, 0), real
+
+    def padded(self, rows: np.ndarray, fill: int) -> torch.Tensor:
+        """Return some rows as int64 [B, longest], padded with `fill`."""
+        places, real = self.places(rows)
+        values = self.flat[places] if len(self.flat) else np.zeros(places.shape)
+        return torch.from_numpy(np.where(real, values, fill).astype(np.int64))
+
+
+class Boundary:
+    """The hidden states of one boundary and split."""
+
+    def __init__(self, flat: np.ndarray, dtype: str, tokens: Ragged):
+        self.flat = flat  # [tokens, d], memory-mapped; bf16 as its 16 bits
+        self.dtype = dtype
+        self._tokens = tokens
+
+    def gather(self, rows, batch: Batch) -> torch.Tensor:
+        """Return the states of some rows, float32 [B, T, d], zero where the batch is padded."""
+        places, _ = self._tokens.places(np.asarray(rows))
+        values = torch.from_numpy(np.take(self.flat, places, axis=0))
+        states = values.view(torch.bfloat16).float() if self.dtype == "bf16" else values
+        return states.masked_fill_(~batch.mask.to(states.device)[:, :, None], 0.0)
+
+
+class Store:
+    """The features of one encoder, corpus and view, as a folder of files that may be read by many at once."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.card = read_json(self.folder / "tokens.json")
+        self._rows: dict[str, dict[str, Ragged]] = {}
+        self._payloads: dict[int, Payload] = {}
+
+    @property
+    def splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return list(self.card["splits"])
+
+    def lengths(self, split: str) -> np.ndarray:
+        """Return the number of tokens of each row, int64 [N]."""
+        return self._columns(split)["input_ids"].lengths
+
+    def tokens(self, split: str) -> int:
+        """Return the number of tokens of all rows of a split."""
+        return int(self.lengths(split).sum())
+
+    def batch(self, split: str, rows) -> Batch:
+        """Return some rows of a split as token ids, padded to the longest of them."""
+        rows, columns = np.asarray(rows), self._columns(split)
+        ids = columns["input_ids"].padded(rows, self.card["pad"])
+        mask = torch.from_numpy(columns["input_ids"].places(rows)[1])
+        types = columns["type_ids"].padded(rows, 0) if self.card["types"] else None
+        pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
+        return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)))
+
+    def has(self, boundary: int) -> bool:
+        """Tell whether a boundary's card and its payload are there."""
+        return self._card_path(boundary).is_file() and self.payload_path(boundary).is_file()
+
+    def states(self, boundary: int, split: str) -> Boundary:
+        """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
+        if boundary not in self._payloads:
+            card = self._card(boundary)
+            path = self.payload_path(boundary)
+            if not path.is_file():
+                raise UserError(f"{path} is missing although its card is there; run its features step again")
+            shapes = {name: (self.tokens(name), card["width"]) for name in self.splits}
+            self._payloads[boundary] = Payload.open(path, card["dtype"], shapes)
+        payload = self._payloads[boundary]
+        return Boundary(payload.tensors[split], payload.dtype, self._columns(split)["input_ids"])
+
+    def require(self, boundaries: list[int], remake=None) -> None:
+        """Make sure that payloads are there and are what their cards say, or raise a UserError.
+
+        `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
+        the others wait; what it writes must have the checksum on the card.
+        """
+        cards = {boundary: self._card(boundary) for boundary in boundaries}
+        with self._lock():
+            missing = [boundary for boundary in boundaries if not self.payload_path(boundary).is_file()]
+            if missing and remake:
+                remake(missing)
+        for boundary, card in cards.items():
+            path = self.payload_path(boundary)
+            if not path.is_file():
+                raise UserError(f"{path} is missing although its card is there; run its features step again")
+            if file_sha256(path) != card["sha256"]:
+                raise UserError(
+                    f"{path} is not the file that its card describes (sha256 differs); delete it and "
+                    f"{self._card_path(boundary).name}, then run the workflow again"
+                )
+
+    def payload_path(self, boundary: int) -> Path:
+        """Return the path of a boundary's payload."""
+        return self.folder / f"b{boundary}.safetensors"
+
+    def _card_path(self, boundary: int) -> Path:
+        """Return the path of a boundary's card."""
+        return self.folder / f"b{boundary}.json"
+
+    def _card(self, boundary: int) -> dict:
+        """Return a boundary's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
+        card = read_json(self._card_path(boundary))
+        for key in ("digest", "weights", "tokenizer", "data"):
+            if card[key] != self.card[key]:
+                raise UserError(
+                    f"{self._card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
+                    f"({self.card[key]}); delete {self.folder} and run the workflow again"
+                )
+        return card
+
+    @contextlib.contextmanager
+    def _lock(self):
+        """Hold the folder's lock; it is released with its process."""
+        with open(self.folder / ".lock", "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _columns(self, split: str) -> dict[str, Ragged]:
+        """Read the token ids of a split, once."""
+        if split not in self._rows:
+            if split not in self.card["splits"]:
+                raise UserError(f"{self.folder} has no split {split}; it has {', '.join(self.splits)}")
+            self._rows[split] = _read_tokens(self.folder / "tokens.parquet", split)
+            rows = self.card["splits"][split]["examples"]
+            if len(self._rows[split]["input_ids"].lengths) != rows:
+                raise UserError(f"{self.folder}/tokens.parquet does not hold the {rows} rows of {split} on its card")
+        return self._rows[split]
+
+
+def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
+    """Return the list columns of a split of tokens.parquet."""
+    import pyarrow.compute as compute
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(path, filters=[("split", "=", split)]).combine_chunks()
+    columns = {}
+    for name in ("input_ids", "type_ids", "first_pieces"):
+        column = table.column(name).combine_chunks()
+        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        columns[name] = Ragged(column.flatten().to_numpy(zero_copy_only=False), lengths)
+    return columns
