@@ -218,8 +218,8 @@ class Plan:
         }
         read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
         self.boundaries[key] = sorted({*self.boundaries[key], *read})
-        cards = [f"{self.store(key)}/{name}.json" for name in ("tokens", *(f"b{n}" for n in read))]
-        inputs = {"data": [self.data(task.corpus)], "encoder": [self.encoder(run.encoder)], "features": cards}
+        cards = {"tokens": [f"{self.store(key)}/tokens.json"], "boundaries": [f"{self.store(key)}/b{n}.json" for n in read]}
+        inputs = {"data": [self.data(task.corpus)], "encoder": [self.encoder(run.encoder)], **cards}
         if run.after:
             before = self.jobs[run.after.step][run.after.key]
             seed = {} if run.after.step == "train" else {"seed": run.seed}

@@ -6,7 +6,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 from collections.abc import Iterator
 
 from thaw.catalogue import Catalogue
-from thaw.runs import RunPlanner
+from thaw.runs import RunPlanner, variant
 from thaw.settings import Experiment, Output
 from thaw.versions import VERSIONS
 
@@ -60,9 +60,8 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
 
 def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:
     """Return [strategy, variant] in the order in which the experiment names them."""
-    variable = lambda name: next(iter(planner.catalogue.get("strategies", name, "strategies").sweep), "")  # noqa: E731
     return [
-        [name, "base" if value is None else f"{variable(name)}{value:02d}"]
+        [name, variant(planner.catalogue.get("strategies", name, "strategies"), value)]
         for name, values in planner.selected(encoder)
         for value in values
     ]

@@ -7,7 +7,7 @@ from itertools import product
 
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
-from thaw.settings import After, Experiment, spec_of
+from thaw.settings import After, Experiment, Strategy, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers
 from thaw.versions import VERSIONS
 
@@ -44,6 +44,11 @@ class Run:
     def key(self) -> str:
         """The key of the run's job: fit_heads makes all seeds of a variant at once."""
         return self.cell if self.step == "fit_heads" else self.folder
+
+
+def variant(strategy: Strategy, value: int | None) -> str:
+    """Return the id of a point of a strategy's sweep, such as k03; `base` where there is no sweep."""
+    return "base" if value is None else f"{next(iter(strategy.sweep))}{value:02d}"
 
 
 def storable(layers: int, width: int, tokens: int | None, dtype: str, max_gib: float) -> list[int]:
@@ -115,8 +120,6 @@ class RunPlanner:
         step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
         if step == "fit_heads" and settings.pooling == "attention":
             raise UserError(f"{place}: lbfgs cannot fit head {head} (attention pooling is not linear); use frozen_sgd")
-        variable = next(iter(strategy.sweep), None)
-        variant = "base" if variable is None else f"{variable}{value:02d}"
         before = None
         if strategy.after:
             start = self._after(strategy)
@@ -124,7 +127,7 @@ class RunPlanner:
             earlier = self.catalogue.get("strategies", start.strategy, place)
             if before.step == "train" and not earlier.keep:
                 raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
-        return Run(task, subset, encoder, head, name, variant, seed, step, value, before)
+        return Run(task, subset, encoder, head, name, variant(strategy, value), seed, step, value, before)
 
     def _after(self, strategy) -> After:
         return After(strategy=strategy.after) if isinstance(strategy.after, str) else strategy.after

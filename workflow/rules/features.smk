@@ -18,7 +18,8 @@ for store in PLAN.jobs["features"]:
             data=ancient(PLAN.job("features", store).inputs["data"]),
             encoder=ancient(PLAN.job("features", store).inputs["encoder"]),
         output:
-            cards=PLAN.cards(store),
+            tokens=PLAN.cards(store)[0],
+            boundaries=PLAN.cards(store)[1:],
         log:
             f"<logs>/features/{store}.log",
         params:
@@ -27,5 +28,7 @@ for store in PLAN.jobs["features"]:
         message:
             f"features: one pass of the encoder over {store}"
         shell:
-            "python -m thaw.steps.features --spec {params.spec:q} --cards {output.cards:q}"
-            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q}) 2>&1 | tee {log:q}"
+            "python -m thaw.steps.features --spec {params.spec:q}"
+            f" --boundaries {' '.join(map(str, PLAN.boundaries[store]))}"
+            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+            " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"

@@ -26,7 +26,8 @@ rule collect:
     message:
         "collect: the runs of {wildcards.experiment}"
     shell:
-        "python -m thaw.steps.collect --spec {params.spec:q} --results $(dirname $(dirname $(dirname {output.runs:q}))) --out {output.runs:q} 2>&1 | tee {log:q}"
+        "python -m thaw.steps.collect --spec {params.spec:q} --out {output.runs:q}"
+        " --results $(dirname $(dirname $(dirname {output.runs:q}))) 2>&1 | tee {log:q}"
 
 
 rule table:

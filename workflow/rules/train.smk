@@ -22,7 +22,8 @@ rule fit_heads:
     input:
         data=ancient(lambda w: PLAN.run("fit_heads", w).inputs["data"]),
         encoder=ancient(lambda w: PLAN.run("fit_heads", w).inputs["encoder"]),
-        features=ancient(lambda w: PLAN.run("fit_heads", w).inputs["features"]),
+        tokens=ancient(lambda w: PLAN.run("fit_heads", w).inputs["tokens"]),
+        boundaries=ancient(lambda w: PLAN.run("fit_heads", w).inputs["boundaries"]),
     output:
         metrics=expand(RUN + "/seed{seed}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
         costs=expand(RUN + "/seed{seed}/cost.json", seed=PLAN.seeds(), allow_missing=True),
@@ -30,15 +31,17 @@ rule fit_heads:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     params:
         spec=lambda w: PLAN.run("fit_heads", w).canonical,
+        cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
     wildcard_constraints:
         strategy=PLAN.strategies("fit_heads"),
     threads: 2
     message:
         "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
-        "python -m thaw.steps.fit_heads --spec {params.spec:q} --metrics {output.metrics:q}"
+        f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
+        " --spec {params.spec:q}"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features {input.features:q} 2>&1 | tee {log:q}"
+        " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
 
 
 rule train:
@@ -46,7 +49,8 @@ rule train:
     input:
         data=ancient(lambda w: PLAN.run("train", w).inputs["data"]),
         encoder=ancient(lambda w: PLAN.run("train", w).inputs["encoder"]),
-        features=ancient(lambda w: PLAN.run("train", w).inputs["features"]),
+        tokens=ancient(lambda w: PLAN.run("train", w).inputs["tokens"]),
+        boundaries=ancient(lambda w: PLAN.run("train", w).inputs["boundaries"]),
         after=ancient(lambda w: PLAN.run("train", w).inputs.get("after", [])),
     output:
         metrics=RUN + "/seed{seed}/metrics.json",
@@ -64,7 +68,7 @@ rule train:
     shell:
         "python -m thaw.steps.train --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features {input.features:q} --after {input.after:q} 2>&1 | tee {log:q}"
+        " --features $(dirname {input.tokens:q}) --after {input.after:q} 2>&1 | tee {log:q}"
 
 
 rule baseline:

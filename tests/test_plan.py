@@ -1,0 +1,124 @@
+"""The plan: selections become runs, and a run's spec holds what it depends on and nothing else."""
+
+import json
+
+import pytest
+
+from thaw.plan import load, read_config
+from thaw.records import UserError, canonical
+from thaw.runs import storable
+from thaw.strategies.selectors import boundary, components, thawed_layers
+
+
+def planned(home, **changes):
+    """Return the plan of the demo experiment with some keys replaced."""
+    return load(read_config([str(home / "config/config.yaml")], changes), home)
+
+
+def test_the_demo_selects_what_it_says(home):
+    plan = planned(home)
+    assert len(plan.runs["demo"]) == 3 * 2 * 5
+    assert set(plan.strategies("fit_heads").split("|")) == {"frozen"}
+
+
+def test_boundaries_follow_from_the_selectors():
+    assert boundary(components(["head"], 6, {}), 6) == 6
+    assert boundary(components(["head", {"top": "k"}], 6, {"k": 2}), 6) == 4
+    assert boundary(components(["head", {"top": 6}], 6, {}), 6) == 0
+    assert boundary(components(["all"], 6, {}), 6) is None
+    assert components(["head", {"top": 0}], 6, {}) == ["head"]
+    assert thawed_layers(components(["all"], 6, {})) == 6
+
+
+@pytest.mark.parametrize(
+    "train, message", [(["hed"], "unknown selector"), ([], "must train something"), ([{"top": "n"}], "neither a number")]
+)
+def test_a_wrong_selection_is_refused(train, message):
+    with pytest.raises(UserError, match=message):
+        components(train, 6, {})
+
+
+def test_a_phase_resumes_from_its_boundary_and_reads_only_that(home):
+    plan = planned(home, strategies=["frozen", {"top_k": [2]}, "full"], tasks=["acceptability"], seeds=[1])
+    boundaries = [
+        phase["boundary"]
+        for run in plan.runs["demo"]
+        for phase in plan.job(run.step, run.key).spec["phases"]
+    ]
+    assert boundaries == [6, 4, None]
+    assert plan.boundaries["minilm/acceptability/joint"] == [4, 6]
+
+
+def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below(home):
+    tokens = planned(home).catalogue.get("corpora", "acceptability", "test").size.tokens
+    room = 2.5 * tokens * 384 * 2 / 2**30
+    plan = planned(home, strategies=[{"top_k": [0, 1, 4]}], seeds=[1], store={"max_gib": room})
+    spec = {run.variant: plan.job(run.step, run.key).spec for run in plan.runs["demo"] if run.task == "acceptability"}
+    assert storable(6, 384, tokens, "bf16", room) == [3, 6]
+    assert [spec[v]["phases"][0]["boundary"] for v in ("k00", "k01", "k04")] == [6, 3, None]
+
+
+def test_nothing_is_stored_without_room():
+    assert storable(6, 384, 10**9, "bf16", 0.0) == []
+
+
+def test_dropout_in_the_frozen_part_turns_caching_off(home):
+    plan = planned(home, strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1])
+    assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs["demo"])
+
+
+def test_a_start_is_the_other_strategys_own_run(home):
+    plan = planned(home, strategies=["stack_then_finetune"], tasks=["acceptability"], seeds=[1])
+    first, second = plan.runs["demo"]
+    assert (first.strategy, second.strategy) == ("frozen", "stack_then_finetune")
+    with_frozen = planned(home, strategies=["frozen", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
+    assert [r.folder for r in with_frozen.runs["demo"]] == [first.folder, second.folder]
+    assert plan.job("train", second.key).inputs["after"] == [f"results/{first.folder}/metrics.json"]
+
+
+def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
+    plan = planned(home)
+    for run in plan.runs["demo"]:
+        text = plan.job(run.step, run.key).canonical
+        assert text == canonical(json.loads(text))
+        assert "label" not in text and str(home) not in text
+        assert ("seed" in json.loads(text)) == (run.step == "train")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"tasks": ["acceptabilty"]}, "did you mean 'acceptability'"),
+        ({"encoders": ["bert"]}, "no 'bert' in encoders"),
+        ({"strategies": [{"top_k": [7]}]}, "7 is not in its sweep"),
+        ({"strategies": [{"full": [1]}]}, "full has no sweep"),
+        ({"heads": ["linear_attention"]}, "use frozen_sgd"),
+        ({"outputs": ["tabel"]}, "no 'tabel' in outputs"),
+        ({"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'"),
+        ({"experiment": "Demo!"}, "an id has only a-z"),
+        ({"seeds": []}, "seeds"),
+        ({"catalogues": ["nowhere"]}, "nowhere"),
+    ],
+)
+def test_a_wrong_selection_says_what_would_be_right(home, changes, message):
+    with pytest.raises(UserError, match=message):
+        planned(home, **changes)
+
+
+def test_an_incomplete_selection_is_an_error(home):
+    with pytest.raises(UserError, match="lacks title, tasks"):
+        load({"experiment": "x"}, home)
+
+
+def test_overlays_replace_lists_and_merge_mappings(tmp_path):
+    (tmp_path / "a.yaml").write_text("seeds: [1, 2]\nstore: {dtype: fp32, max_gib: 3}\n")
+    (tmp_path / "b.yaml").write_text("seeds: [3]\nstore: {max_gib: 4}\n")
+    merged = read_config([tmp_path / "a.yaml", tmp_path / "b.yaml"])
+    assert merged == {"seeds": [3], "store": {"dtype": "fp32", "max_gib": 4}}
+
+
+def test_schemas_are_those_of_the_settings(home):
+    from thaw.plan import schemas
+
+    for name, schema in schemas().items():
+        assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, f"run: python scripts/schemas.py ({name})"

@@ -1,0 +1,125 @@
+"""Settings: every mistake in a catalogue or experiment is one sentence with file, line and key."""
+
+import pytest
+import yaml
+
+from thaw.catalogue import BLOCKS, Catalogue, read_yaml
+from thaw.records import UserError
+from thaw.settings import METRICS_OF_TYPE, TASK_TYPES, Phase, Task, spec_of
+
+CORPUS = """corpora:
+  reviews:
+    texts: [text]
+    targets: {label: label}
+    files: {format: csv, quoting: double, splits: {train: a.csv}}
+"""
+TASK = CORPUS + "tasks:\n  mine: {corpus: reviews, target: label, type: classification, metrics: [accuracy]}\n"
+STRATEGY = "strategies:\n  mine:\n    phases:\n      - train: [head]\n        "
+
+
+def wrong(tmp_path, text: str, file: str = "tasks.yaml") -> str:
+    """Return the message that a catalogue file gives."""
+    (tmp_path / file).write_text(text)
+    with pytest.raises(UserError) as caught:
+        Catalogue([tmp_path])
+    return str(caught.value)
+
+
+MISTAKES = {
+    "unknown block": ("tasks.yaml", "taks: {}\n", ":1: taks: unknown block; did you mean 'tasks'?"),
+    "unknown key": ("tasks.yaml", TASK.replace("target:", "tagret:"), ":7: tasks.mine.tagret: unknown key; did you mean 'target'?"),
+    "missing key": ("tasks.yaml", TASK.replace("target: label, ", ""), "the key 'target' is missing"),
+    "unknown type": ("tasks.yaml", TASK.replace("classification", "clasification"), "'classification'"),
+    "metric of another type": ("tasks.yaml", TASK.replace("accuracy", "pearson"), "it takes accuracy, f1, f1_macro, mcc"),
+    "duplicate key": ("tasks.yaml", CORPUS + "    texts: [b]\n", ":6: texts is here a second time; it stands in line 3"),
+    "boolean for text": ("tasks.yaml", CORPUS.replace("[text]", "[no]"), "YAML reads this word as False; put it in quotes"),
+    "boolean for a key": ("tasks.yaml", CORPUS.replace("reviews", "on"), "YAML reads this key as True"),
+    "upper case id": ("tasks.yaml", CORPUS.replace("reviews", "Reviews"), "an id has only a-z, 0-9 and _"),
+    "path in an id": ("tasks.yaml", CORPUS.replace("reviews", "../reviews"), "an id has only a-z, 0-9 and _"),
+    "no quoting": ("tasks.yaml", CORPUS.replace("quoting: double, ", ""), "must state quoting: none or quoting: double"),
+    "no source": ("tasks.yaml", CORPUS.split("    files")[0], "a corpus needs a source: files, hub or synthetic"),
+    "no text": ("tasks.yaml", CORPUS.replace("texts: [text]", "texts: []"), "either texts: [column, ...] or words: column"),
+    "broken YAML": ("tasks.yaml", "corpora: {a: [1\n", "not valid YAML"),
+    "an object": ("tasks.yaml", "corpora: !!python/object:os.system {}\n", "is not allowed here"),
+    "a list for a mapping": ("tasks.yaml", "- corpora\n", "a mapping of keys is due here"),
+    "base missing": ("heads.yaml", "heads:\n  a: {base: b}\n", "no base 'b'"),
+    "base circular": ("heads.yaml", "heads:\n  a: {base: b}\n  b: {base: a}\n", "base leads back to"),
+    "rate not a number": ("strategies.yaml", STRATEGY + "rate: fast\n", "strategies.mine.phases.0.rate"),
+    "rate not positive": ("strategies.yaml", STRATEGY + "rate: 0\n", "greater than 0"),
+    "lbfgs with more than a head": (
+        "strategies.yaml",
+        STRATEGY.replace("[head]", "[all]") + "optimizer: lbfgs\n",
+        "optimizer lbfgs fits a head alone",
+    ),
+    "two sources of an encoder": (
+        "encoders.yaml",
+        "encoders:\n  a: {hub: x/y, folder: z, layers: 1, width: 8, cased: true, objective: o, pretraining: [p]}\n",
+        "exactly one of hub, folder and package",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_sentence_with_its_place(mistake, tmp_path):
+    file, text, expected = MISTAKES[mistake]
+    message = wrong(tmp_path, text, file)
+    assert expected in message and f"{file}:" in message and "\n" not in message
+
+
+def test_an_id_in_two_catalogues_is_refused_and_both_places_named(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tasks.yaml").write_text(CORPUS)
+    with pytest.raises(UserError, match=r"b/tasks.yaml:2: corpora.reviews exists already, in .*a/tasks.yaml:2"):
+        Catalogue([tmp_path / "a", tmp_path / "b"])
+
+
+def test_an_empty_catalogue_folder_is_refused(tmp_path):
+    with pytest.raises(UserError, match="holds none of"):
+        Catalogue([tmp_path])
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "tasks.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match="not UTF-8 text"):
+        read_yaml(tmp_path / "tasks.yaml")
+
+
+def test_base_takes_over_all_keys_but_the_label(tmp_path):
+    text = "heads:\n  a: {label: A, kind: linear, pooling: max}\n  b: {base: a, dropout: 0.3}\n"
+    (tmp_path / "heads.yaml").write_text(text)
+    head = Catalogue([tmp_path]).get("heads", "b", "test")
+    assert (head.pooling, head.dropout, head.label) == ("max", 0.3, None)
+
+
+def test_a_number_that_yaml_reads_as_text_is_a_number():
+    assert yaml.safe_load("rate: 1e-5")["rate"] == "1e-5"
+    assert Phase(train=["head"], rate="1e-5").rate == 1e-5
+
+
+def test_a_spec_leaves_out_defaults_and_what_is_for_display():
+    task = Task(label="Mine", corpus="c", target="t", type="classification", metrics=["accuracy"], test=["test"])
+    assert spec_of(task) == {"corpus": "c", "target": "t", "type": "classification", "metrics": ["accuracy"]}
+
+
+def test_every_task_type_has_metrics():
+    assert set(METRICS_OF_TYPE) == set(TASK_TYPES)
+
+
+def test_the_words_of_the_settings_are_those_of_the_registries():
+    from thaw.analysis.metrics import METRICS as metric_functions
+    from thaw.heads.base import HEADS
+    from thaw.settings import METRICS, Head
+    from thaw.strategies.schedules import SCHEDULES
+
+    assert set(metric_functions) == set(METRICS)
+    assert set(HEADS) == set(Head.model_fields["kind"].annotation.__args__)
+    assert set(SCHEDULES) == set(Phase.model_fields["schedule"].annotation.__args__)
+
+
+def test_shipped_catalogues_are_valid_and_labelled(catalogue):
+    for block in BLOCKS:
+        assert catalogue.ids(block), block
+    for block in ("tasks", "encoders", "heads", "strategies"):
+        for name in catalogue.ids(block):
+            assert catalogue.get(block, name, "test").label, f"{block}.{name} has no label"

@@ -1,0 +1,185 @@
+"""The workflow as a user meets it: a small run of all rules, the rerun table, dry runs, lint and format."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tiny import tiny_encoder
+from workflow import HOME, Workplace
+
+SHOWN = {"table": 1, "figure": 1, "report": 1}
+REDRAWN = {"collect": 1, **SHOWN}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Workplace:
+    """A workplace whose experiment has run to its end."""
+    folder = tmp_path_factory.mktemp("workplace")
+    place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
+    place.printed = place.snakemake()
+    return place
+
+
+@pytest.fixture
+def place(finished):
+    """The finished workplace; its own files are as they were again after the test."""
+    yield finished
+    for name, content in finished.files.items():
+        finished.write(name, content)
+
+
+def altered(place: Workplace, name: str, change) -> None:
+    """Write a workplace's file after `change(content)`."""
+    content = yaml.safe_load(yaml.safe_dump(place.files[name]))
+    change(content)
+    place.write(name, content)
+
+
+def test_every_rule_ran_and_the_results_lie_where_the_legend_says(place):
+    results = place.folder / "results"
+    run = results / "runs/colour/all/tiny/linear/short_top/k01/seed1"
+    for name in ("metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors"):
+        assert (run / name).is_file()
+    for name in ("runs.csv", "report.html", "tables/main_table.tex", "figures/layers.pdf"):
+        assert (results / "outputs/mine" / name).stat().st_size > 0
+    assert json.loads((run / "metrics.json").read_text())["scores"]["test"]["accuracy"] is not None
+
+
+def test_one_encoder_pass_a_split_serves_all_tasks_and_strategies(place):
+    passes = [line for line in place.printed.splitlines() if "encoder pass:" in line]
+    assert len(passes) == 3, passes
+
+
+def test_a_finished_experiment_has_nothing_to_do(place):
+    assert place.planned() == {}
+
+
+def test_a_label_draws_outputs_again_and_computes_nothing(place):
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"].update(label="Highest"))
+    assert place.planned() == {**SHOWN}
+
+
+def test_a_comment_reruns_nothing(place):
+    text = yaml.safe_dump(place.files["my/strategies.yaml"], sort_keys=False)
+    place.write("my/strategies.yaml", "# a remark\n" + text + "\n# another\n")
+    assert place.planned() == {}
+
+
+def test_another_order_of_keys_reruns_nothing(place):
+    place.write("my/strategies.yaml", yaml.safe_dump(place.files["my/strategies.yaml"], sort_keys=True))
+    assert place.planned() == {}
+
+
+def test_a_value_written_as_its_default_reruns_nothing(place):
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_full"]["phases"][0].update(batch_size=32))
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(batch_size=32))
+    assert place.planned() == {}
+
+
+def test_touched_files_rerun_nothing(place):
+    for path in [*place.folder.glob("data/*.csv"), *place.folder.glob("results/*/**/*.json")]:
+        path.touch()
+    assert place.planned() == {}
+
+
+def test_one_more_seed_runs_the_new_seed(place):
+    place.write("mine.yaml", place.experiment("mine", seeds=[1, 2]))
+    # frozen heads of all seeds are one job of seconds; the trained runs of seed 1 stay
+    assert place.planned() == {"fit_heads": 2, "train": 4, **REDRAWN}
+
+
+def test_one_more_strategy_runs_that_strategy(place):
+    place.write(
+        "mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", "short_full"])
+    )
+    assert place.planned() == {"train": 2, **REDRAWN}
+
+
+def test_another_k_stores_one_more_boundary_and_retrains_nothing(place):
+    place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1, 2]}, "short_stack"]))
+    assert place.planned() == {"features": 1, "train": 2, **REDRAWN}
+
+
+def test_an_edited_rate_retrains_that_strategy(place):
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(rate=2e-3))
+    assert place.planned() == {"train": 2, **REDRAWN}
+
+
+def test_fewer_strategies_draw_again_and_compute_nothing(place):
+    place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}]))
+    assert place.planned() == {**REDRAWN}
+
+
+def test_a_changed_corpus_runs_everything_that_reads_it(place):
+    original = (place.folder / "data/test.csv").read_text()
+    (place.folder / "data/test.csv").write_text(original + "the old river number 999,dull,1.0\n")
+    planned = place.planned()
+    (place.folder / "data/test.csv").write_text(original)
+    assert planned == {"prepare": 1, "features": 1, "fit_heads": 2, "train": 4, "baseline": 2, **REDRAWN}
+
+
+def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
+    before = {path: path.stat().st_mtime_ns for path in place.folder.glob("results/runs/**/metrics.json")}
+    for payload in place.folder.glob("results/features/**/*.safetensors"):
+        payload.unlink()
+    assert place.planned() == {}
+    strategies = ["frozen", {"short_top": [1]}, "short_stack", {"again": [1]}]
+    altered(
+        place,
+        "my/strategies.yaml",
+        lambda c: c["strategies"].update(again={"sweep": {"k": [1]}, **_one_epoch("head", {"top": "k"})}),
+    )
+    place.write("mine.yaml", place.experiment("mine", strategies=strategies))
+    place.snakemake()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    names = {path.name for path in place.folder.glob("results/features/**/*.safetensors")}
+    assert names == {"b2.safetensors"}
+
+
+def _one_epoch(*selectors) -> dict:
+    return {"phases": [{"train": list(selectors), "rate": 2e-3, "epochs": 1}]}
+
+
+def test_two_experiments_in_turn_retrain_nothing(place):
+    place.write("other.yaml", place.experiment("other", strategies=["frozen", "short_full"], seeds=[1, 2]))
+    place.snakemake(config="other.yaml")
+    assert {k: n for k, n in place.planned().items() if k not in REDRAWN} == {}
+    assert place.planned("other.yaml") == {}
+
+
+def test_a_wrong_key_is_one_sentence_with_its_place(place):
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(epoch=2))
+    printed = place.snakemake("--dry-run", check=False)
+    assert "unknown key; did you mean 'epochs'?" in printed and "my/strategies.yaml:" in printed
+    assert "Traceback" not in printed
+
+
+EXPERIMENTS = ["config/config.yaml", *sorted(str(p.relative_to(HOME)) for p in HOME.glob("config/experiments/*.yaml"))]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_lists_its_jobs(experiment, tmp_path, request):
+    data = request.getfixturevalue("shared_data") if "experiments/" in experiment else tmp_path
+    command = [sys.executable, "-m", "snakemake", "--snakefile", HOME / "Snakefile", "--directory", tmp_path]
+    command += ["--dry-run", "--cores", "2", "--configfile", HOME / experiment, "--config", f"data_dir={data}"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Job stats" in done.stdout + done.stderr and "train" in done.stdout + done.stderr
+
+
+def test_snakemake_finds_nothing_to_lint(tmp_path):
+    shutil.copytree(HOME / "config", tmp_path / "config")
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--lint"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_snakefmt_would_change_nothing():
+    command = [str(Path(sys.executable).parent / "snakefmt"), "--check", "Snakefile", "workflow"]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,129 @@
+"""A small experiment of one's own in a folder of one's own, and Snakemake run on it: for the workflow tests."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+HOME = Path(__file__).parents[1]
+ADJECTIVES = "red blue green small large old young quiet loud warm cold plain".split()
+NOUNS = "stone river cloud table garden letter window bottle ladder basket mirror candle".split()
+
+
+class Workplace:
+    """A folder with a user's data, catalogue and experiments, in which Snakemake runs Thaw.
+
+    Two tiny tasks of one corpus share a random encoder of three layers, so that every rule runs in seconds.
+    """
+
+    def __init__(self, folder: Path, encoder: Path):
+        self.folder = folder
+        self.files = {
+            "my/tasks.yaml": {
+                "corpora": {
+                    "things": {
+                        "texts": ["text"],
+                        "targets": {"colour": "label", "weight": "score"},
+                        "files": {
+                            "format": "csv",
+                            "quoting": "double",
+                            "splits": {name: f"{name}.csv" for name in ("train", "validation", "test")},
+                        },
+                        "size": {"examples": 88, "tokens": 700},
+                    }
+                },
+                "tasks": {
+                    "colour": {
+                        "corpus": "things",
+                        "target": "colour",
+                        "type": "classification",
+                        "metrics": ["accuracy", "f1"],
+                    },
+                    "weight": {"corpus": "things", "target": "weight", "type": "regression", "metrics": ["pearson"]},
+                },
+            },
+            "my/encoders.yaml": {
+                "encoders": {
+                    "tiny": {
+                        "folder": str(encoder),
+                        "layers": 3,
+                        "width": 32,
+                        "cased": False,
+                        "objective": "none: random weights",
+                        "pretraining": ["none"],
+                    }
+                }
+            },
+            "my/strategies.yaml": {
+                "strategies": {
+                    "short_top": {
+                        "label": "Top",
+                        "sweep": {"k": "layers"},
+                        "phases": [{"train": ["head", {"top": "k"}], "rate": "1e-3", "epochs": 1}],
+                    },
+                    "short_full": {"phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}]},
+                    "short_stack": {"after": "frozen", "phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}]},
+                }
+            },
+            "mine.yaml": self.experiment("mine"),
+        }
+        for name, content in self.files.items():
+            self.write(name, content)
+        for number, split in enumerate(("train", "validation", "test")):
+            self.write_rows(f"data/{split}.csv", number, 48 if split == "train" else 20)
+
+    @staticmethod
+    def experiment(name: str, **changes) -> dict:
+        """Return an experiment over the two tasks; `changes` replace its keys."""
+        selection = {
+            "experiment": name,
+            "title": "A small one",
+            "tasks": ["colour", "weight"],
+            "encoders": ["tiny"],
+            "strategies": ["frozen", {"short_top": [1]}, "short_stack"],
+            "seeds": [1],
+            "baselines": ["majority"],
+            "outputs": ["main_table", "layers"],
+            "catalogues": ["my"],
+            "compute": {"threads": 1},
+        }
+        return selection | changes
+
+    def write(self, name: str, content) -> None:
+        """Write a YAML file of this folder."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False))
+
+    def write_rows(self, name: str, offset: int, count: int) -> None:
+        """Write a CSV of short texts whose first word decides the label."""
+        lines = ["text,colour,weight"]
+        for i in range(count):
+            adjective, noun = ADJECTIVES[i % 12], NOUNS[(i * 5 + i // 12 + offset * 3) % 12]
+            label = "bright" if i % 12 < 6 else "dull"
+            lines.append(f"the {adjective} {noun} number {i + 100 * offset},{label},{i % 12 / 4}")
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+
+    def snakemake(self, *arguments: str, config: str = "mine.yaml", check: bool = True) -> str:
+        """Run Snakemake with the shipped profile on an experiment and return all that it printed."""
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
+        command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation"), "--cores", "2"]
+        command += ["--configfile", config, *arguments]
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, timeout=600, env=os.environ | {"PATH": path}
+        )
+        assert not check or done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
+        return done.stdout + done.stderr
+
+    def planned(self, config: str = "mine.yaml") -> dict[str, int]:
+        """Return how many jobs of each rule a dry run plans, without `all`; {} when there is nothing to do."""
+        printed = self.snakemake("--dry-run", "--quiet", "reason", config=config)
+        table = printed.partition("Job stats:")[2].partition("total")[0]
+        jobs = {name: int(n) for name, n in re.findall(r"^(\w+)\s+(\d+)\s*$", table, re.MULTILINE)}
+        return {name.split("_tiny_")[0]: count for name, count in jobs.items() if name != "all"}
