@@ -1,0 +1,64 @@
+"""How the tokens of a text become one vector. Padding has no part in it.
+
+B examples, T tokens, d width. States [B, T, d], mask [B, T] bool, vector [B, d].
+"""
+
+import torch
+from torch import nn
+
+
+class First(nn.Module):
+    """The state of the first token, [CLS] in BERT (Devlin et al. 2019)."""
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        return states[:, 0]
+
+
+class Mean(nn.Module):
+    """The mean over all tokens, special ones included (Reimers and Gurevych 2019)."""
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        weights = mask.to(states.dtype).unsqueeze(-1)
+        return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+class Max(nn.Module):
+    """The largest value of each dimension over all tokens (Conneau et al. 2017)."""
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
+
+
+class Attention(nn.Module):
+    """A weighted mean, its weights from one learned query (Yang et al. 2016, without their hidden layer).
+
+    The query begins at 0, that is, with the plain mean.
+    """
+
+    def __init__(self, width: int):
+        """Make the query [d]."""
+        super().__init__()
+        self.query = nn.Parameter(torch.zeros(width))
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        relevance = (states @ self.query).float().masked_fill(~mask, -torch.inf)
+        weights = relevance.softmax(1).to(states.dtype)
+        return (weights.unsqueeze(-1) * states).sum(1)
+
+
+POOLINGS = {
+    "first": lambda width: First(),
+    "mean": lambda width: Mean(),
+    "max": lambda width: Max(),
+    "attention": Attention,
+}
+
+
+def word_states(states: torch.Tensor, batch) -> torch.Tensor:
+    """Return the state of each word's first piece [B, W, d]; a word without one reads the first token's."""
+    where = batch.first_pieces.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
+    return states.gather(1, where)
