@@ -118,7 +118,7 @@ def test_overlays_replace_lists_and_merge_mappings(tmp_path):
 
 
 def test_schemas_are_those_of_the_settings(home):
-    from thaw.plan import schemas
+    from thaw.schemas import schemas
 
     for name, schema in schemas().items():
-        assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, f"run: python scripts/schemas.py ({name})"
+        assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, "run: python scripts/schemas.py"

@@ -23,6 +23,9 @@ BLOCKS = {
 }
 
 
+PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
 @dataclass
 class Document:
     """A YAML file's content and the line of each key, by path of keys."""
@@ -63,6 +66,8 @@ def read_yaml(path) -> Document:
 def _construct(node, keys: tuple, document: Document):
     """Turn a YAML node into plain values and note the line of every key."""
     document.lines.setdefault(keys, node.start_mark.line + 1)
+    if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN_TAGS:
+        raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here")
     if isinstance(node, yaml.SequenceNode):
         return [_construct(item, (*keys, str(i)), document) for i, item in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
@@ -97,7 +102,9 @@ def validate(model: type[BaseModel], values, document: Document, keys: tuple = (
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(_sentence(error.errors()[0], model, document, keys)) from error
+        # a misspelt key is also a missing one: name the misspelling
+        mistakes = sorted(error.errors(), key=lambda mistake: mistake["type"] != "extra_forbidden")
+        raise UserError(_sentence(mistakes[0], model, document, keys)) from error
 
 
 def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw import presentation
-from thaw.catalogue import BLOCKS, Catalogue, Document, near, read_yaml, validate
+from thaw.catalogue import Catalogue, Document, near, read_yaml, validate
 from thaw.data.sources import find_source
 from thaw.records import UserError, canonical, digest
 from thaw.runs import Run, RunPlanner
@@ -236,17 +236,3 @@ class Plan:
     def encoder(self, encoder: str) -> str:
         """Return the card of a fetched encoder."""
         return f"{self.results}/encoders/{encoder}/card.json"
-
-
-def catalogue_schema(file: str) -> dict:
-    """Return the JSON schema of a catalogue file, for editors and for workflow/schemas."""
-    properties = {
-        block: {"type": "object", "additionalProperties": model.model_json_schema(ref_template="#/$defs/{model}")}
-        for block, (name, model) in BLOCKS.items()
-        if name == file
-    }
-    definitions: dict = {}
-    for block in properties.values():
-        definitions |= block["additionalProperties"].pop("$defs", {})
-        block["additionalProperties"].setdefault("properties", {})["base"] = {"type": "string"}
-    return {"type": "object", "additionalProperties": False, "properties": properties, "$defs": definitions}
