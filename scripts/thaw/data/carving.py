@@ -1,0 +1,105 @@
+"""Which rows belong together, and validation splits carved from train by whole groups of such rows.
+
+Pairs that share a sentence leak from one split into another when rows are drawn one by one: hence connected
+components. Shapes: N rows, G groups, C classes.
+"""
+
+import numpy as np
+
+from thaw.records import UserError
+from thaw.runtime import stream
+
+SEED = 0  # of the one draw by which a corpus is carved: a fixed part of the corpus, not of a run
+
+
+def normalise(text: str | list[str]) -> str:
+    """Return a sentence in lower case with single spaces, so that equal sentences are equal strings."""
+    words = text.split() if isinstance(text, str) else text
+    return " ".join(words).lower()
+
+
+def sentences(columns: dict[str, list], names: list[str]) -> list[list[str]]:
+    """Return each row's normalised sentences [N][1 or 2], from its text columns or its column of words."""
+    return [
+        [normalise(text) for text in texts] for texts in zip(*(columns[name] for name in names), strict=True)
+    ]
+
+
+def group(columns: dict[str, list], names: list[str], group_by: str) -> np.ndarray:
+    """Return each row's group [N] int64, numbered by first appearance.
+
+    group_by: `sentence` (rows connected through shared normalised sentences, over any number of steps), `row`
+    (each on its own), or a column whose equal values belong together: a document, a parent sentence.
+    """
+    if group_by == "row":
+        keys = range(len(columns[names[0]]))
+    elif group_by == "sentence":
+        keys = _components(sentences(columns, names))
+    else:
+        keys = columns[group_by]
+    numbers: dict = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def _components(rows: list[list[str]]) -> list[int]:
+    """Return a representative row [N] for each row's connected component (union-find, paths halved)."""
+    parent = list(range(len(rows)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    first: dict[str, int] = {}
+    for i, texts in enumerate(rows):
+        for text in texts:
+            a, b = root(first.setdefault(text, i)), root(i)
+            parent[max(a, b)] = min(a, b)
+    return [root(i) for i in range(len(rows))]
+
+
+def carve(
+    groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], place: str
+) -> dict[str, np.ndarray]:
+    """Carve splits from train by whole groups; return each split's rows in order, the rest under `train`.
+
+    Args: groups [N]; classes [N] int, whose proportions are kept as far as whole groups allow (zeros: none to
+    keep); shares {split: share of all rows}. Groups are taken in one fixed random order, first while every
+    class stays within its due number, then to fill up. A group larger than the wanted share stays in train.
+    Raises UserError where the shares leave no train, or where no group is small enough.
+    """
+    if sum(shares.values()) >= 1:
+        raise UserError(f"{place}: carve: the shares add up to {sum(shares.values()):g}; less than 1 is due")
+    counts = np.zeros((groups.max() + 1, classes.max() + 1), dtype=np.int64)
+    np.add.at(counts, (groups, classes), 1)
+    free, carved = np.ones(len(counts), dtype=bool), {}
+    for split, share in shares.items():
+        order = np.random.default_rng(stream(SEED, f"carving {split}")).permutation(len(counts))
+        taken = _take(counts, order[free[order]], share)
+        if not len(taken):
+            wanted, smallest = round(share * len(groups)), counts[free].sum(1).min()
+            message = f"no group is small enough for the {wanted} rows wanted, the smallest has {smallest}"
+            raise UserError(f"{place}: carve {split}: {message}; group by row, or use an official split")
+        free[taken] = False
+        carved[split] = np.flatnonzero(np.isin(groups, taken))
+    return {"train": np.flatnonzero(free[groups]), **carved}
+
+
+def _take(counts: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:
+    """Return the groups to carve: counts [G, C] rows of each class, order: the free groups as they are drawn.
+
+    In the second turn a class may exceed its due number by half, but train always keeps a row of each.
+    """
+    totals = counts.sum(0)
+    due = share * totals
+    rows = round(share * totals.sum())
+    got, taken = np.zeros_like(totals), []
+    for most in (np.floor(due + 0.5), 1.5 * due):
+        most = np.minimum(most, totals - 1)
+        for g in order:
+            after = got + counts[g]
+            if g not in taken and after.sum() <= rows and (after <= most).all():
+                taken.append(g)
+                got = after
+    return np.array(taken, dtype=np.int64)

@@ -1,0 +1,216 @@
+"""From raw values to the canonical columns: one sentence with its place for whatever is wrong."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from thaw.catalogue import near
+from thaw.data.tables import Table
+from thaw.records import UserError
+from thaw.settings import Corpus
+
+SPAN = ("B-", "I-")
+
+
+class Cleaned(NamedTuple):
+    """A split after the checks: canonical columns, and each row's number (from 0) in its source."""
+
+    columns: dict[str, list]
+    rows: list[int]
+
+
+def clean(table: Table, corpus: Corpus, rename: dict[str, dict[str, str]], scheme: str) -> Cleaned:
+    """Check one split and return it in canonical form.
+
+    Texts become strings, words and tags lists of strings (spans in BIO), labels strings, scores floats.
+    Raises UserError for the first value that cannot be so.
+    """
+    columns, checkers = {}, {"label": _label, "score": _score, "tags": _tags}
+    for name in corpus.texts:
+        columns[name] = [_text(value, table, i, name) for i, value in enumerate(table.columns[name])]
+    if corpus.words:
+        columns[corpus.words] = [
+            _words(v, table, i, corpus.words) for i, v in enumerate(table.columns[corpus.words])
+        ]
+    kept = _not_empty(columns, table, corpus)
+    for name, kind in corpus.targets.items():
+        values = table.columns[name]
+        columns[name] = [
+            checkers[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))
+        ]
+        if kind != "score" and name in rename:
+            columns[name] = _renamed(columns[name], rename[name])
+        if kind == "tags":
+            _check_tags(columns[name], columns.get(corpus.words), table, name, scheme, sorted(kept))
+    for name in (column for column in table.columns if column not in columns):
+        columns[name] = [None if value is None else str(value) for value in table.columns[name]]
+    rows = sorted(kept)
+    return Cleaned({name: [values[i] for i in rows] for name, values in columns.items()}, rows)
+
+
+def _text(value, table: Table, row: int, column: str) -> str:
+    if value is not None and not isinstance(value, str):
+        raise table.mistake(row, column, f"a text is due, this is {type(value).__name__} {value!r:.40}")
+    return value or ""
+
+
+def _words(value, table: Table, row: int, column: str) -> list[str]:
+    """Return a list of words; a string is one, split at white space."""
+    if isinstance(value, str):
+        return value.split()
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise table.mistake(row, column, f"a list of words is due, this is {value!r:.40}")
+    for i, word in enumerate(value):
+        if not word.strip():
+            raise table.mistake(row, column, "the word is empty; take it out, with its tag", word=i)
+    return value
+
+
+def _label(value, table: Table, row: int, column: str) -> str:
+    """Return a label as text: whole numbers as digits, booleans as true and false."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        raise table.mistake(
+            row, column, "has no label (the Hub writes -1 where labels are withheld); use a labelled split"
+        )
+    if not isinstance(value, (str, int)):
+        raise table.mistake(row, column, f"a label is text or a whole number, this is {value!r:.40}")
+    if not str(value):
+        raise table.mistake(row, column, "the label is empty; a label is due in every row")
+    return str(value)
+
+
+def _score(value, table: Table, row: int, column: str) -> float:
+    """Return a finite float; digits grouped with _ and decimal commas are no numbers."""
+    try:
+        number = float(value) if "_" not in str(value) and not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise table.mistake(row, column, f"{value!r:.40} is not a finite number; write it as 3.5")
+    return number
+
+
+def _tags(value, table: Table, row: int, column: str) -> list[str]:
+    tags = value.split() if isinstance(value, str) else value
+    if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
+        raise table.mistake(row, column, f"a list of tags is due, this is {value!r:.40}")
+    return tags
+
+
+def _not_empty(texts: dict[str, list], table: Table, corpus: Corpus) -> set[int]:
+    """Return the rows to keep by the entry's policy for empty texts; under `error` an empty one raises."""
+    kept = set(range(len(table)))
+    for i in range(len(table)):
+        blank = next((name for name, values in texts.items() if is_empty(values[i])), None)
+        if blank is None:
+            continue
+        if corpus.empty == "error":
+            raise table.mistake(
+                i, blank, "the text is empty; fill it in, or state empty: drop or empty: keep"
+            )
+        if corpus.empty == "drop":
+            kept.discard(i)
+    return kept
+
+
+def is_empty(text: str | list[str]) -> bool:
+    """Return whether a text is only white space, or a list of words has none."""
+    return not (text.strip() if isinstance(text, str) else text)
+
+
+def _renamed(values: list, names: dict[str, str]) -> list:
+    """Give labels, or the tags in lists, our names."""
+    return [
+        [names.get(v, v) for v in value] if isinstance(value, list) else names.get(value, value)
+        for value in values
+    ]
+
+
+def _check_tags(
+    tags: list, words: list | None, table: Table, column: str, scheme: str, kept: list[int]
+) -> None:
+    """Check lengths, and span tags by their scheme; IOB1 is rewritten as BIO in place.
+
+    A column holds spans when any of its tags begins with B- or I-; other tags (parts of speech) are free.
+    """
+    for i in kept:
+        if words is not None and len(tags[i]) != len(words[i]):
+            raise table.mistake(
+                i, column, f"{len(tags[i])} tags for {len(words[i])} words; one tag a word is due"
+            )
+    if not any(tag.startswith(SPAN) for i in kept for tag in tags[i]):
+        return
+    read: Callable = _iob1_to_bio if scheme == "iob1" else _same_bio
+    for i in kept:
+        for position, tag in enumerate(tags[i]):
+            if tag != "O" and (not tag.startswith(SPAN) or len(tag) == 2):
+                raise table.mistake(
+                    i, column, f"'{tag}' is no span tag; O, B-TYPE and I-TYPE are", word=position
+                )
+        tags[i] = read(tags[i], table, i, column)
+
+
+def _same_bio(tags: list[str], table: Table, row: int, column: str) -> list[str]:
+    """Return BIO tags as they are; an I- that continues nothing raises UserError."""
+    for position, (before, tag) in enumerate(zip(["O", *tags], tags, strict=False)):
+        if tag.startswith("I-") and (before == "O" or before[2:] != tag[2:]):
+            message = (
+                f"{tag} continues nothing (before it stands {before}); BIO begins a span with B-{tag[2:]}"
+            )
+            raise table.mistake(
+                row, column, f"{message}; state scheme: iob1 if the file is in IOB1", word=position
+            )
+    return tags
+
+
+def _iob1_to_bio(tags: list[str], *_) -> list[str]:
+    """Return BIO tags for IOB1, where B- only parts touching spans of one type (Ramshaw and Marcus 1995)."""
+    begins = [
+        tag != "O" and (before == "O" or before[2:] != tag[2:])
+        for before, tag in zip(["O", *tags], tags, strict=False)
+    ]
+    return [f"B-{tag[2:]}" if begin else tag for begin, tag in zip(begins, tags, strict=True)]
+
+
+def label_names(splits: dict[str, Cleaned], tables: dict[str, Table], corpus: Corpus) -> dict[str, list[str]]:
+    """Return each label or tag target's names in order: those of the entry, else those of train, sorted.
+
+    Raises UserError for a value that is not among them, with its place.
+    """
+    found = {}
+    for column, kind in corpus.targets.items():
+        if kind == "score":
+            continue
+        listed = corpus.labels.get(column)
+        names = listed or sorted({value for item in splits["train"].columns[column] for value in _each(item)})
+        for split, cleaned in splits.items():
+            _check_known(cleaned, tables[split], column, names, listed is not None)
+        if len(names) < 2:
+            raise UserError(
+                f"{tables['train'].name}: column '{column}': train has only {names[0]}; two are due"
+            )
+        found[column] = names
+    return found
+
+
+def _check_known(cleaned: Cleaned, table: Table, column: str, names: list[str], listed: bool) -> None:
+    """Raise UserError for the first label that is not among the names."""
+    known = set(names)
+    for row, item in zip(cleaned.rows, cleaned.columns[column], strict=True):
+        for position, value in enumerate(_each(item)):
+            if value not in known:
+                why = (
+                    "is not among the entry's labels"
+                    if listed
+                    else "is not in train; state labels if that is meant"
+                )
+                word = position if isinstance(item, list) else None
+                raise table.mistake(row, column, f"label '{value}' {why}{near(value, names)}", word=word)
+
+
+def _each(item: str | list[str]) -> list[str]:
+    return item if isinstance(item, list) else [item]

@@ -1,0 +1,115 @@
+"""Readers of sentences in columns, one word a line: CoNLL (whitespace-separated) and CoNLL-U (ten fields)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from thaw.data.tables import Table, find_position, read_lines
+from thaw.records import UserError
+from thaw.settings import Files
+
+CONLLU = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
+DOCUMENT = "document"
+BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may stand inside a word
+
+
+@dataclass
+class Sentence:
+    """The words of one sentence, their lines in the file and their fields, and its document."""
+
+    document: str
+    lines: list[int] = field(default_factory=list)
+    fields: list[list[str]] = field(default_factory=list)
+
+
+def read_sentences(path: Path, source: Files, columns: dict[str, str | int]) -> Table:
+    """Read a file of sentences; each wanted column becomes one list of strings per sentence.
+
+    The column `document` is no field: it numbers (CoNLL) or names (CoNLL-U) each sentence's document.
+    Raises UserError for a line of another width, a missing column, no document marks where they are wanted.
+    """
+    names = CONLLU if source.format == "conllu" else None
+    fields = {ours: name for ours, name in columns.items() if name != DOCUMENT}
+    positions = {ours: find_position(name, names, str(path), ours) for ours, name in fields.items()}
+    sentences = list((_conllu if names else _conll)(path, source.encoding))
+    if not sentences:
+        raise UserError(f"{path}: holds no sentences")
+    least = max(positions.values()) + 1
+    table = Table(str(path), {ours: [] for ours in columns}, word_lines=[])
+    for sentence in sentences:
+        for line, values in zip(sentence.lines, sentence.fields, strict=True):
+            if len(values) < least:
+                raise _too_short(path, line, values, positions)
+        table.lines.append(sentence.lines[0])
+        table.word_lines.append(sentence.lines)
+        for ours in columns:
+            position = positions.get(ours)
+            values = sentence.document if position is None else [word[position] for word in sentence.fields]
+            table.columns[ours].append(values)
+    if len(positions) < len(columns) and all(sentence.document == "" for sentence in sentences):
+        mark = "# newdoc" if names else "-DOCSTART-"
+        raise UserError(
+            f"{path}: column '{DOCUMENT}': no {mark} line is in the file; group by sentence or row instead"
+        )
+    return table
+
+
+def _too_short(path: Path, line: int, values: list[str], positions: dict[str, int]) -> UserError:
+    """Return the error for a line with too few fields, naming the first of our columns that it lacks."""
+    ours = min((name for name in positions if positions[name] >= len(values)), key=positions.get)
+    message = f"{len(values)} fields where at least {max(positions.values()) + 1} are due"
+    return UserError(f"{path}:{line}: column '{ours}': {message}; sentences end with a blank line")
+
+
+def _conll(path: Path, encoding: str) -> Iterator[Sentence]:
+    """Yield sentences parted by blank lines; a -DOCSTART- line is no word, it starts a document.
+
+    All words of a file have as many fields as the first one has.
+    """
+    document, sentence, width = "", Sentence(""), None
+    for line, text in read_lines(path, encoding):
+        values = BLANKS.split(text.strip(" \t")) if text.strip(" \t") else []
+        if values and values[0] != "-DOCSTART-":
+            width = width or len(values)
+            if len(values) != width:
+                raise UserError(
+                    f"{path}:{line}: {len(values)} fields where {width} are due, as in the first word's line"
+                )
+            sentence.lines.append(line)
+            sentence.fields.append(values)
+            continue
+        if sentence.lines:
+            yield sentence
+        if values:
+            document = str(int(document or 0) + 1)
+        sentence = Sentence(document)
+    if sentence.lines:
+        yield sentence
+
+
+def _conllu(path: Path, encoding: str) -> Iterator[Sentence]:
+    """Yield sentences of syntactic words: multiword ranges (1-2) and empty nodes (1.1) are passed over."""
+    document, count, sentence = "", 0, Sentence("")
+    for line, text in read_lines(path, encoding):
+        if text.startswith("#"):
+            if text[1:].strip().startswith("newdoc"):
+                count += 1
+                document = text.partition("=")[2].strip() or str(count)
+                sentence.document = document
+            continue
+        if not text:
+            if sentence.lines:
+                yield sentence
+            sentence = Sentence(document)
+            continue
+        values = text.split("\t")
+        if len(values) != len(CONLLU):
+            raise UserError(
+                f"{path}:{line}: {len(values)} tab-separated fields where CoNLL-U has {len(CONLLU)}"
+            )
+        if "-" not in values[0] and "." not in values[0]:
+            sentence.lines.append(line)
+            sentence.fields.append(values)
+    if sentence.lines:
+        yield sentence

@@ -1,0 +1,86 @@
+"""A prepared corpus: its card, its splits as frames, its targets as numbers, its subsets of training rows."""
+
+from pathlib import Path
+
+import numpy as np
+
+from thaw.records import UserError, read_json
+from thaw.runtime import stream
+from thaw.settings import Subset
+
+
+class Corpus:
+    """A folder as `prepare` wrote it.
+
+    `card` is its card; `texts` the names of its text columns, `words` the name of its words column or None;
+    `splits` its split names in the card's order, train first.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.card = read_json(self.folder / "card.json")
+        self.texts: list[str] = self.card.get("texts", [])
+        self.words: str | None = self.card.get("words")
+        self.splits: list[str] = sorted(self.card["splits"], key=lambda split: (split != "train", split))
+        self._frames = {}
+
+    def frame(self, split: str):
+        """Return a split as a pandas frame, in file order; read once. Raises UserError for no such split."""
+        if split not in self.card["splits"]:
+            raise UserError(f"{self.folder}: no split '{split}'; there are {', '.join(self.splits)}")
+        if split not in self._frames:
+            import pandas
+
+            path = self.folder / f"{split}.parquet"
+            if not path.exists():
+                raise UserError(
+                    f"{path} is missing though the card names it; delete {self.folder} and run again"
+                )
+            self._frames[split] = pandas.read_parquet(path)
+        return self._frames[split]
+
+    def labels(self, target: str) -> list[str]:
+        """Return the ordered label names of a label or tags target; none for a score."""
+        return self.card["labels"].get(target, [])
+
+    def targets(self, task: dict, split: str) -> np.ndarray | list[list[int]]:
+        """Return a task's targets: class indices int64 [N], scores float64 [N], or N lists of tag indices."""
+        column = self.frame(split)[task["target"]]
+        kind = self.card["targets"][task["target"]]
+        if kind == "score":
+            return column.to_numpy(np.float64)
+        index = {label: i for i, label in enumerate(self.labels(task["target"]))}
+        if kind == "label":
+            return np.array([index[label] for label in column], dtype=np.int64)
+        return [[index[tag] for tag in tags] for tags in column]
+
+
+def subset_rows(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
+    """Return the training rows of a subset, ascending int64: positions in train's frame.
+
+    They are the first of a permutation seeded by the subset's draw, so smaller subsets of a draw lie within
+    larger ones; where the target is a label every prefix has the labels in train's proportions.
+    Raises UserError for more rows than train has.
+    """
+    total = len(corpus.frame("train"))
+    if subset.rows is None:
+        return np.arange(total)
+    if subset.rows > total:
+        raise UserError(
+            f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}; ask for fewer"
+        )
+    strata = np.zeros(total, dtype=np.int64)
+    if corpus.card["targets"][task["target"]] == "label":
+        strata = corpus.targets(task, "train")
+    return np.sort(_stratified_permutation(strata, stream(subset.draw, "subset"))[: subset.rows])
+
+
+def _stratified_permutation(strata: np.ndarray, seed: int) -> np.ndarray:
+    """Return a permutation of N rows in which each stratum [N] is spread evenly from first to last."""
+    random = np.random.default_rng(seed)
+    shuffled = random.permutation(len(strata))
+    position = np.empty(len(strata))
+    for stratum in np.unique(strata):
+        members = shuffled[strata[shuffled] == stratum]
+        position[members] = (np.arange(len(members)) + 0.5) / len(members)
+    return shuffled[np.argsort(position[shuffled], kind="stable")]

@@ -1,0 +1,100 @@
+"""A corpus from its source to disk: load, check, carve, mark what train has seen, describe, write."""
+
+from pathlib import Path
+
+import numpy as np
+
+from thaw.data import carving
+from thaw.data.card import describe, seen
+from thaw.data.checks import Cleaned, clean, label_names
+from thaw.data.sources import load
+from thaw.records import UserError, digest, write_json, write_parquet
+from thaw.runtime import log
+from thaw.settings import Corpus
+
+
+def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
+    """Prepare one corpus: write `<split>.parquet` for each split and, last, `card.json`; return the card.
+
+    Args: spec with corpus (its id), entry, source, files, version; folder of file sources; folder to write.
+    Raises UserError for whatever is wrong with the data, before anything is written.
+    """
+    name, corpus = spec["corpus"], Corpus.model_validate(spec["entry"])
+    log(f"prepare {name}: reading from {spec['source']}")
+    tables, record = load(name, corpus, spec["source"], spec["files"], data_dir)
+    if "train" not in tables:
+        raise UserError(f"corpora.{name}: splits name no train; there are {', '.join(tables)}")
+    source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else None
+    rename, scheme = (source.rename, source.scheme) if source else ({}, "bio")
+    cleaned = {split: clean(table, corpus, rename, scheme) for split, table in tables.items()}
+    labels = label_names(cleaned, tables, corpus)
+    splits, carved = _split(name, corpus, cleaned)
+    texts = _text_columns(corpus)
+    for split in [s for s in splits if s != "train"]:
+        splits[split]["seen"] = seen(splits[split], texts, splits["train"])
+    card = {
+        "corpus": name,
+        "label": name,
+        "synthetic": spec["source"] == "synthetic",
+        "source": record,
+        "digest": digest(spec),
+        **({"words": corpus.words} if corpus.words else {"texts": corpus.texts}),
+        "targets": corpus.targets,
+        "labels": labels,
+        "splits": {
+            split: {
+                **describe(columns, texts, labels),
+                "dropped": len(tables[split]) - len(cleaned[split].rows) if split in tables else 0,
+                "carved_from": "train" if split in carved else None,
+            }
+            for split, columns in splits.items()
+        },
+    }
+    _write(out, splits, corpus, card)
+    return card
+
+
+def _text_columns(corpus: Corpus) -> list[str]:
+    return [corpus.words] if corpus.words else corpus.texts
+
+
+def _split(name: str, corpus: Corpus, cleaned: dict[str, Cleaned]) -> tuple[dict[str, dict], list[str]]:
+    """Group each split's rows and carve what the source lacks; return columns by split, and the carved.
+
+    A split that the source has is used as it is, even where the entry would carve one of that name.
+    """
+    splits = {}
+    for split, part in cleaned.items():
+        if not part.rows:
+            raise UserError(f"corpora.{name}: {split} has no rows left after the empty ones were dropped")
+        groups = carving.group(part.columns, _text_columns(corpus), corpus.group_by)
+        splits[split] = {"row": part.rows, **part.columns, "group": groups.tolist()}
+    shares = {split: share for split, share in corpus.carve.items() if split not in splits}
+    if not shares:
+        return splits, []
+    train = splits["train"]
+    rows = carving.carve(np.array(train["group"]), _classes(corpus, train), shares, f"corpora.{name}")
+    for split, chosen in rows.items():
+        splits[split] = {column: [values[i] for i in chosen] for column, values in train.items()}
+        log(f"prepare {name}: {split} has {len(chosen)} of train's {len(train['row'])} rows after carving")
+    return splits, list(shares)
+
+
+def _classes(corpus: Corpus, columns: dict[str, list]) -> np.ndarray:
+    """Return a class number for each row by the first label target; zeros where there is none."""
+    target = next((column for column, kind in corpus.targets.items() if kind == "label"), None)
+    if target is None:
+        return np.zeros(len(columns["row"]), dtype=np.int64)
+    return np.unique(columns[target], return_inverse=True)[1]
+
+
+def _write(out: Path, splits: dict[str, dict], corpus: Corpus, card: dict) -> None:
+    """Write the splits, then the card; an earlier card goes first, so that a card means whole splits."""
+    import pandas
+
+    (out / "card.json").unlink(missing_ok=True)
+    columns = ["row", *_text_columns(corpus), *corpus.targets, *corpus.keep, "group"]
+    for split, values in splits.items():
+        order = list(dict.fromkeys([*columns, *(["seen"] if "seen" in values else [])]))
+        write_parquet(out / f"{split}.parquet", pandas.DataFrame({name: values[name] for name in order}))
+    write_json(out / "card.json", card)

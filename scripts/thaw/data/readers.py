@@ -1,0 +1,165 @@
+"""Readers of tabular files: CSV, TSV, JSONL and Parquet. Sentences in columns are read by `thaw.data.conll`.
+
+Every reader yields (first line of the row, {our column: raw value}); `read` collects them in a Table.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from thaw.catalogue import near
+from thaw.data.tables import Table, find_position, open_bytes, read_lines
+from thaw.records import UserError
+from thaw.settings import Files
+
+Columns = dict[str, str | int]
+Rows = Iterator[tuple[int, dict]]
+LONGEST_FIELD = 2**31 - 1
+
+
+def read(path: Path, source: Files, wanted: list[str]) -> Table:
+    """Read one file of a corpus: the wanted columns, found through the entry's `columns`, under our names.
+
+    Raises UserError with file and line for whatever the file does not hold as the entry says it should.
+    """
+    columns = {ours: source.columns.get(ours, ours) for ours in wanted}
+    if source.format in ("conll", "conllu"):
+        from thaw.data.conll import read_sentences
+
+        return read_sentences(path, source, columns)
+    reader = {"csv": read_delimited, "tsv": read_delimited, "jsonl": read_jsonl, "parquet": read_parquet}
+    table = Table(
+        str(path), {ours: [] for ours in wanted}, unit="row" if source.format == "parquet" else "line"
+    )
+    for line, values in reader[source.format](path, source, columns):
+        table.lines.append(line)
+        for ours in wanted:
+            table.columns[ours].append(values[ours])
+    if not table.lines:
+        raise UserError(f"{path}: holds no rows")
+    return table
+
+
+def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
+    """Yield the rows of a CSV or TSV file.
+
+    With a header every row has as many fields as it; without one, fields after the named ones are allowed.
+    """
+    delimiter = "," if source.format == "csv" else "\t"
+    split = _split_quoted if source.quoting == "double" else _split_plain
+    records = split(path, source.encoding, delimiter)
+    header, width = None, None
+    if source.header:
+        line, header = next(records, (1, None))
+        if header is None:
+            raise UserError(f"{path}:1: is empty; a header line that names the columns is due")
+        width = len(header)
+        positions = {
+            ours: find_position(name, header, f"{path}:{line}", ours) for ours, name in columns.items()
+        }
+    else:
+        positions = {ours: find_position(name, None, f"{path}:1", ours) for ours, name in columns.items()}
+    least = max(positions.values()) + 1
+    for line, fields in records:
+        if len(fields) != width if source.header else len(fields) < least:
+            raise UserError(f"{path}:{line}: {_ragged(fields, width, least, positions, source)}")
+        yield line, {ours: fields[position] for ours, position in positions.items()}
+
+
+def _ragged(fields: list[str], width: int | None, least: int, positions: dict, source: Files) -> str:
+    """Say what is wrong with a row of another width than due, and the first of our columns that it lacks."""
+    if len(fields) <= 1 and not "".join(fields):
+        return "the line is blank; delete it"
+    lacking = [ours for ours, position in positions.items() if position >= len(fields)]
+    column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
+    due = f"{width}, as in the header, are due" if width is not None else f"at least {least} are due"
+    hint = f"check the separator inside a text and quoting: {source.quoting}"
+    return f"{column}{len(fields)} fields where {due}; {hint}"
+
+
+def _split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Split every line at the delimiter; quotes are ordinary characters."""
+    for line, text in read_lines(path, encoding):
+        yield line, text.split(delimiter)
+
+
+def _split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Split records with fields in double quotes (RFC 4180), which may span lines; yield first lines."""
+    csv.field_size_limit(LONGEST_FIELD)
+    taken: list[str] = []
+
+    def lines():
+        for _, text in read_lines(path, encoding):
+            taken.append(text + "\n")
+            yield taken[-1]
+
+    records, first = csv.reader(lines(), delimiter=delimiter, strict=True), 1
+    while True:
+        taken.clear()
+        try:
+            fields = next(records)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UserError(
+                f"{path}:{first}: {_broken_record(error, ''.join(taken), delimiter, first)}"
+            ) from error
+        yield first, fields
+        first = records.line_num + 1
+
+
+def _broken_record(error: csv.Error, record: str, delimiter: str, first: int) -> str:
+    """Say which field of a record has the quote that goes wrong, and in which line it does."""
+    if "new-line" in str(error):
+        return (
+            "a carriage return stands inside a field; put the field in quotes, or end lines with LF or CRLF"
+        )
+    sound = re.compile(f'(?:"(?:[^"]|"")*"|(?!")[^{re.escape(delimiter)}\n]*)(?:{re.escape(delimiter)}|\n)')
+    position, column, mend = 0, 1, "write a quote inside a field twice, or state quoting: none"
+    while found := sound.match(record, position):
+        position, column = found.end(), column + 1
+    closed = re.compile('"(?:[^"]|"")*"').match(record, position)
+    if closed is None:
+        return f"field {column}: a quote opens and never closes; {mend}"
+    line = first + record.count("\n", 0, closed.end())
+    where = f" in line {line}" if line != first else ""
+    return f"field {column}: text follows a closing quote{where}; {mend}"
+
+
+def read_jsonl(path: Path, source: Files, columns: Columns) -> Rows:
+    """Yield the rows of a file with one JSON object per line; blank lines are passed over."""
+    for line, text in read_lines(path, source.encoding):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path}:{line}:{error.colno}: not valid JSON ({error.msg})") from error
+        if not isinstance(record, dict):
+            raise UserError(f'{path}:{line}: a JSON object is due, as {{"text": ...}}; this is another value')
+        for name in columns.values():
+            if name not in record:
+                raise UserError(f"{path}:{line}: column '{name}': is missing{near(name, record)}")
+        yield line, {ours: record[name] for ours, name in columns.items()}
+
+
+def read_parquet(path: Path, source: Files, columns: Columns) -> Rows:
+    """Yield (row number from 1, values) of a Parquet file."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with open_bytes(path) as file:
+            content = parquet.ParquetFile(pyarrow.BufferReader(file.read()))
+    except (pyarrow.ArrowInvalid, EOFError, OSError) as error:
+        raise UserError(f"{path}: not a Parquet file ({error})") from error
+    names = content.schema_arrow.names
+    found = {ours: names[find_position(name, names, str(path), ours)] for ours, name in columns.items()}
+    row = 0
+    for batch in content.iter_batches(columns=sorted(set(found.values()))):
+        values = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for i in range(batch.num_rows):
+            row += 1
+            yield row, {ours: values[name][i] for ours, name in found.items()}

@@ -1,0 +1,161 @@
+"""Where a corpus comes from: its own grammar, local files, or the Hub, in the order that the user sets.
+
+`find_source` is asked by the plan before anything runs, so nothing heavy is imported at the top.
+"""
+
+from pathlib import Path
+
+from thaw.data.tables import Table
+from thaw.records import UserError, file_sha256
+from thaw.settings import Corpus, Files, Hub
+
+SCRIPT_BRANCH = "refs/convert/parquet"
+
+
+def find_source(name: str, corpus: Corpus, sources: list[str], data_dir) -> tuple[str, dict[str, str]]:
+    """Return the first of the sources that a corpus has and that is there, with its files' sha256 by path.
+
+    Files are there when all of them are; the Hub is not asked. Raises UserError where some files are missing
+    and others not, and where no source is left, with what was tried.
+    """
+    tried = []
+    for source in sources:
+        if getattr(corpus, source) is None:
+            tried.append(f"{source}: the entry has none")
+        elif source == "files":
+            paths, missing = _locate_all(name, corpus.files, Path(data_dir))
+            if not missing:
+                return source, {
+                    path: file_sha256(Path(data_dir) / path) for path in sorted(set(paths.values()))
+                }
+            tried.append(f"files: {missing[0]} is not in {data_dir}")
+        else:
+            return source, {}
+    raise UserError(f"corpora.{name}: no source is left; tried {'; '.join(tried)}. Set data_dir or sources")
+
+
+def _locate_all(name: str, files: Files, data_dir: Path) -> tuple[dict[str, str], list[str]]:
+    """Return each split's path relative to data_dir, and the paths that are missing (all of them or none)."""
+    paths, missing = {}, []
+    for split, path in files.splits.items():
+        found = next((p for p in (path, f"{path}.gz") if (data_dir / p).is_file()), None)
+        if found is None:
+            missing.append(path)
+        else:
+            paths[split] = found
+    if paths and missing:
+        message = f"{missing[0]} is missing in {data_dir}, though {next(iter(paths.values()))} is there"
+        raise UserError(f"corpora.{name}: {message}; complete the folder or correct files.splits")
+    return paths, missing
+
+
+def wanted_columns(corpus: Corpus) -> list[str]:
+    """Return the columns that a source must give: texts or words, targets, kept ones, the one to group by."""
+    wanted = [*corpus.texts, *([corpus.words] if corpus.words else []), *corpus.targets, *corpus.keep]
+    if corpus.group_by not in ("sentence", "row"):
+        wanted.append(corpus.group_by)
+    return list(dict.fromkeys(wanted))
+
+
+def load(
+    name: str, corpus: Corpus, source: str, files: dict[str, str], data_dir
+) -> tuple[dict[str, Table], dict]:
+    """Load all splits of a corpus from one source; return them with a record of the source for the card.
+
+    `files` are the sha256 that the plan saw: a file that changed since raises UserError.
+    """
+    if source == "synthetic":
+        return _load_synthetic(corpus), {"kind": "synthetic", "grammar": corpus.synthetic}
+    if source == "hub":
+        return _load_hub(corpus)
+    paths, missing = _locate_all(name, corpus.files, Path(data_dir))
+    for path in [*missing, *sorted(set(paths.values()))]:
+        if path in missing or file_sha256(Path(data_dir) / path) != files.get(path):
+            raise UserError(
+                f"corpora.{name}: {Path(data_dir) / path} is not the file that was planned with; run again"
+            )
+    from thaw.data.readers import read
+
+    tables = {s: read(Path(data_dir) / p, corpus.files, wanted_columns(corpus)) for s, p in paths.items()}
+    return tables, {"kind": "files", "files": files}
+
+
+def _load_synthetic(corpus: Corpus) -> dict[str, Table]:
+    """Let the grammar write its splits; its columns have our names."""
+    from thaw.data import grammar
+
+    tables = {}
+    for split, frame in grammar.write(corpus.synthetic).items():
+        columns = {column: frame[column].tolist() for column in wanted_columns(corpus)}
+        tables[split] = Table(f"{corpus.synthetic} {split}", columns, list(range(1, len(frame) + 1)), "row")
+    return tables
+
+
+def _load_hub(corpus: Corpus) -> tuple[dict[str, Table], dict]:
+    """Load a Hub data set by `datasets`, at the commit that its revision stands for now.
+
+    Without network the copy in the local cache serves, and the card says that no commit was resolved.
+    """
+    hub = corpus.hub
+    commit = _resolve(hub)
+    tables = {split: _load_split(hub, theirs, commit, corpus) for split, theirs in hub.splits.items()}
+    record = {"kind": "hub", "id": hub.id, "config": hub.config, "asked": hub.revision, "revision": commit}
+    return tables, record
+
+
+def _resolve(hub: Hub) -> str | None:
+    """Return the commit that the revision names on the Hub, or None where the Hub cannot be asked."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+
+    try:
+        return HfApi().dataset_info(hub.id, revision=hub.revision, timeout=20).sha
+    except RepositoryNotFoundError as error:
+        raise UserError(f"hub: no data set '{hub.id}' that may be read; check the id, or log in") from error
+    except (HfHubHTTPError, HFValidationError, OSError):
+        return None
+
+
+def _load_split(hub: Hub, theirs: str, commit: str | None, corpus: Corpus) -> Table:
+    """Load one split; class numbers become the names that the data set gives them."""
+    from datasets import load_dataset
+
+    name = f"{hub.id} {theirs}"
+    try:
+        data = load_dataset(hub.id, hub.config, split=theirs, revision=commit or hub.revision)
+    except RuntimeError as error:
+        if "script" not in str(error):
+            raise UserError(f"hub: {name}: {error}") from error
+        message = f"is made by a program, which Thaw does not run; try revision: {SCRIPT_BRANCH}"
+        raise UserError(f"hub: {name} {message}") from error
+    except (ValueError, OSError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise UserError(
+            f"hub: {name} could not be loaded ({reason}); check id, config, splits and network"
+        ) from error
+    return convert(data, name, hub, wanted_columns(corpus))
+
+
+def convert(data, name: str, hub: Hub, wanted: list[str]) -> Table:
+    """Turn a `datasets.Dataset` into a Table: class numbers become names, -1 (withheld) None."""
+    from thaw.data.tables import find_position
+
+    columns = {}
+    for ours in wanted:
+        names = data.column_names
+        theirs = names[find_position(hub.columns.get(ours, ours), names, f"hub: {name}", ours)]
+        columns[ours] = _named(data[theirs], data.features[theirs])
+    return Table(f"hub: {name}", columns, list(range(1, len(data) + 1)), "row")
+
+
+def _named(values, feature) -> list:
+    """Return plain values, with names for the numbers of a feature that is a class or a list of classes."""
+    inner = getattr(feature, "feature", feature)
+    names = getattr(inner, "names", None)
+    if names is None:
+        return list(values)
+
+    def name(value):
+        return names[value] if value is not None and 0 <= value < len(names) else None
+
+    return [[name(v) for v in value] if inner is not feature else name(value) for value in values]
