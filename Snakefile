@@ -19,6 +19,8 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.27")
+
+
 report: "workflow/report/workflow.rst"
 
 
@@ -31,6 +33,7 @@ from thaw.records import UserError
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if "experiment" not in config:
+
     configfile: HOME / "config/config.yaml"
 
 

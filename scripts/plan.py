@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Print, before anything runs, what an experiment will run: runs, jobs, bytes of the store, time.
 
-    python scripts/plan.py                                         the default experiment, config/config.yaml
-    python scripts/plan.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
-    python scripts/plan.py --runs                                  and every run with what it trains and reads
+python scripts/plan.py                                         the default experiment, config/config.yaml
+python scripts/plan.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
+python scripts/plan.py --runs                                  and every run with what it trains and reads
 """
 
 import argparse
@@ -126,7 +126,9 @@ def main() -> None:
     for experiment in plan.experiments:
         runs = plan.runs[experiment.experiment]
         print(f"experiment {experiment.experiment}: {experiment.title}")
-        print(f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"}))
+        print(
+            f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
+        )
     if given.runs:
         print_runs(plan)
     print_jobs(plan)

@@ -31,7 +31,8 @@ def test_boundaries_follow_from_the_selectors():
 
 
 @pytest.mark.parametrize(
-    "train, message", [(["hed"], "unknown selector"), ([], "must train something"), ([{"top": "n"}], "neither a number")]
+    "train, message",
+    [(["hed"], "unknown selector"), ([], "must train something"), ([{"top": "n"}], "neither a number")],
 )
 def test_a_wrong_selection_is_refused(train, message):
     with pytest.raises(UserError, match=message):
@@ -41,9 +42,7 @@ def test_a_wrong_selection_is_refused(train, message):
 def test_a_phase_resumes_from_its_boundary_and_reads_only_that(home):
     plan = planned(home, strategies=["frozen", {"top_k": [2]}, "full"], tasks=["acceptability"], seeds=[1])
     boundaries = [
-        phase["boundary"]
-        for run in plan.runs["demo"]
-        for phase in plan.job(run.step, run.key).spec["phases"]
+        phase["boundary"] for run in plan.runs["demo"] for phase in plan.job(run.step, run.key).spec["phases"]
     ]
     assert boundaries == [6, 4, None]
     assert plan.boundaries["minilm/acceptability/joint"] == [4, 6]

@@ -27,18 +27,46 @@ def wrong(tmp_path, text: str, file: str = "tasks.yaml") -> str:
 
 MISTAKES = {
     "unknown block": ("tasks.yaml", "taks: {}\n", ":1: taks: unknown block; did you mean 'tasks'?"),
-    "unknown key": ("tasks.yaml", TASK.replace("target:", "tagret:"), ":7: tasks.mine.tagret: unknown key; did you mean 'target'?"),
+    "unknown key": (
+        "tasks.yaml",
+        TASK.replace("target:", "tagret:"),
+        ":7: tasks.mine.tagret: unknown key; did you mean 'target'?",
+    ),
     "missing key": ("tasks.yaml", TASK.replace("target: label, ", ""), "the key 'target' is missing"),
     "unknown type": ("tasks.yaml", TASK.replace("classification", "clasification"), "'classification'"),
-    "metric of another type": ("tasks.yaml", TASK.replace("accuracy", "pearson"), "it takes accuracy, f1, f1_macro, mcc"),
-    "duplicate key": ("tasks.yaml", CORPUS + "    texts: [b]\n", ":6: texts is here a second time; it stands in line 3"),
-    "boolean for text": ("tasks.yaml", CORPUS.replace("[text]", "[no]"), "YAML reads this word as False; put it in quotes"),
+    "metric of another type": (
+        "tasks.yaml",
+        TASK.replace("accuracy", "pearson"),
+        "it takes accuracy, f1, f1_macro, mcc",
+    ),
+    "duplicate key": (
+        "tasks.yaml",
+        CORPUS + "    texts: [b]\n",
+        ":6: texts is here a second time; it stands in line 3",
+    ),
+    "boolean for text": (
+        "tasks.yaml",
+        CORPUS.replace("[text]", "[no]"),
+        "YAML reads this word as False; put it in quotes",
+    ),
     "boolean for a key": ("tasks.yaml", CORPUS.replace("reviews", "on"), "YAML reads this key as True"),
     "upper case id": ("tasks.yaml", CORPUS.replace("reviews", "Reviews"), "an id has only a-z, 0-9 and _"),
     "path in an id": ("tasks.yaml", CORPUS.replace("reviews", "../reviews"), "an id has only a-z, 0-9 and _"),
-    "no quoting": ("tasks.yaml", CORPUS.replace("quoting: double, ", ""), "must state quoting: none or quoting: double"),
-    "no source": ("tasks.yaml", CORPUS.split("    files")[0], "a corpus needs a source: files, hub or synthetic"),
-    "no text": ("tasks.yaml", CORPUS.replace("texts: [text]", "texts: []"), "either texts: [column, ...] or words: column"),
+    "no quoting": (
+        "tasks.yaml",
+        CORPUS.replace("quoting: double, ", ""),
+        "must state quoting: none or quoting: double",
+    ),
+    "no source": (
+        "tasks.yaml",
+        CORPUS.split("    files")[0],
+        "a corpus needs a source: files, hub or synthetic",
+    ),
+    "no text": (
+        "tasks.yaml",
+        CORPUS.replace("texts: [text]", "texts: []"),
+        "either texts: [column, ...] or words: column",
+    ),
     "broken YAML": ("tasks.yaml", "corpora: {a: [1\n", "not valid YAML"),
     "an object": ("tasks.yaml", "corpora: !!python/object:os.system {}\n", "is not allowed here"),
     "a list for a mapping": ("tasks.yaml", "- corpora\n", "a mapping of keys is due here"),

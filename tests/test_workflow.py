@@ -76,7 +76,11 @@ def test_another_order_of_keys_reruns_nothing(place):
 
 
 def test_a_value_written_as_its_default_reruns_nothing(place):
-    altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_full"]["phases"][0].update(batch_size=32))
+    altered(
+        place,
+        "my/strategies.yaml",
+        lambda c: c["strategies"]["short_full"]["phases"][0].update(batch_size=32),
+    )
     altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(batch_size=32))
     assert place.planned() == {}
 
@@ -95,7 +99,8 @@ def test_one_more_seed_runs_the_new_seed(place):
 
 def test_one_more_strategy_runs_that_strategy(place):
     place.write(
-        "mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", "short_full"])
+        "mine.yaml",
+        place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", "short_full"]),
     )
     assert place.planned() == {"train": 2, **REDRAWN}
 
@@ -159,14 +164,25 @@ def test_a_wrong_key_is_one_sentence_with_its_place(place):
     assert "Traceback" not in printed
 
 
-EXPERIMENTS = ["config/config.yaml", *sorted(str(p.relative_to(HOME)) for p in HOME.glob("config/experiments/*.yaml"))]
+EXPERIMENTS = [
+    "config/config.yaml",
+    *sorted(str(p.relative_to(HOME)) for p in HOME.glob("config/experiments/*.yaml")),
+]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_lists_its_jobs(experiment, tmp_path, request):
     data = request.getfixturevalue("shared_data") if "experiments/" in experiment else tmp_path
     command = [sys.executable, "-m", "snakemake", "--snakefile", HOME / "Snakefile", "--directory", tmp_path]
-    command += ["--dry-run", "--cores", "2", "--configfile", HOME / experiment, "--config", f"data_dir={data}"]
+    command += [
+        "--dry-run",
+        "--cores",
+        "2",
+        "--configfile",
+        HOME / experiment,
+        "--config",
+        f"data_dir={data}",
+    ]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Job stats" in done.stdout + done.stderr and "train" in done.stdout + done.stderr

@@ -42,7 +42,12 @@ class Workplace:
                         "type": "classification",
                         "metrics": ["accuracy", "f1"],
                     },
-                    "weight": {"corpus": "things", "target": "weight", "type": "regression", "metrics": ["pearson"]},
+                    "weight": {
+                        "corpus": "things",
+                        "target": "weight",
+                        "type": "regression",
+                        "metrics": ["pearson"],
+                    },
                 },
             },
             "my/encoders.yaml": {
@@ -65,7 +70,10 @@ class Workplace:
                         "phases": [{"train": ["head", {"top": "k"}], "rate": "1e-3", "epochs": 1}],
                     },
                     "short_full": {"phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}]},
-                    "short_stack": {"after": "frozen", "phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}]},
+                    "short_stack": {
+                        "after": "frozen",
+                        "phases": [{"train": ["all"], "rate": "1e-3", "epochs": 1}],
+                    },
                 }
             },
             "mine.yaml": self.experiment("mine"),
@@ -111,12 +119,25 @@ class Workplace:
 
     def snakemake(self, *arguments: str, config: str = "mine.yaml", check: bool = True) -> str:
         """Run Snakemake with the shipped profile on an experiment and return all that it printed."""
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
+        command = [
+            sys.executable,
+            "-m",
+            "snakemake",
+            "--snakefile",
+            str(HOME / "Snakefile"),
+            "--directory",
+            ".",
+        ]
         command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation"), "--cores", "2"]
         command += ["--configfile", config, *arguments]
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, timeout=600, env=os.environ | {"PATH": path}
+            command,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env=os.environ | {"PATH": path},
         )
         assert not check or done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
         return done.stdout + done.stderr

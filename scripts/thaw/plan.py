@@ -5,6 +5,7 @@
 Snakemake asks the plan by path (`job("train", folder)`), nothing parses a path. Neither torch nor pandas is imported.
 """
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from thaw.records import UserError, canonical, digest
 from thaw.runs import Run, RunPlanner
 from thaw.settings import TARGET_OF_TYPE, Experiment, spec_of
 from thaw.versions import VERSIONS
-
 
 RUN_PARTS = ("task", "subset", "encoder", "head", "strategy", "variant")
 
@@ -107,6 +107,11 @@ class Plan:
         """Return the job of a baseline."""
         return self.job("baseline", f"{wildcards.task}/{wildcards.subset}/{wildcards.baseline}")
 
+    @property
+    def data_dir(self) -> str:
+        """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
+        return shlex.quote(self.experiments[0].data_dir).replace("{", "{{").replace("}", "}}")
+
     def strategies(self, step: str) -> str:
         """Return, as a pattern for wildcards, the strategies that a step executes."""
         found = sorted({run.strategy for runs in self.runs.values() for run in runs if run.step == step})
@@ -176,7 +181,11 @@ class Plan:
         for subset in experiment.subsets:
             rows = spec_of(self.catalogue.get("subsets", subset, "subsets"))
             for baseline in experiment.baselines:
-                spec = {"version": VERSIONS["baseline"], "task": {"id": name, **spec_of(task)}, "subset": rows}
+                spec = {
+                    "version": VERSIONS["baseline"],
+                    "task": {"id": name, **spec_of(task)},
+                    "subset": rows,
+                }
                 spec |= {"baseline": baseline, "data": self.jobs["prepare"][task.corpus].digest}
                 key = f"{name}/{subset}/{baseline}"
                 self.jobs["baseline"][key] = Job(spec, {"data": [self.data(task.corpus)]})
@@ -186,7 +195,9 @@ class Plan:
         """Find out whether a task's target and type fit its corpus."""
         place = self.catalogue.place("tasks", name, "target")
         if task.target not in corpus.targets:
-            raise UserError(f"{place}: corpus {task.corpus} has no target {task.target!r}{near(task.target, corpus.targets)}")
+            raise UserError(
+                f"{place}: corpus {task.corpus} has no target {task.target!r}{near(task.target, corpus.targets)}"
+            )
         kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
         if kind != due:
             raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
@@ -218,7 +229,10 @@ class Plan:
         }
         read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
         self.boundaries[key] = sorted({*self.boundaries[key], *read})
-        cards = {"tokens": [f"{self.store(key)}/tokens.json"], "boundaries": [f"{self.store(key)}/b{n}.json" for n in read]}
+        cards = {
+            "tokens": [f"{self.store(key)}/tokens.json"],
+            "boundaries": [f"{self.store(key)}/b{n}.json" for n in read],
+        }
         inputs = {"data": [self.data(task.corpus)], "encoder": [self.encoder(run.encoder)], **cards}
         if run.after:
             before = self.jobs[run.after.step][run.after.key]

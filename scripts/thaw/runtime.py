@@ -30,11 +30,20 @@ def log(message: str) -> None:
 
 
 def progress(iterable, description: str, total: int | None = None):
-    """Wrap an iterable in a progress bar: live on a terminal, a line every ten seconds in a log file."""
-    from tqdm import tqdm
+    """Yield the items of an iterable and show how far it is: a live bar on a terminal, else a line every ten seconds."""
+    if sys.stderr.isatty():
+        from tqdm import tqdm
 
-    interval = 0.2 if sys.stderr.isatty() else 10
-    return tqdm(iterable, desc=description, total=total, mininterval=interval, file=sys.stderr, leave=False)
+        yield from tqdm(iterable, desc=description, total=total, mininterval=0.2, leave=False)
+        return
+    total = total if total is not None else len(iterable)
+    start = reported = time.monotonic()
+    for done, item in enumerate(iterable):
+        now = time.monotonic()
+        if now - reported > 10 and done:
+            log(f"{description}: {done} of {total}, about {(now - start) / done * (total - done):.0f} s left")
+            reported = now
+        yield item
 
 
 def stream(seed: int, name: str) -> int:

@@ -18,7 +18,10 @@ def _catalogue(file: str) -> dict:
         if name == file:
             entry = model.model_json_schema()
             definitions |= entry.pop("$defs", {})
-            entry["properties"]["base"] = {"type": "string", "description": "the entry whose keys are taken over"}
+            entry["properties"]["base"] = {
+                "type": "string",
+                "description": "the entry whose keys are taken over",
+            }
             entry.pop("required", None)  # a key may come from the base
             properties[block] = {"type": "object", "additionalProperties": entry}
     return {"type": "object", "additionalProperties": False, "properties": properties, "$defs": definitions}

@@ -198,7 +198,9 @@ class Phase(BaseModel):
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast of the trained part")
     frozen_dropout: bool = Field(False, description="dropout stays on in frozen layers, as in some papers: no cache")
     l2: list[Annotated[float, Field(ge=0)]] = Field(
-        [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], min_length=1, description="lbfgs: strengths, chosen on validation"
+        [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0],
+        min_length=1,
+        description="lbfgs: strengths, chosen on validation",
     )
 
 
@@ -262,7 +264,9 @@ class Experiment(BaseModel):
     title: Text
     tasks: list[Id] = Field(min_length=1)
     encoders: list[Id] = Field(min_length=1)
-    strategies: list[Id | dict[Id, list[int]]] = Field(min_length=1, description="an id, or {id: [points of its sweep]}")
+    strategies: list[Id | dict[Id, list[int]]] = Field(
+        min_length=1, description="an id, or {id: [points of its sweep]}"
+    )
     seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     outputs: list[Id] = Field(min_length=1)
     heads: list[Id] = ["linear"]

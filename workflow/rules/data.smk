@@ -18,15 +18,15 @@ rule prepare:
         card="<results>/data/{corpus}/card.json",
     log:
         "<logs>/prepare/{corpus}.log",
+    retries: 1
+    localrule: True
     params:
         spec=lambda w: PLAN.job("prepare", w.corpus).canonical,
-    localrule: True
-    retries: 1
     message:
         "prepare: reading corpus {wildcards.corpus}"
     shell:
-        "python -m thaw.steps.prepare --spec {params.spec:q} --files {input.files:q}"
-        " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+        "python -m thaw.steps.prepare --spec {params.spec:q}"
+        f" --data-dir {PLAN.data_dir} --out $(dirname {{output.card:q}}) 2>&1 | tee {{log:q}}"
 
 
 rule fetch:
@@ -35,12 +35,11 @@ rule fetch:
         card="<results>/encoders/{encoder}/card.json",
     log:
         "<logs>/fetch/{encoder}.log",
+    retries: 1
+    localrule: True
     params:
         spec=lambda w: PLAN.job("fetch", w.encoder).canonical,
-    localrule: True
-    retries: 1
     message:
         "fetch: bringing encoder {wildcards.encoder}"
     shell:
-        "python -m thaw.steps.fetch --spec {params.spec:q}"
-        " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+        "python -m thaw.steps.fetch --spec {params.spec:q}" " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

@@ -22,9 +22,9 @@ for store in PLAN.jobs["features"]:
             boundaries=PLAN.cards(store)[1:],
         log:
             f"<logs>/features/{store}.log",
+        threads: 2
         params:
             spec=PLAN.job("features", store).canonical,
-        threads: 2
         message:
             f"features: one pass of the encoder over {store}"
         shell:

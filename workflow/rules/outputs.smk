@@ -20,9 +20,9 @@ rule collect:
         runs=OUTPUTS + "/runs.csv",
     log:
         "<logs>/collect/{experiment}.log",
+    localrule: True
     params:
         spec=lambda w: PLAN.job("collect", w.experiment).canonical,
-    localrule: True
     message:
         "collect: the runs of {wildcards.experiment}"
     shell:
@@ -44,9 +44,9 @@ rule table:
         others=multiext(OUTPUTS + "/tables/{id}", ".csv", ".tex", ".md"),
     log:
         "<logs>/table/{experiment}/{id}.log",
+    localrule: True
     params:
         spec=lambda w: PLAN.job("table", f"{w.experiment}/{w.id}").canonical,
-    localrule: True
     message:
         "table: {wildcards.id}"
     shell:
@@ -68,9 +68,9 @@ rule figure:
         others=multiext(OUTPUTS + "/figures/{id}", ".pdf", ".png", ".csv"),
     log:
         "<logs>/figure/{experiment}/{id}.log",
+    localrule: True
     params:
         spec=lambda w: PLAN.job("figure", f"{w.experiment}/{w.id}").canonical,
-    localrule: True
     message:
         "figure: {wildcards.id}"
     shell:
@@ -87,9 +87,9 @@ rule report:
         report(OUTPUTS + "/report.html", caption="../report/report.rst", category="{experiment}"),
     log:
         "<logs>/report/{experiment}.log",
+    localrule: True
     params:
         spec=lambda w: PLAN.job("report", w.experiment).canonical,
-    localrule: True
     message:
         "report: the page of {wildcards.experiment}"
     shell:

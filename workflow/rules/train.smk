@@ -29,12 +29,12 @@ rule fit_heads:
         costs=expand(RUN + "/seed{seed}/cost.json", seed=PLAN.seeds(), allow_missing=True),
     log:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
-    params:
-        spec=lambda w: PLAN.run("fit_heads", w).canonical,
-        cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
     wildcard_constraints:
         strategy=PLAN.strategies("fit_heads"),
     threads: 2
+    params:
+        spec=lambda w: PLAN.run("fit_heads", w).canonical,
+        cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
     message:
         "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
@@ -57,12 +57,12 @@ rule train:
         cost=RUN + "/seed{seed}/cost.json",
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
-    params:
-        spec=lambda w: PLAN.run("train", w).canonical,
     wildcard_constraints:
         strategy=PLAN.strategies("train"),
         seed="[0-9]+",
     threads: 2
+    params:
+        spec=lambda w: PLAN.run("train", w).canonical,
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
@@ -79,9 +79,9 @@ rule baseline:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
+    threads: 1
     params:
         spec=lambda w: PLAN.baseline(w).canonical,
-    threads: 1
     message:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
