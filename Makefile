@@ -45,6 +45,7 @@ $(INSTALLED): requirements.txt
 	echo "installing the pinned packages into $(VENV); once, and it takes some minutes"; \
 	$$python -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install --progress-bar off -r requirements.txt \
-	| awk '/^Collecting .*requirements.txt/ { print "installing " $$2; fflush() } \
-	       /^Installing collected/ { print "unpacking them all"; fflush() }'
+	| while read -r verb name rest; do case "$$verb $$rest" in \
+	    "Collecting (from -r"*|"Processing (from -r"*) echo "  $${name##*/}";; \
+	    "Installing"*) echo "unpacking them all";; esac; done
 	@touch $@
