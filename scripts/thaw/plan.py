@@ -77,7 +77,7 @@ def _merge(below: dict, above: dict) -> dict:
 class Plan:
     """All jobs of one experiment or several, looked up by step and path.
 
-    Attributes: experiments; catalogue; results (folder); jobs, {step: {key: Job}}; runs and baselines of each experiment.
+    Attributes: experiments; catalogue; results (folder); jobs, {step: {key: Job}}; runs and baselines by experiment.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results"):

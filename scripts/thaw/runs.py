@@ -16,7 +16,7 @@ BYTES = {"bf16": 2, "fp32": 4}
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of the grid; `value` is the sweep's number behind a variant such as k03, `after` the run it starts from."""
+    """One cell of the grid; `value` is the number behind a variant such as k03, `after` the run it starts from."""
 
     task: str
     subset: str

@@ -30,7 +30,7 @@ def log(message: str) -> None:
 
 
 def progress(iterable, description: str, total: int | None = None):
-    """Yield the items of an iterable and show how far it is: a live bar on a terminal, else a line every ten seconds."""
+    """Yield the items of an iterable and show how far it is: a bar on a terminal, else a line every ten seconds."""
     if sys.stderr.isatty():
         from tqdm import tqdm
 
@@ -88,12 +88,9 @@ def claim_device():
         return
     names = [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
     paths = [Path(tempfile.gettempdir()) / f"thaw-{name}.lock" for name in names]
-    files = [open(path, "a") for path in paths]
-    try:
+    with contextlib.ExitStack() as opened:
+        files = [opened.enter_context(open(path, "a")) for path in paths]
         yield torch.device("cuda", _first_lock(files))
-    finally:
-        for file in files:
-            file.close()
 
 
 def _first_lock(files) -> int:
