@@ -67,7 +67,8 @@ def _split(name: str, corpus: Corpus, cleaned: dict[str, Cleaned]) -> tuple[dict
     for split, part in cleaned.items():
         if not part.rows:
             raise UserError(f"corpora.{name}: {split} has no rows left after the empty ones were dropped")
-        groups = carving.group(part.columns, _text_columns(corpus), corpus.group_by)
+        known = corpus.group_by in ("sentence", "row", *part.columns)
+        groups = carving.group(part.columns, _text_columns(corpus), corpus.group_by if known else "row")
         splits[split] = {"row": part.rows, **part.columns, "group": groups.tolist()}
     shares = {split: share for split, share in corpus.carve.items() if split not in splits}
     if not shares:

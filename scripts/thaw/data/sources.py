@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thaw.data.tables import Table
 from thaw.records import UserError, file_sha256
-from thaw.settings import Corpus, Files, Hub
+from thaw.settings import Corpus, Files, Hub, Source
 
 SCRIPT_BRANCH = "refs/convert/parquet"
 
@@ -49,10 +49,14 @@ def _locate_all(name: str, files: Files, data_dir: Path) -> tuple[dict[str, str]
     return paths, missing
 
 
-def wanted_columns(corpus: Corpus) -> list[str]:
-    """Return the columns that a source must give: texts or words, targets, kept ones, the one to group by."""
+def wanted_columns(corpus: Corpus, source: Source | None) -> list[str]:
+    """Return the columns that a source must give: texts or words, targets, kept ones, the one to group by.
+
+    The last may be lacking on the Hub and in a grammar (source None) as long as no split has to be carved.
+    """
     wanted = [*corpus.texts, *([corpus.words] if corpus.words else []), *corpus.targets, *corpus.keep]
-    if corpus.group_by not in ("sentence", "row"):
+    carves = source is not None and any(split not in source.splits for split in corpus.carve)
+    if corpus.group_by not in ("sentence", "row") and (carves or isinstance(source, Files)):
         wanted.append(corpus.group_by)
     return list(dict.fromkeys(wanted))
 
@@ -76,7 +80,8 @@ def load(
             )
     from thaw.data.readers import read
 
-    tables = {s: read(Path(data_dir) / p, corpus.files, wanted_columns(corpus)) for s, p in paths.items()}
+    wanted = wanted_columns(corpus, corpus.files)
+    tables = {split: read(Path(data_dir) / path, corpus.files, wanted) for split, path in paths.items()}
     return tables, {"kind": "files", "files": files}
 
 
@@ -86,7 +91,7 @@ def _load_synthetic(corpus: Corpus) -> dict[str, Table]:
 
     tables = {}
     for split, frame in grammar.write(corpus.synthetic).items():
-        columns = {column: frame[column].tolist() for column in wanted_columns(corpus)}
+        columns = {column: frame[column].tolist() for column in wanted_columns(corpus, None)}
         tables[split] = Table(f"{corpus.synthetic} {split}", columns, list(range(1, len(frame) + 1)), "row")
     return tables
 
@@ -133,7 +138,7 @@ def _load_split(hub: Hub, theirs: str, commit: str | None, corpus: Corpus) -> Ta
         raise UserError(
             f"hub: {name} could not be loaded ({reason}); check id, config, splits and network"
         ) from error
-    return convert(data, name, hub, wanted_columns(corpus))
+    return convert(data, name, hub, wanted_columns(corpus, hub))
 
 
 def convert(data, name: str, hub: Hub, wanted: list[str]) -> Table:

@@ -50,8 +50,8 @@ def open_bytes(path: Path) -> io.BufferedIOBase:
 def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end) of a text file; lines end in LF or CRLF.
 
-    A byte order mark is taken off UTF-8. Undecodable bytes, unknown encodings, those whose line feed is not one byte
-    (UTF-16, UTF-32) and broken .gz files raise UserError.
+    A byte order mark is taken off UTF-8. Undecodable bytes, unknown encodings, those whose line feed is not one
+    byte (UTF-16, UTF-32) and broken .gz files raise UserError.
     """
     try:
         codec = codecs.lookup(encoding).name
