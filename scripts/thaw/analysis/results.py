@@ -4,10 +4,12 @@ Shared by everything that answers a task (training, fitted heads, baselines), so
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from thaw.analysis.metrics import NO_TAG, majority, score
+from thaw.records import digest, write_json, write_parquet, write_text
 from thaw.runtime import stream
 from thaw.settings import Task
 
@@ -86,6 +88,20 @@ def predictions_frame(task: dict, corpus, answers: dict[str, Answers]):
             part["probabilities"] = list(found.probabilities.astype(np.float32))
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def write_result(out: Path, spec: dict, outcome: dict, cost: dict, predictions, history=None) -> None:
+    """Write a run's records into its folder, metrics.json last: cost.json, predictions.parquet, history.csv.
+
+    Args: spec; outcome as `assess` gives it, with `chosen` beside; cost; predictions and history (None where nothing
+    was trained step by step) as pandas frames. Seconds, memory and date stand in cost.json alone, so that the same
+    spec gives the same bytes of metrics.json.
+    """
+    write_json(out / "cost.json", cost)
+    write_parquet(out / "predictions.parquet", predictions)
+    if history is not None:
+        write_text(out / "history.csv", history.to_csv(index=False, lineterminator="\n"))
+    write_json(out / "metrics.json", {"spec": spec, "digest": digest(spec), **outcome})
 
 
 def take(values, positions):

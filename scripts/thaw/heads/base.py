@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from thaw import settings
+from thaw.features.batch import Batch
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
 NO_TAG = -1  # answer for a word that the model never saw (thaw.analysis.metrics counts it as wrong)
@@ -16,8 +17,8 @@ NO_TAG = -1  # answer for a word that the model never saw (thaw.analysis.metrics
 class Head(nn.Module):
     """The task-specific module on top of the encoder.
 
-    A kind of head overrides `forward`; one with a loss of its own (a CRF) `loss` and `decode` too. A batch
-    is a `thaw.features.batch.Batch`: of it a head reads `mask` [B, T] and `first_pieces` [B, W].
+    A kind of head overrides `forward`; one with a loss of its own (a CRF) `loss` and `decode`
+    too.
     """
 
     def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str):
@@ -30,7 +31,7 @@ class Head(nn.Module):
         self.words = task_type in ("tagging", "spans")
         self.scores = task_type.endswith("regression")
 
-    def forward(self, states: torch.Tensor, batch) -> torch.Tensor:
+    def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return logits of states [B, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
         raise NotImplementedError
 
@@ -51,7 +52,7 @@ class Head(nn.Module):
         total = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
         return total / (targets != IGNORED).sum().clamp(min=1)
 
-    def decode(self, logits: torch.Tensor, batch) -> torch.Tensor:
+    def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the answers: class indices [B], scores [B], or tag indices [B, W], -1 for unseen words.
 
         Tags are the best of each word on its own: a sequence that BIO forbids is left to the metric.

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from thaw import settings
+from thaw.features.batch import Batch
 from thaw.heads.base import Head
 from thaw.heads.pooling import POOLINGS, word_states
 
@@ -29,7 +30,7 @@ class LinearHead(Head):
         if self.scores:
             nn.init.constant_(self.output.bias, float(np.mean(targets)))
 
-    def forward(self, states: torch.Tensor, batch) -> torch.Tensor:
+    def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return logits of states [B, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
         vectors = word_states(states, batch) if self.words else self.pooling(states, batch.mask)
         logits = self.output(self.dropout(vectors))

@@ -6,6 +6,8 @@ B examples, T tokens, d width. States [B, T, d], mask [B, T] bool, vector [B, d]
 import torch
 from torch import nn
 
+from thaw.features.batch import Batch
+
 
 class First(nn.Module):
     """The state of the first token, [CLS] in BERT (Devlin et al. 2019)."""
@@ -58,7 +60,7 @@ POOLINGS = {
 }
 
 
-def word_states(states: torch.Tensor, batch) -> torch.Tensor:
+def word_states(states: torch.Tensor, batch: Batch) -> torch.Tensor:
     """Return the state of each word's first piece [B, W, d]; a word without one reads the first token's."""
     where = batch.first_pieces.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
     return states.gather(1, where)
