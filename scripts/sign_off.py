@@ -16,9 +16,7 @@ from thaw.versions import VERSIONS
 
 def main() -> None:
     """Record the digests of the steps named on the command line and print what that says of their results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="*", help="names of steps; all where none is given")
     steps = parser.parse_args().steps or list(VERSIONS)
     for step in steps:

@@ -4,6 +4,7 @@ Each test collects what breaks its rule and shows it as `file: what`; an empty l
 """
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -45,6 +46,7 @@ PLANNING_KNOWS = {"thaw.records", "thaw.settings", "thaw.strategies.selectors", 
 # For the people who build Thaw; part of no result.
 WORKSHOP = {"digests"}
 
+STEPS = {path.stem for path in (PACKAGE / "steps").glob("*.py")} - {"__init__"}
 HEAVY = (
     "torch",
     "pandas",
@@ -69,18 +71,17 @@ def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def links():
-    """Yield each (module, module that it imports) of the package."""
-    for module in MODULES:
-        for other in imports(module) - {"thaw", module}:
-            yield module, other
+@functools.cache
+def links() -> list[tuple[str, str]]:
+    """Return each (module, module that it imports) of the package."""
+    return [(module, other) for module in MODULES for other in sorted(imports(module) - {"thaw", module})]
 
 
-def nodes():
-    """Yield each (path, syntax node) of scripts/."""
-    for path in SCRIPTS:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            yield path, node
+@functools.cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    """Return each (path, syntax node) of scripts/."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SCRIPTS}
+    return [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
 
 
 def test_every_module_has_its_place():
@@ -125,13 +126,14 @@ def test_planning_loads_no_heavy_library():
 
 def test_only_prepare_and_fetch_reach_for_the_network():
     wrong = []
-    for step in set(VERSIONS) - WITH_NETWORK:
+    reach = {}
+    for path, node in nodes():
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        reach.setdefault(path, set()).update({name.partition(".")[0] for name in names} & NETWORK)
+    for step in STEPS - WITH_NETWORK:
         for module in closure(f"thaw.steps.{step}"):
-            tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
-            names = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
-            names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-            found = {name.partition(".")[0] for name in names} & NETWORK
-            wrong += [f"{step} leads to {module}, which imports {name}" for name in found]
+            wrong += [f"{step} leads to {module}, which imports {name}" for name in reach[path_of(module)]]
     assert sorted(wrong) == []
 
 
@@ -140,27 +142,20 @@ def test_each_rule_has_a_step_a_version_and_their_name():
     # A rule that is written in a loop is called <step>_<what it loops over>.
     names = re.findall(r"^rule (\w+):", rules, re.MULTILINE) + re.findall(r'name:\s+f"([a-z]+)_\{', rules)
     run = re.findall(r"python -m thaw\.steps\.(\w+)", rules)
-    steps = [path.stem for path in (PACKAGE / "steps").glob("*.py") if path.stem != "__init__"]
-    assert sorted(names) == sorted(run) == sorted(VERSIONS)
-    assert sorted(steps) == sorted(VERSIONS)
+    assert sorted(names) == sorted(run) == sorted(VERSIONS) == sorted(STEPS)
 
 
 def test_each_step_reports_a_users_mistake_in_one_line():
-    steps = [path for path in (PACKAGE / "steps").glob("*.py") if path.stem != "__init__"]
-    assert [shown(path) for path in steps if "run_step(main)" not in path.read_text()] == []
+    assert [step for step in STEPS if "run_step(main)" not in path_of(f"thaw.steps.{step}").read_text()] == []
 
 
 def test_modules_classes_and_functions_say_what_they_are():
-    wrong = [
-        f"{shown(path)}: module" for path in SCRIPTS if not ast.get_docstring(ast.parse(path.read_text()))
-    ]
+    wrong = [f"{shown(path)}: module" for path in SCRIPTS if not ast.get_docstring(ast.parse(path.read_text()))]
     for path, node in nodes():
         if isinstance(node, ast.Module | ast.ClassDef):
             for child in node.body:
                 if isinstance(child, ast.ClassDef | ast.FunctionDef) and not child.name.startswith("_"):
-                    wrong += (
-                        [] if ast.get_docstring(child) else [f"{shown(path)}:{child.lineno} {child.name}"]
-                    )
+                    wrong += [] if ast.get_docstring(child) else [f"{shown(path)}:{child.lineno} {child.name}"]
     assert wrong == []
 
 
@@ -174,33 +169,37 @@ def test_functions_have_at_most_60_lines():
 
 
 def test_files_have_at_most_300_lines():
-    lengths = {
-        shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in [*SCRIPTS, *WORKFLOW]
-    }
+    lengths = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in [*SCRIPTS, *WORKFLOW]}
     assert {path: length for path, length in lengths.items() if length > 300} == {}
 
 
 def test_nothing_runs_code_that_came_with_data():
     """No pickle in any form, no YAML that builds objects, no code from a model's repository, no eval."""
-    wrong = []
-    for path, node in nodes():
-        match node:
-            case ast.Import(names=names) if {a.name.partition(".")[0] for a in names} & _PICKLES:
-                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
-            case ast.ImportFrom(module=str(name)) if name.partition(".")[0] in _PICKLES:
-                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
-            case ast.Call() if _is_unsafe(node):
-                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+    wrong = [f"{shown(path)}:{node.lineno}: {ast.unparse(node)}" for path, node in nodes() if _is_unsafe(node)]
     assert wrong == []
 
 
-_PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+_PICKLES = {"cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 _UNSAFE = {"eval", "exec", "compile", "__import__", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}
 _UNSAFE |= {"importlib.import_module", "pandas.read_pickle", "pd.read_pickle"}
 
 
-def _is_unsafe(call: ast.Call) -> bool:
-    """Tell whether a call may run what it reads; torch.load is safe with weights_only=True alone."""
+def _is_unsafe(node: ast.AST) -> bool:
+    """Tell whether a piece of code may run what it reads. Of pickle the name of its error is all that may be used."""
+    match node:
+        case ast.Import(names=names):
+            return any(alias.name in _PICKLES for alias in names)
+        case ast.ImportFrom(module=module):
+            return module in {"pickle", *_PICKLES}
+        case ast.Attribute(value=ast.Name(id="pickle"), attr=name):
+            return name != "UnpicklingError"
+        case ast.Call():
+            return _may_run_what_it_reads(node)
+    return False
+
+
+def _may_run_what_it_reads(call: ast.Call) -> bool:
+    """Tell whether a call is of an unsafe function, or of a safe one without its guard."""
     settings = {word.arg: ast.unparse(word.value) for word in call.keywords}
     name = ast.unparse(call.func)
     return (
@@ -216,14 +215,8 @@ def test_no_path_of_anybodys_machine_is_written_down():
     files = [path for name in rooms for path in (ROOT / name).rglob("*") if path.is_file()]
     files += [path for path in ROOT.glob("*") if path.is_file()]
     private = re.compile(r"(?<![\w.])/(home/\w|root/|Users/\w|work/|tmp/\w)")
-    texts = {
-        path: path.read_text(encoding="utf-8", errors="ignore")
-        for path in files
-        if path.suffix not in _BINARY
-    }
-    assert {
-        shown(path): private.search(text)[0] for path, text in texts.items() if private.search(text)
-    } == {}
+    texts = {path: path.read_text(encoding="utf-8", errors="ignore") for path in files if path.suffix not in _BINARY}
+    assert {shown(path): private.search(text)[0] for path, text in texts.items() if private.search(text)} == {}
 
 
 _BINARY = {".png", ".pdf", ".pyc", ".parquet"}
@@ -255,11 +248,7 @@ def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):
         helper.write_text(help_code)
         return step_digest("toy")
 
-    first = written(
-        "from thaw.helper import f\nprint(f(1))\n", 'def f(x):\n    """Add."""\n    return x + 1\n'
-    )
-    same = written(
-        "# why\nfrom thaw.helper import f\n\n\nprint(f(1))\n", "def f(x):\n    return (x\n     + 1)\n"
-    )
+    first = written("from thaw.helper import f\nprint(f(1))\n", 'def f(x):\n    """Add."""\n    return x + 1\n')
+    same = written("# why\nfrom thaw.helper import f\n\n\nprint(f(1))\n", "def f(x):\n    return (x\n     + 1)\n")
     assert same == first
     assert written("from thaw.helper import f\nprint(f(1))\n", "def f(x):\n    return x + 2\n") != first

@@ -38,9 +38,7 @@ def imports(module: str) -> set[str]:
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                raise ValueError(
-                    f"{module}, line {node.lineno}: a relative import; write the full name, thaw. ..."
-                )
+                raise ValueError(f"{module}, line {node.lineno}: a relative import; write the full name, thaw. ...")
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return {name for name in names if path_of(name)}
