@@ -80,9 +80,7 @@ def encoder_flops(shape: Shape, lengths: Iterable[int], boundary: int | None = N
     return (shape.layers - (boundary or 0)) * sum(layer_flops(shape, int(tokens)) for tokens in lengths)
 
 
-def training_flops(
-    shape: Shape, lengths: Iterable[int], boundary: int | None, components: Iterable[str]
-) -> float:
+def training_flops(shape: Shape, lengths: Iterable[int], boundary: int | None, components: Iterable[str]) -> float:
     """Return the operations of training an encoder once on sequences of these padded lengths, head apart.
 
     Layers up to the boundary (None: from text) are not computed. Going backward, a layer with something

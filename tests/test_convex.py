@@ -1,0 +1,138 @@
+"""Linear heads fitted to convergence, against scikit-learn and against what an optimum must satisfy."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+from torch.nn import functional
+
+from thaw import settings
+from thaw.features.batch import Batch
+from thaw.heads import convex
+from thaw.heads.convex import Scale, fit_classes, fit_scores
+from thaw.heads.linear import LinearHead
+
+STRENGTHS = [1e-3, 1e-2, 1.0]
+
+
+def problem(classes, rows=600, width=24, seed=0):
+    """Correlated features of very different scales, and noisy linear classes of them."""
+    random = torch.Generator().manual_seed(seed)
+    mixing = torch.randn(width, width, generator=random) * torch.logspace(1, -2, width)
+    vectors = torch.randn(rows, width, generator=random) @ mixing.T + 5 * torch.randn(width, generator=random)
+    truth = torch.randn(classes, width, generator=random)
+    scaled = (vectors - vectors.mean(0)) / vectors.std(0)
+    targets = (scaled @ truth.T / 3 + torch.randn(rows, classes, generator=random)).argmax(1)
+    return vectors, targets
+
+
+def standardised(solution, vectors):
+    """The weight and bias that a solution has on standardised features, and these features, as float64 tensors."""
+    scale = Scale.of(vectors)
+    weight = solution.weight.double() * scale.deviation
+    bias = solution.bias.double() + solution.weight.double() @ scale.mean
+    return weight, bias, (vectors.double() - scale.mean) / scale.deviation
+
+
+def objective(weight, bias, scaled, targets, l2):
+    return functional.cross_entropy(scaled @ weight.T + bias, targets) + l2 / 2 * weight.square().sum()
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_classes_agree_with_scikit_learn(classes):
+    vectors, targets = problem(classes)
+    new, _ = problem(classes, rows=3000)
+    for solution in fit_classes(vectors, targets, classes, STRENGTHS):
+        weight, bias, scaled = standardised(solution, vectors)
+        halved = 2 if classes == 2 else 1  # scikit-learn has a single row for two classes
+        reference = LogisticRegression(C=halved / (len(vectors) * solution.l2), tol=1e-8, max_iter=5000)
+        reference.fit(scaled.numpy(), targets.numpy())
+        rows, offsets = torch.tensor(reference.coef_), torch.tensor(reference.intercept_)
+        if classes == 2:
+            rows, offsets = torch.cat([-rows, rows]) / 2, torch.cat([-offsets, offsets]) / 2
+        ours = objective(weight, bias, scaled, targets, solution.l2)
+        assert solution.converged
+        assert ours == pytest.approx(objective(rows, offsets, scaled, targets, solution.l2).item(), rel=1e-4)
+        theirs = (new.double() - Scale.of(vectors).mean) / Scale.of(vectors).deviation @ rows.T + offsets
+        agreement = (theirs.argmax(1) == solution.logits(new).argmax(1)).double().mean()
+        assert agreement > 0.998
+
+
+def test_the_gradient_is_zero_at_the_solution():
+    vectors, targets = problem(3)
+    for solution in fit_classes(vectors, targets, 3, STRENGTHS):
+        weight, bias, scaled = standardised(solution, vectors)
+        weight, bias = weight.requires_grad_(True), bias.requires_grad_(True)
+        objective(weight, bias, scaled, targets, solution.l2).backward()
+        assert weight.grad.abs().max() < 1e-5 and bias.grad.abs().max() < 1e-5
+
+
+def test_scores_agree_with_scikit_learn():
+    vectors, _ = problem(2, width=100)
+    targets = vectors[:, 0] * 0.01 + torch.randn(len(vectors), generator=torch.Generator().manual_seed(1))
+    for solution in fit_scores(vectors, targets, STRENGTHS):
+        weight, bias, scaled = standardised(solution, vectors)
+        reference = Ridge(alpha=solution.l2 * len(vectors) / 2, solver="cholesky")
+        reference.fit(scaled.numpy(), targets.double().numpy())
+        assert weight.flatten().numpy() == pytest.approx(reference.coef_, abs=1e-5)
+        assert bias.item() == pytest.approx(reference.intercept_, abs=1e-5)
+        predicted = solution.logits(vectors).flatten().numpy()
+        assert predicted == pytest.approx(reference.predict(scaled.numpy()), abs=1e-4)
+
+
+def test_float32_where_a_problem_is_large(monkeypatch):
+    vectors, targets = problem(3)
+    double = fit_classes(vectors, targets, 3, [1e-2])[0]
+    monkeypatch.setattr(convex, "DOUBLE", 0)
+    monkeypatch.setattr(convex, "BLOCK", 100)
+    single = fit_classes(vectors, targets, 3, [1e-2])[0]
+    assert single.converged
+    assert single.logits(vectors) == pytest.approx(double.logits(vectors), abs=5e-3)
+
+
+def test_the_scale_of_features_makes_no_difference():
+    vectors, targets = problem(3)
+    factors = torch.logspace(-3, 3, vectors.shape[1])
+    plain = fit_classes(vectors, targets, 3, [1e-2])[0].logits(vectors)
+    scaled = fit_classes(vectors * factors - 7, targets, 3, [1e-2])[0].logits(vectors * factors - 7)
+    assert scaled.numpy() == pytest.approx(plain.numpy(), abs=2e-2)
+
+
+def test_same_problem_same_bits_and_the_order_given():
+    vectors, targets = problem(3)
+    first, second = (fit_classes(vectors, targets, 3, strengths) for strengths in (STRENGTHS, STRENGTHS[::-1]))
+    assert [solution.l2 for solution in first] == STRENGTHS
+    for one, other in zip(first, second[::-1], strict=True):
+        assert torch.equal(one.weight, other.weight) and torch.equal(one.bias, other.bias)
+
+
+def test_degenerate_problems_are_solved():
+    vectors, targets = problem(2)
+    vectors[:, 3] = 4.2  # a constant
+    vectors[:, 5] = vectors[:, 4]  # collinear
+    for solution in fit_classes(vectors, targets, 5, [0.0, 1e-2]):  # three classes without a vector
+        assert torch.isfinite(solution.weight).all() and solution.logits(vectors).argmax(1).max() < 2
+        assert solution.weight[:, 3].abs().max() < 1e-6
+    assert torch.isfinite(fit_scores(vectors, targets.float(), [0.0])[0].weight).all()
+
+
+def test_too_few_iterations_are_told(monkeypatch):
+    monkeypatch.setattr(convex, "ITERATIONS", 2)
+    vectors, targets = problem(3)
+    assert not fit_classes(vectors, targets, 3, [1e-4])[0].converged
+
+
+@pytest.mark.parametrize("task_type", ["classification", "pair_regression", "spans"])
+def test_a_solution_is_a_plain_linear_head(task_type):
+    vectors, targets = problem(3)
+    if task_type == "pair_regression":
+        solution, outputs = fit_scores(vectors, targets.float(), [1e-2])[0], 1
+    else:
+        solution, outputs = fit_classes(vectors, targets, 3, [1e-2])[0], 3
+    head = LinearHead(settings.Head(kind="linear"), vectors.shape[1], outputs, task_type).eval()
+    head.load_state_dict(solution.state())
+    ones = torch.ones(len(vectors), 1, dtype=torch.long)
+    batch = Batch(ones, ones.bool(), None, ones - 1 if task_type == "spans" else None, torch.arange(len(vectors)))
+    logits = head(vectors.unsqueeze(1), batch).reshape(len(vectors), -1)
+    assert logits.detach().numpy() == pytest.approx(solution.logits(vectors).numpy(), rel=1e-5, abs=1e-5)
+    assert np.isfinite(logits.detach().numpy()).all()
