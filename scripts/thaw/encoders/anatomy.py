@@ -56,9 +56,8 @@ def study(model: nn.Module) -> Anatomy:
             "frozen, so it can not be resumed at a boundary; choose an encoder with layers of their own"
         )
     for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList) and len(module) == count:
-            if anatomy := _watch(model, path):
-                return anatomy
+        if isinstance(module, nn.ModuleList) and len(module) == count and (anatomy := _watch(model, path)):
+            return anatomy
     raise UserError(
         f"{kind} has no list of {count} layers that run one after the other on one hidden state [B, T, d], "
         "so it can not be resumed at a boundary; choose another encoder"

@@ -7,7 +7,7 @@ boundary L the last hidden state.
 import torch
 from torch import nn
 
-from thaw.encoders.anatomy import probe_ids, study
+from thaw.encoders.anatomy import study
 from thaw.encoders.loading import load_model
 from thaw.encoders.resume import Entry, cut
 from thaw.records import UserError

@@ -13,6 +13,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from thaw.records import UserError
 
@@ -48,7 +49,12 @@ class Payload:
                     f"{path} does not hold the tensors on its card ({size} bytes where {due} are due, or another "
                     "header); delete it, and it is made again"
                 )
-        return cls(_map(path, "r", len(header), dtype, shapes), dtype)
+        return cls(_map(path, "c", len(header), dtype, shapes), dtype)
+
+    def put(self, split: str, places: np.ndarray, states: torch.Tensor) -> None:
+        """Store states, float32 [n, d], at their places [n] in a split."""
+        values = states.to(torch.bfloat16).view(torch.int16) if self.dtype == "bf16" else states
+        self.tensors[split][places] = values.numpy()
 
     def flush(self) -> None:
         """Write to disk what is still in memory."""
@@ -75,7 +81,7 @@ def _bytes(dtype: str, shapes: dict) -> int:
 
 
 def _map(path: Path, mode: str, start: int, dtype: str, shapes: dict) -> dict[str, np.ndarray]:
-    """Map each tensor; an empty one can not be mapped and is an array."""
+    """Map each tensor; mode c reads, and keeps writes from the file. An empty one can not be mapped."""
     tensors = {}
     for name, shape in shapes.items():
         kind = NUMPY[dtype]

@@ -46,15 +46,18 @@ class Boundary:
 
     def __init__(self, flat: np.ndarray, dtype: str, tokens: Ragged):
         self.flat = flat  # [tokens, d], memory-mapped; bf16 as its 16 bits
-        self.dtype = dtype
+        states = torch.from_numpy(flat)
+        self._states = states.view(torch.bfloat16) if dtype == "bf16" else states
         self._tokens = tokens
 
     def gather(self, rows, batch: Batch) -> torch.Tensor:
         """Return the states of some rows, float32 [B, T, d], zero where the batch is padded."""
-        places, _ = self._tokens.places(np.asarray(rows))
-        values = torch.from_numpy(np.take(self.flat, places, axis=0))
-        states = values.view(torch.bfloat16).float() if self.dtype == "bf16" else values
-        return states.masked_fill_(~batch.mask.to(states.device)[:, :, None], 0.0)
+        places, real = self._tokens.places(np.asarray(rows))
+        if tuple(batch.mask.shape) != places.shape:
+            raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
+        found = torch.index_select(self._states, 0, torch.from_numpy(places.ravel())).float()
+        found.index_fill_(0, torch.from_numpy(np.flatnonzero(~real)), 0.0)
+        return found.view(*places.shape, -1)
 
 
 class Store:
@@ -88,6 +91,11 @@ class Store:
         pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
         return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)))
 
+    def places(self, split: str, rows) -> np.ndarray:
+        """Return where the tokens of some rows lie in a payload, row after row, int64 [tokens of the rows]."""
+        places, real = self._columns(split)["input_ids"].places(np.asarray(rows))
+        return places[real]
+
     def has(self, boundary: int) -> bool:
         """Tell whether a boundary's card and its payload are there."""
         return self._card_path(boundary).is_file() and self.payload_path(boundary).is_file()
@@ -95,7 +103,7 @@ class Store:
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
         if boundary not in self._payloads:
-            card = self._card(boundary)
+            card = self.boundary_card(boundary)
             path = self.payload_path(boundary)
             if not path.is_file():
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
@@ -110,7 +118,7 @@ class Store:
         `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
         the others wait; what it writes must have the checksum on the card.
         """
-        cards = {boundary: self._card(boundary) for boundary in boundaries}
+        cards = {boundary: self.boundary_card(boundary) for boundary in boundaries}
         with self._lock():
             missing = [boundary for boundary in boundaries if not self.payload_path(boundary).is_file()]
             if missing and remake:
@@ -133,7 +141,7 @@ class Store:
         """Return the path of a boundary's card."""
         return self.folder / f"b{boundary}.json"
 
-    def _card(self, boundary: int) -> dict:
+    def boundary_card(self, boundary: int) -> dict:
         """Return a boundary's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
         card = read_json(self._card_path(boundary))
         for key in ("digest", "weights", "tokenizer", "data"):

@@ -1,0 +1,84 @@
+"""Bringing a model into the one form that Thaw reads: config.json, tokenizer files, one model.safetensors."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import torch
+
+from thaw.encoders.sources import PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
+from thaw.records import UserError, file_sha256, read_json
+
+
+def assemble(source: Path, target: Path, due: str | None) -> None:
+    """Copy a model's settings, tokenizer and weights; nothing else of the folder, and no mention of code in it.
+
+    due: the sha256 that the published weights file must have.
+    """
+    for name in (*SETTINGS, *TOKENIZER):
+        if (source / name).is_file():
+            shutil.copyfile(source / name, target / name)
+    for name in (*SETTINGS, "tokenizer_config.json"):
+        _forget_code(target / name)
+    if not any((target / name).is_file() for name in TOKENIZER if name.startswith(("tokenizer.j", "vocab", "s"))):
+        raise UserError(f"{source} has no tokenizer: tokenizer.json, vocab.txt, vocab.json or a sentencepiece model")
+    weights = published_weights(source)
+    if due and (found := file_sha256(weights)) != due:
+        raise UserError(f"{weights} has sha256 {found}, but encoders.yaml asks for {due}: it is another file")
+    if weights.name == WEIGHTS:
+        shutil.copyfile(weights, target / WEIGHTS)
+    else:
+        _save(_shards(weights) if weights.name == SHARDS else _pickled(weights), target / WEIGHTS)
+
+
+def published_weights(source: Path) -> Path:
+    """Return the weights file of a folder, or the index of its shards; without one that can be read, a UserError."""
+    for name in (WEIGHTS, SHARDS, PICKLED):
+        if (source / name).is_file():
+            return source / name
+    raise UserError(
+        f"{source} has no weights: neither {WEIGHTS} nor {PICKLED}; other formats must be converted first, "
+        "with the library that wrote them: model.save_pretrained(folder, safe_serialization=True)"
+    )
+
+
+def _pickled(path: Path) -> dict[str, torch.Tensor]:
+    """Read a pickled checkpoint with torch's weights-only loader, which builds tensors and runs nothing."""
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{path} is refused by torch's weights-only loader: damaged, or it holds more than tensors; convert it "
+            "where you trust it: model.save_pretrained(folder, safe_serialization=True)"
+        ) from error
+    if not isinstance(tensors, dict) or not all(torch.is_tensor(value) for value in tensors.values()):
+        raise UserError(f"{path} is no state dict: a dictionary of tensors is due")
+    return tensors
+
+
+def _shards(index: Path) -> dict[str, torch.Tensor]:
+    """Read the tensors of all shards that an index names; shards lie beside their index."""
+    from safetensors.torch import load_file
+
+    tensors = {}
+    for name in sorted(set(read_json(index).get("weight_map", {}).values())):
+        path = index.parent / Path(name).name
+        if not path.is_file():
+            raise UserError(f"{path} is missing, though {index.name} names it")
+        tensors |= load_file(path)
+    return tensors
+
+
+def _save(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """Write tensors as safetensors; those that share memory are written twice."""
+    from safetensors.torch import save_file
+
+    save_file({name: value.detach().clone().contiguous() for name, value in tensors.items()}, path, {"format": "pt"})
+
+
+def _forget_code(path: Path) -> None:
+    """Strike from a JSON file the key by which a model would ask for code of its own to be run."""
+    if path.is_file() and isinstance(content := read_json(path), dict) and "auto_map" in content:
+        del content["auto_map"]
+        path.write_text(json.dumps(content, indent=2), encoding="utf-8")

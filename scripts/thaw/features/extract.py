@@ -1,0 +1,86 @@
+"""Extraction: one pass of the frozen encoder over a corpus writes all boundaries that anybody asked for.
+
+B examples, T tokens of the longest, N tokens of a split, d width.
+"""
+
+import contextlib
+
+import numpy as np
+import torch
+
+from thaw.encoders.transformers import Encoder
+from thaw.features.payload import Payload
+from thaw.features.store import Store
+from thaw.records import UserError, file_sha256, replacing
+from thaw.runtime import log, progress, set_threads
+
+TOKENS_PER_BATCH = 4096  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
+
+
+def batches(lengths: np.ndarray) -> list[np.ndarray]:
+    """Return the rows of each batch of the extraction: sorted by length, longest first, at most 4,096 tokens.
+
+    lengths: tokens of each row, [N]. Every row stands in exactly one batch; equal lengths keep their order.
+    """
+    order, found = np.argsort(-lengths, kind="stable"), []
+    start = 0
+    while start < len(order):
+        count = max(1, TOKENS_PER_BATCH // int(lengths[order[start]]))
+        found.append(order[start : start + count])
+        start += count
+    return found
+
+
+def extract(
+    store: Store, encoder: Encoder, boundaries: list[int], dtype: str, device, due: dict[int, str] | None = None
+) -> dict[int, dict]:
+    """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
+
+    States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
+    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree.
+    """
+    encoder = encoder.to(device).eval()
+    with contextlib.ExitStack() as stack:
+        paths = {n: stack.enter_context(replacing(store.payload_path(n))) for n in boundaries}
+        shapes = {split: (store.tokens(split), encoder.width) for split in store.splits}
+        payloads = {n: Payload.create(path, dtype, shapes) for n, path in paths.items()}
+        for split in store.splits:
+            _pass(store, encoder, split, payloads, device)
+        for payload in payloads.values():
+            payload.flush()
+        facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
+        for n, checksum in (due or {}).items():
+            if facts[n]["sha256"] != checksum:
+                raise UserError(
+                    f"{store.payload_path(n)}, made again, is not what its card describes: this machine, its number of "
+                    f"threads or its libraries differ from those that made it; delete {store.folder} and run again"
+                )
+        return facts
+
+
+def remake(store: Store, encoder_folder, boundaries: list[int], device) -> None:
+    """Make payloads again that were freed, with the thread count of their cards; they must come out the same."""
+    encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
+    cards = {n: store.boundary_card(n) for n in boundaries}
+    log(f"making freed payloads again: boundaries {', '.join(map(str, boundaries))} of {store.folder}")
+    try:
+        set_threads(store.card["threads"])
+        due = {n: card["sha256"] for n, card in cards.items()}
+        extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, due)
+    finally:
+        set_threads(threads)
+
+
+def _pass(store: Store, encoder: Encoder, split: str, payloads: dict[int, Payload], device) -> None:
+    """Run the encoder once over a split and put each boundary's states into its payload."""
+    card, lengths = store.card, store.lengths(split)
+    log(
+        f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
+        f"{len(lengths)} examples, {store.tokens(split)} tokens"
+    )
+    for rows in progress(batches(lengths), f"{card['encoder']} reads {split}"):
+        batch = store.batch(split, rows)
+        places = store.places(split, rows)
+        states = encoder.states(batch.to(device), list(payloads))
+        for n, payload in payloads.items():
+            payload.put(split, places, states[n].cpu()[batch.mask])

@@ -1,0 +1,100 @@
+"""Step `features`: token ids of a corpus, and the frozen encoder's hidden states at the boundaries asked for."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from thaw.records import UserError, digest, file_sha256, read_json, write_json
+from thaw.runtime import claim_device, hardware, log, run_step, set_threads
+from thaw.settings import Compute, View
+
+
+def main() -> None:
+    """Write tokens.parquet and its card, then the payload and card of each boundary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--boundaries", type=int, nargs="*", default=[], help="0 to L; none: token ids only")
+    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
+    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args()
+    spec, out = arguments.spec, arguments.out
+    corpus, encoder = (_card(folder, spec[name]) for name, folder in _upstream(arguments))
+    if beyond := [n for n in arguments.boundaries if not 0 <= n <= encoder["layers"]]:
+        raise UserError(f"{encoder['encoder']} has boundaries 0 to {encoder['layers']}, and no {beyond[0]}")
+    threads = Compute.model_validate(spec["compute"]).threads
+    set_threads(threads)
+    card = {
+        "digest": digest(spec),
+        "encoder": encoder["encoder"],
+        "corpus": corpus["corpus"],
+        "view": out.name,
+        "weights": encoder["sha256"],
+        "tokenizer": encoder["tokenizer_sha256"],
+        "data": corpus["digest"],
+        "threads": threads,
+    }
+    write_tokens(spec, arguments.data, corpus, arguments.encoder, encoder, out, card)
+    drop_others(out, card["digest"], encoder["layers"])
+    if arguments.boundaries:
+        write_boundaries(out, arguments.encoder, sorted(set(arguments.boundaries)), spec["dtype"])
+
+
+def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
+    """Tokenise the corpus and write the card that says what the folder holds."""
+    from thaw.encoders.loading import load_tokenizer
+    from thaw.features import tokens
+
+    view = View.model_validate(spec["view"])
+    tokens.check_length(view, encoder["max_length"], encoder["encoder"])
+    tokenizer = load_tokenizer(folder, words=bool(corpus.get("words")))
+    path = out / "tokens.parquet"
+    splits = tokens.write_tokens(path, data, corpus, tokenizer, view)
+    facts = {"splits": splits, "sha256": file_sha256(path), "pad": tokenizer.pad_token_id}
+    facts |= {"types": tokens.has_types(tokenizer), "words": bool(corpus.get("words"))}
+    write_json(out / "tokens.json", card | facts)
+
+
+def write_boundaries(out: Path, folder: Path, boundaries: list[int], dtype: str) -> None:
+    """Run the encoder once over each split and write a card for each boundary, after its payload."""
+    from thaw.encoders.transformers import Encoder
+    from thaw.features.extract import extract
+    from thaw.features.store import Store
+
+    store, encoder = Store(out), Encoder.load(folder)
+    with claim_device() as device:
+        start = time.perf_counter()
+        facts = extract(store, encoder, boundaries, dtype, device)
+        seconds = round(time.perf_counter() - start, 3)
+        device_name = hardware(device)["device"]
+    shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
+    shared |= {"dtype": dtype, "width": encoder.width, "seconds": seconds, "device": device_name}
+    for n in boundaries:
+        write_json(out / f"b{n}.json", {"boundary": n, **shared, **facts[n]})
+    log(f"{len(boundaries)} boundaries, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
+
+
+def drop_others(out: Path, ours: str, layers: int) -> None:
+    """Delete boundaries that another spec left in the folder: nothing can read them any more."""
+    for card in (out / f"b{n}.json" for n in range(layers + 1)):
+        if card.is_file() and read_json(card).get("digest") != ours:
+            card.with_suffix(".safetensors").unlink(missing_ok=True)
+            card.unlink()
+
+
+def _upstream(arguments):
+    """Return name and folder of what the spec names by digest."""
+    return (("data", arguments.data), ("encoder", arguments.encoder))
+
+
+def _card(folder: Path, due: str) -> dict:
+    """Return the card of a folder; a card of another spec is a UserError."""
+    card = read_json(folder / "card.json")
+    if card["digest"] != due:
+        raise UserError(f"{folder}/card.json has digest {card['digest']}, but this job was planned for {due}")
+    return card
+
+
+if __name__ == "__main__":
+    run_step(main)
