@@ -222,6 +222,18 @@ def test_no_path_of_anybodys_machine_is_written_down():
 _BINARY = {".png", ".pdf", ".pyc", ".parquet"}
 
 
+def test_what_the_documents_point_to_exists():
+    missing = []
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        text = path.read_text(encoding="utf-8")
+        links = [path.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+        named = re.findall(r"\b(?:config|docs|scripts|tests|workflow)/[\w/]+\.(?:py|yaml|md|smk)\b", text)
+        missing += [
+            f"{shown(path)}: {target}" for target in [*links, *(ROOT / name for name in named)] if not target.exists()
+        ]
+    assert missing == []
+
+
 @pytest.mark.parametrize("step", VERSIONS)
 def test_code_of_each_step_is_signed_off(step):
     """Results must not change unnoticed, and no change of code may make all of them again in silence."""
