@@ -36,8 +36,8 @@ FLOORS = [
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
-# A batch is the type that encoders, features and heads hand each other; it is made and kept by features.
-EXCEPTIONS = {("heads", "thaw.features.batch"), ("encoders", "thaw.features.batch")}
+# A batch is the type in which features hand examples to heads; a head cannot be written without its name.
+EXCEPTIONS = {("heads", "thaw.features.batch")}
 
 # The planning wing stands beside the floors: steps know nothing of it, and it knows nothing heavy of them.
 PLANNING = {"catalogue", "versions", "runs", "presentation", "plan", "estimate", "schemas"}
