@@ -94,12 +94,12 @@ def _take(counts: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:
     totals = counts.sum(0)
     due = share * totals
     rows = round(share * totals.sum())
-    got, taken = np.zeros_like(totals), []
+    got, taken = np.zeros_like(totals), np.zeros(len(counts), dtype=bool)
     for most in (np.floor(due + 0.5), 1.5 * due):
-        most = np.minimum(most, totals - 1)
-        for g in order:
+        most = np.maximum(np.minimum(most, totals - 1), 0)
+        for g in order[~taken[order]]:
             after = got + counts[g]
-            if g not in taken and after.sum() <= rows and (after <= most).all():
-                taken.append(g)
+            if after.sum() <= rows and (after <= most).all():
+                taken[g] = True
                 got = after
-    return np.array(taken, dtype=np.int64)
+    return np.flatnonzero(taken)
