@@ -6,7 +6,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 from collections.abc import Iterator
 
 from thaw.catalogue import Catalogue
-from thaw.runs import RunPlanner, variant
+from thaw.runs import Run, RunPlanner, variant
 from thaw.settings import Experiment, Output
 from thaw.versions import VERSIONS
 
@@ -44,9 +44,8 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         tasks[name] = {"corpus": task.corpus, "view": task.view, "type": task.type, "metrics": task.metrics}
     grid = []
     for encoder in experiment.encoders:
-        runs = {(run.strategy, run.variant): planner.thawed(run) for run in planner.runs() if run.encoder == encoder}
-        wanted = _order_of(planner, encoder)
-        points = [[s, v, *runs[s, v]] for s, v in wanted]
+        runs = {(run.strategy, run.variant): run for run in planner.runs() if run.encoder == encoder}
+        points = [_point(runs[strategy, variant], planner) for strategy, variant in _order_of(planner, encoder)]
         grid.append({"encoder": encoder, "strategies": points})
     return {
         "tasks": tasks,
@@ -56,6 +55,17 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         "seeds": experiment.seeds,
         "baselines": experiment.baselines,
     }
+
+
+def _point(run: Run, planner: RunPlanner) -> dict:
+    """Return a point of a strategy's sweep with what it thaws and the runs that it started from."""
+    thawed, embeddings = planner.thawed(run)
+    after, before = [], run.after
+    while before:
+        after.append([before.strategy, before.variant])
+        before = before.after
+    point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
+    return point | {"after": after}
 
 
 def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:
