@@ -14,11 +14,11 @@ from thaw.features.store import Store
 from thaw.records import UserError, file_sha256, replacing
 from thaw.runtime import log, progress, set_threads
 
-TOKENS_PER_BATCH = 4096  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
+TOKENS_PER_BATCH = 2048  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
 
 
 def batches(lengths: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of each batch of the extraction: sorted by length, longest first, at most 4,096 tokens.
+    """Return the rows of each batch of the extraction: sorted by length, longest first, at most 2,048 tokens.
 
     lengths: tokens of each row, [N]. Every row stands in exactly one batch; equal lengths keep their order.
     """
