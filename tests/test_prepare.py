@@ -1,0 +1,330 @@
+"""Prepare: the source that is used, the checks, the card, and a corpus read back with its targets and subsets."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import run_step
+from thaw.data.checks import _iob1_to_bio
+from thaw.data.corpus import Corpus, subset_rows
+from thaw.data.preparation import prepare
+from thaw.data.sources import find_source
+from thaw.records import UserError, canonical, digest
+from thaw.settings import Corpus as Entry
+from thaw.settings import Subset, spec_of
+
+PAIRS = {"texts": ["a", "b"], "targets": {"label": "label", "score": "score"}}
+WORDS = {"words": "words", "targets": {"tags": "tags"}}
+
+
+def spec_for(entry: dict, folder, sources=("files",)) -> dict:
+    """Return the spec of a prepare job as the plan writes it."""
+    corpus = Entry.model_validate(entry)
+    source, files = find_source("mine", corpus, list(sources), folder)
+    spec = {"version": 1, "corpus": "mine", "entry": spec_of(corpus), "source": source, "files": files}
+    return json.loads(canonical(spec))
+
+
+def prepared(folder, entry: dict, **splits) -> Corpus:
+    """Write rows as JSONL files, one per split, and prepare them."""
+    for split, rows in splits.items():
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    files = {"format": "jsonl", "splits": {split: f"{split}.jsonl" for split in splits}}
+    entry = {**entry, "files": {**files, **entry.get("files", {})}}
+    prepare(spec_for(entry, folder), folder, folder / "out")
+    return Corpus(folder / "out")
+
+
+def pair(a, b, label="yes", score=1.0):
+    return {"a": a, "b": b, "label": label, "score": score}
+
+
+TRAIN = [pair("one", "two"), pair("Three", "four", "no", 2), pair("one", "five", "no", "2.5")]
+
+
+# --- the columns, the card, the numbers -------------------------------------------------------------------------------
+
+
+def test_parquet_and_card_say_what_was_read(tmp_path):
+    test = [pair("six", "THREE  ", "no"), pair("seven", "eight"), pair("seven", "eight")]
+    corpus = prepared(tmp_path, PAIRS, train=TRAIN, test=test)
+    assert list(corpus.frame("train").columns) == ["row", "a", "b", "label", "score", "group"]
+    assert list(corpus.frame("test").columns) == ["row", "a", "b", "label", "score", "group", "seen"]
+    assert corpus.frame("train")["group"].tolist() == [0, 1, 0]
+    assert corpus.frame("test")["seen"].tolist() == [True, False, False]
+    assert corpus.frame("test")["b"][0] == "THREE  "
+    card = corpus.card
+    assert card["labels"] == {"label": ["no", "yes"]} and card["targets"] == PAIRS["targets"]
+    assert card["texts"] == ["a", "b"] and not card["synthetic"] and corpus.splits == ["train", "test"]
+    assert card["splits"]["test"] == {
+        "rows": 3,
+        "labels": {"label": {"no": 1, "yes": 2}},
+        "words": {"mean": 2.0, "p95": 2.0, "max": 2},
+        "empty": 0,
+        "dropped": 0,
+        "duplicates": 1,
+        "duplicate_rows": [2],
+        "overlap_train": {"rows": 1, "share": 1 / 3, "first": [0]},
+        "carved_from": None,
+    }
+    assert corpus.targets({"target": "label"}, "test").tolist() == [0, 1, 1]
+    assert corpus.targets({"target": "score"}, "train").tolist() == [1.0, 2.0, 2.5]
+    assert corpus.labels("score") == []
+
+
+def test_words_and_tags(tmp_path):
+    rows = [{"words": ["Ann", "ran"], "tags": ["B-PER", "O"]}, {"words": "in Oslo", "tags": "O B-LOC"}]
+    corpus = prepared(tmp_path, WORDS, train=rows)
+    assert corpus.words == "words" and [list(words) for words in corpus.frame("train")["words"]][1] == ["in", "Oslo"]
+    assert corpus.labels("tags") == ["B-LOC", "B-PER", "O"]
+    assert corpus.targets({"target": "tags"}, "train") == [[1, 2], [2, 0]]
+
+
+def test_the_card_comes_last_and_the_digest_is_that_of_the_spec(tmp_path):
+    corpus = prepared(tmp_path, PAIRS, train=TRAIN)
+    spec = spec_for({**PAIRS, "files": {"format": "jsonl", "splits": {"train": "train.jsonl"}}}, tmp_path)
+    assert corpus.card["digest"] == digest(spec)
+    (tmp_path / "train.jsonl").write_text("changed")
+    with pytest.raises(UserError, match="train.jsonl is not the file that was planned with; run again"):
+        prepare(spec, tmp_path, tmp_path / "out")
+    assert (tmp_path / "out/card.json").exists()
+
+
+def test_labels_are_text_and_can_be_renamed(tmp_path):
+    train = [pair("a", "b", 0), pair("c", "d", 1), pair("e", "f", True)]
+    entry = {
+        **PAIRS,
+        "labels": {"label": ["no", "yes", "true"]},
+        "files": {"rename": {"label": {"0": "no", "1": "yes"}}},
+    }
+    assert prepared(tmp_path, entry, train=train).frame("train")["label"].tolist() == ["no", "yes", "true"]
+
+
+@pytest.mark.parametrize(("policy", "rows", "empty", "dropped"), [("drop", [0, 2], 0, 1), ("keep", [0, 1, 2], 1, 0)])
+def test_empty_texts_are_dropped_or_kept_and_counted(tmp_path, policy, rows, empty, dropped):
+    train = [TRAIN[0], pair(" \t", "x"), TRAIN[1]]
+    corpus = prepared(tmp_path, {**PAIRS, "empty": policy}, train=train)
+    assert corpus.frame("train")["row"].tolist() == rows
+    assert (corpus.card["splits"]["train"]["empty"], corpus.card["splits"]["train"]["dropped"]) == (empty, dropped)
+
+
+def test_carved_rows_keep_their_numbers_and_share_nothing_with_train(tmp_path):
+    train = [pair(f"s{i // 3}", f"t{i}", "yes" if i % 2 else "no") for i in range(120)]
+    corpus = prepared(tmp_path, {**PAIRS, "carve": {"validation": 0.1}}, train=train)
+    rows = [corpus.frame(split)["row"].tolist() for split in ("train", "validation")]
+    assert sorted(rows[0] + rows[1]) == list(range(120)) and 9 <= len(rows[1]) <= 12
+    assert not corpus.frame("validation")["seen"].any()
+    assert corpus.card["splits"]["validation"]["carved_from"] == "train"
+
+
+def test_a_parent_column_keeps_phrases_together(tmp_path):
+    train = [
+        {"text": phrase, "label": str(i % 2), "parent": i}
+        for i in range(50)
+        for phrase in (f"a fine film {i}", f"fine film {i}", "film")
+    ]
+    entry = {"texts": ["text"], "targets": {"label": "label"}, "group_by": "parent", "carve": {"validation": 0.2}}
+    corpus = prepared(tmp_path, {**entry, "keep": ["parent"]}, train=train)
+    parents = [set(corpus.frame(split)["parent"]) for split in ("train", "validation")]
+    assert not parents[0] & parents[1] and len(corpus.frame("validation")) == 30
+
+
+def test_a_split_that_the_source_brings_is_not_carved(tmp_path):
+    entry = {**PAIRS, "carve": {"validation": 0.3}}
+    corpus = prepared(tmp_path, entry, train=TRAIN, validation=[pair("six", "seven")])
+    assert corpus.card["splits"]["validation"]["rows"] == 1 and len(corpus.frame("train")) == 3
+
+
+# --- IOB1 -------------------------------------------------------------------------------------------------------------
+
+
+def test_iob1_becomes_bio(tmp_path):
+    tags = ["I-PER", "I-PER", "B-PER", "O", "I-LOC", "I-PER"]
+    train = [{"words": list("abcdef"), "tags": tags}]
+    corpus = prepared(tmp_path, {**WORDS, "files": {"scheme": "iob1"}}, train=train)
+    assert list(corpus.frame("train")["tags"][0]) == ["B-PER", "I-PER", "B-PER", "O", "B-LOC", "B-PER"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["", "X", "Y"]), st.integers(1, 3)), max_size=8))
+def test_iob1_keeps_every_span(spans):
+    bio, iob1, before = [], [], ""
+    for kind, length in spans:
+        if not kind:
+            bio, iob1 = bio + ["O"], iob1 + ["O"]
+        else:
+            rest = [f"I-{kind}"] * (length - 1)
+            bio += [f"B-{kind}", *rest]
+            iob1 += [f"B-{kind}" if before == kind else f"I-{kind}", *rest]
+        before = kind
+    assert _iob1_to_bio(iob1) == bio
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+LISTED = {**PAIRS, "labels": {"label": ["no", "yes"]}}
+TAGGED = {"words": ["a", "b"], "tags": ["O", "B-X"]}
+MISTAKES = {
+    "not listed": (LISTED, [pair("x", "y", "Yes")], "label 'Yes' is not among the entry's labels; did you mean 'yes'"),
+    "label only in test": (
+        PAIRS,
+        [pair("x", "y", "perhaps")],
+        "test.jsonl:1: column 'label': label 'perhaps' is not in train",
+    ),
+    "no label": (PAIRS, [pair("x", "y", None)], "jsonl:1: column 'label': has no label"),
+    "empty label": (PAIRS, [pair("x", "y", "")], "jsonl:1: column 'label': the label is empty"),
+    "label of numbers": (PAIRS, [pair("x", "y", 0.5)], "jsonl:1: column 'label': a label is text or a whole number"),
+    "no score": (PAIRS, [pair("x", "y", score="much")], "jsonl:1: column 'score': 'much' is not a finite number"),
+    "comma": (PAIRS, [pair("x", "y", score="3,5")], "'3,5' is not a finite number; write it as 3.5"),
+    "nan": (PAIRS, [pair("x", "y", score=float("nan"))], "jsonl:1: column 'score': nan is not a finite number"),
+    "empty text": (PAIRS, [TRAIN[0], pair("x", "  ")], "jsonl:2: column 'b': the text is empty; fill it in"),
+    "not a text": (PAIRS, [pair("x", 3)], "jsonl:1: column 'b': a text is due, this is int 3"),
+    "lengths": (WORDS, [{"words": ["a"], "tags": ["O", "O"]}], "jsonl:1: column 'tags': 2 tags for 1 words"),
+    "not bio": (WORDS, [{"words": ["a"], "tags": ["I-X"]}], "'tags': word 1: I-X continues nothing .* scheme: iob1"),
+    "no span tag": (WORDS, [{"words": ["a", "b"], "tags": ["X", "B-X"]}], "column 'tags': word 1: 'X' is no span tag"),
+    "tag only in test": (WORDS, [{"words": ["a"], "tags": ["B-Z"]}], "'tags': word 1: label 'B-Z' is not in train"),
+    "empty word": (WORDS, [{"words": ["a", " "], "tags": ["O", "O"]}], "column 'words': word 2: the word is empty"),
+    "no words": (WORDS, [{"words": [], "tags": []}], "jsonl:1: column 'words': the text is empty"),
+    "not a list": (WORDS, [{"words": [1], "tags": ["O"]}], "jsonl:1: column 'words': a list of words is due"),
+    "not tags": (WORDS, [{"words": ["a"], "tags": None}], "jsonl:1: column 'tags': a list of tags is due"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_told_with_their_place_and_nothing_is_written(tmp_path, mistake):
+    entry, test, message = MISTAKES[mistake]
+    with pytest.raises(UserError, match=message):
+        prepared(tmp_path, entry, train=[TAGGED] if "words" in entry else TRAIN, test=test)
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_label_is_too_few(tmp_path):
+    with pytest.raises(UserError, match="column 'label': train has only yes; two are due"):
+        prepared(tmp_path, PAIRS, train=TRAIN[:1])
+
+
+def test_a_corpus_needs_a_train_split(tmp_path):
+    with pytest.raises(UserError, match="corpora.mine: splits name no train; there are test"):
+        prepared(tmp_path, PAIRS, test=TRAIN)
+
+
+def test_a_wrong_tag_in_a_conll_file_is_told_with_its_line(tmp_path):
+    (tmp_path / "train.txt").write_text("a O\nb B-X\n\nc O\nd I-X\n")
+    columns = {"words": 0, "tags": 1}
+    entry = {**WORDS, "files": {"format": "conll", "columns": columns, "splits": {"train": "train.txt"}}}
+    with pytest.raises(UserError, match="train.txt:5: column 'tags': I-X continues nothing"):
+        prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "out")
+
+
+def test_the_step_prints_one_line_and_fails(tmp_path):
+    (tmp_path / "train.jsonl").write_text('{"a": "x", "b": "y", "label": "no", "score": "z"}\n')
+    spec = spec_for({**PAIRS, "files": {"format": "jsonl", "splits": {"train": "train.jsonl"}}}, tmp_path)
+    arguments = ["--spec", canonical(spec), "--data-dir", tmp_path, "--out", tmp_path / "out"]
+    done = run_step("prepare", *arguments, check=False)
+    assert done.returncode == 1 and not (tmp_path / "out").exists()
+    assert done.stderr.splitlines()[-1].startswith(f"error: {tmp_path}/train.jsonl:1: column 'score': 'z' is not")
+    assert "Traceback" not in done.stderr
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+MANY = {
+    **PAIRS,
+    "synthetic": "similarity",
+    "files": {"format": "jsonl", "splits": {"train": "train.jsonl", "test": "test.jsonl"}},
+    "hub": {"id": "someone/something", "splits": {"train": "train"}},
+}
+
+
+def test_sources_are_tried_in_the_order_given(tmp_path):
+    corpus = Entry.model_validate(MANY)
+    assert find_source("mine", corpus, ["files", "hub", "synthetic"], tmp_path) == ("hub", {})
+    assert find_source("mine", corpus, ["synthetic", "files"], tmp_path) == ("synthetic", {})
+    (tmp_path / "train.jsonl").write_text("")
+    (tmp_path / "test.jsonl.gz").write_text("")
+    source, files = find_source("mine", corpus, ["files", "hub"], tmp_path)
+    assert source == "files" and sorted(files) == ["test.jsonl.gz", "train.jsonl"]
+
+
+def test_no_source_and_half_a_source_are_errors(tmp_path):
+    corpus = Entry.model_validate(MANY | {"synthetic": None})
+    with pytest.raises(UserError, match="tried synthetic: the entry has none; files: train.jsonl is not in"):
+        find_source("mine", corpus, ["synthetic", "files"], tmp_path)
+    (tmp_path / "train.jsonl").write_text("")
+    with pytest.raises(UserError, match="test.jsonl is missing in .* though train.jsonl is there"):
+        find_source("mine", corpus, ["files", "hub"], tmp_path)
+
+
+def test_the_hub_path_on_a_local_folder(tmp_path, monkeypatch):
+    """`datasets` reads a folder as it reads the Hub; class numbers become names, and -1 is a withheld label."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    features = datasets.Features(
+        {
+            "tokens": datasets.List(datasets.Value("string")),
+            "ner": datasets.List(datasets.ClassLabel(names=["O", "B-X"])),
+            "kind": datasets.ClassLabel(names=["no", "yes"]),
+        }
+    )
+    rows = {"tokens": [["a", "b"], ["c"]], "ner": [[0, 1], [0]], "kind": [1, 0]}
+    (tmp_path / "made/data").mkdir(parents=True)
+    for split, kind in (("train", [1, 0]), ("test", [1, -1])):
+        data = datasets.Dataset.from_dict({**rows, "kind": kind}, features=features)
+        data.to_parquet(tmp_path / f"made/data/{split}-00000-of-00001.parquet")
+    hub = {"id": str(tmp_path / "made"), "splits": {"train": "train"}, "columns": {"words": "tokens", "tags": "ner"}}
+    entry = {"words": "words", "targets": {"tags": "tags", "kind": "label"}, "hub": hub, "group_by": "document"}
+    card = prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
+    assert card["source"] == {"kind": "hub", "id": hub["id"], "config": None, "asked": None, "revision": None}
+    corpus = Corpus(tmp_path / "out")
+    assert corpus.targets({"target": "tags"}, "train") == [[1, 0], [1]]
+    assert corpus.frame("train")["kind"].tolist() == ["yes", "no"]
+    hub["splits"]["test"] = "test"
+    with pytest.raises(UserError, match="hub: .*made test: row 2: column 'kind': has no label"):
+        prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
+    hub["splits"]["test"] = "testing"
+    with pytest.raises(UserError, match="made testing could not be loaded"):
+        prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
+
+
+def test_a_synthetic_corpus_is_the_same_bytes_each_time(tmp_path, catalogue):
+    entry = spec_of(catalogue.get("corpora", "inference", "test"))
+    cards = [prepare(spec_for(entry, tmp_path, ["synthetic"]), tmp_path, tmp_path / out) for out in "ab"]
+    assert cards[0] == cards[1] and cards[0]["synthetic"]
+    for split in cards[0]["splits"]:
+        first, second = ((tmp_path / out / f"{split}.parquet").read_bytes() for out in "ab")
+        assert first == second
+
+
+# --- subsets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory) -> Corpus:
+    """A corpus of 400 rows, a quarter of them `yes`."""
+    rows = [pair(f"a{i}", f"b{i}", "no" if i % 4 else "yes") for i in range(400)]
+    return prepared(tmp_path_factory.mktemp("uneven"), PAIRS, train=rows)
+
+
+def test_subsets_are_nested_stratified_and_seeded(uneven):
+    task = {"target": "label"}
+    small, large = (subset_rows(uneven, task, Subset(rows=n)) for n in (40, 100))
+    assert set(small) < set(large) and len(small) == 40
+    assert (uneven.targets(task, "train")[small] == 1).sum() == 10
+    assert (small == np.sort(small)).all() and np.array_equal(small, subset_rows(uneven, task, Subset(rows=40)))
+    assert set(small) != set(subset_rows(uneven, task, Subset(rows=40, draw=2)))
+    assert subset_rows(uneven, {"target": "score"}, Subset()).tolist() == list(range(400))
+    with pytest.raises(UserError, match="subset of 500 rows: train of mine has 400; ask for fewer"):
+        subset_rows(uneven, task, Subset(rows=500))
+
+
+def test_a_corpus_says_what_it_has_not(uneven, tmp_path):
+    with pytest.raises(UserError, match="no split 'test'; there are train"):
+        uneven.frame("test")
+    with pytest.raises(UserError, match="card.json is missing"):
+        Corpus(tmp_path)
+    assert isinstance(uneven.frame("train"), pandas.DataFrame)
