@@ -1,0 +1,126 @@
+"""Step `train`: one run, from its spec to its records. metrics.json is written last."""
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from thaw.records import UserError, read_json, replacing, write_json
+from thaw.runtime import claim_device, hardware, log, run_step, set_threads, versions
+from thaw.settings import Compute
+
+
+def main() -> None:
+    """Check that what lies in the folders is what the run was planned for, train, and write the records."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
+    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
+    parser.add_argument("--features", required=True, type=Path, help="folder of the store")
+    parser.add_argument("--after", type=Path, nargs="*", default=[], help="metrics.json of the run to start from")
+    parser.add_argument("--out", required=True, type=Path, help="folder of the run")
+    arguments = parser.parse_args()
+    spec = arguments.spec
+    for name, card in (("data", "card"), ("encoder", "card"), ("features", "tokens")):
+        _check(getattr(arguments, name) / f"{card}.json", spec[name])
+    set_threads(Compute.model_validate(spec["compute"]).threads)
+    with claim_device() as device:
+        run, trained, cost = train(spec, arguments, device)
+    write(arguments.out, spec, run, trained, cost)
+
+
+def train(spec: dict, folders, device):
+    """Train a run on a device; return the run, what it leaves, and its cost.
+
+    Args: folders, with `data`, `encoder`, `features` and `after`. Payloads that were freed are made again first.
+    """
+    from thaw.analysis.cost import Stopwatch, peak_memory_mb
+    from thaw.data.corpus import Corpus
+    from thaw.features.extract import remake
+    from thaw.features.store import Store
+    from thaw.training.run import Run
+
+    watch = Stopwatch()
+    with watch("load"):
+        corpus, store = Corpus(folders.data), Store(folders.features)
+        read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
+        store.require(read, lambda missing: remake(store, folders.encoder, missing, device))
+        if any(boundary < spec["layers"] for boundary in read):
+            check_parity(folders.encoder)
+        run = Run(spec, corpus, store, folders.encoder, device, start(spec, folders.after))
+    trained = run.train(watch)
+    measured = {"seconds": watch.seconds(), "peak_memory_mb": peak_memory_mb(), "versions": versions()}
+    measured |= {"hardware": hardware(device), "date": datetime.now(UTC).isoformat(timespec="seconds")}
+    return run, trained, trained.cost | measured
+
+
+def check_parity(folder: Path) -> None:
+    """Prove, before the first training on an encoder, that resuming it is exact; a marker tells later runs.
+
+    The proof holds for these weights under these library versions.
+    """
+    from thaw.encoders.parity import check_resume
+
+    marker = folder / "parity.json"
+    proved = {"weights": read_json(folder / "card.json")["sha256"], "versions": versions()}
+    if not marker.is_file() or read_json(marker) != proved:
+        log(f"parity check: {folder.name} resumed at each boundary against its full pass")
+        check_resume(folder)
+        write_json(marker, proved)
+
+
+def start(spec: dict, after: list[Path]):
+    """Return the tensors of the run to start from, None where there is none.
+
+    Raises UserError where that run is another than planned for, or kept the weights of another epoch.
+    """
+    from safetensors.torch import load_file
+
+    from thaw.training.run import Start, split_phase
+
+    if spec["after"] is None:
+        return None
+    metrics = read_json(after[0])
+    _check(after[0], spec["after"]["run"])
+    phase, _, _ = split_phase(metrics["spec"]["phases"][-1])
+    if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
+        raise UserError(
+            f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({after[0].parent}) kept its "
+            f"{phase.pick} epoch; change after: epoch: or that strategy's pick:"
+        )
+    encoder = after[0].parent / "encoder.safetensors"
+    return Start(load_file(after[0].parent / "head.safetensors"), load_file(encoder) if encoder.is_file() else {})
+
+
+def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
+    """Write a run's files: tensors first, metrics.json last."""
+    import pandas
+
+    from thaw.analysis.results import predictions_frame, write_result
+
+    _save(out / "head.safetensors", trained.head.state_dict())
+    if spec["keep"]:
+        _save(out / "encoder.safetensors", trained.encoder)
+    main = run.task["metrics"][0]
+    history = pandas.DataFrame(trained.history).rename(columns={"validation": f"validation_{main}"})
+    predictions = predictions_frame(run.task, run.corpus, trained.answers)
+    write_result(out, spec, trained.outcome, cost, predictions, history)
+
+
+def _save(path: Path, tensors: dict) -> None:
+    """Write tensors by name as safetensors, in one step."""
+    from safetensors.torch import save_file
+
+    with replacing(path) as temporary:
+        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary)
+
+
+def _check(path: Path, due: str) -> None:
+    """Refuse a made file of another spec than the run was planned for."""
+    found = read_json(path)["digest"]
+    if found != due:
+        raise UserError(f"{path} has digest {found}, but this run was planned for {due}; run the workflow again")
+
+
+if __name__ == "__main__":
+    run_step(main)

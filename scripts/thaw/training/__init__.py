@@ -1,0 +1,1 @@
+"""Training: phase after phase of one run, each resumed from its boundary."""

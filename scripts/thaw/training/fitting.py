@@ -1,0 +1,142 @@
+"""A head on frozen features, fitted to convergence: its vectors, its strength by validation, its answers.
+
+N vectors (one a text, or one a word that has a piece), d width, C outputs, L layers.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw import settings
+from thaw.analysis.cost import Shape, encoder_flops, head_flops
+from thaw.analysis.metrics import NO_TAG, score
+from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
+from thaw.data.corpus import Corpus, subset_rows
+from thaw.features.extract import batches
+from thaw.features.store import Store
+from thaw.heads.convex import Solution, fit_classes, fit_scores
+from thaw.heads.pooling import word_states
+from thaw.heads.registry import build
+from thaw.records import UserError, read_json
+from thaw.runtime import log, progress
+from thaw.training.model import Feed, resumed
+
+
+@dataclass
+class Vectors:
+    """What the head reads of some rows: vectors [N, d], and per row which of its words have one (None for texts)."""
+
+    values: torch.Tensor
+    seen: list[np.ndarray] | None
+
+
+class Fit:
+    """A head-only run in the making; only the choice of training rows depends on the seed's spec, so all seeds share it.
+
+    Args: the spec, with or without a seed; the corpus; the store, with the boundary that the phase reads; the folder
+    of the encoder; the device. Raises UserError for a head that is not linear in its features.
+    """
+
+    def __init__(self, spec: dict, corpus: Corpus, store: Store, encoder: Path, device):
+        """Read settings, targets and rows."""
+        self.corpus, self.store, self.folder, self.device = corpus, store, encoder, device
+        self.task = whole_task(spec["task"])
+        self.labels = corpus.labels(self.task["target"])
+        self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        self.shape = Shape.of(read_json(encoder / "config.json"))
+        phase = spec["phases"][0]
+        self.strengths = settings.Phase.model_validate({k: v for k, v in phase.items() if k not in PLANNED}).l2
+        self.boundary, self.layers = phase["boundary"], spec["layers"]
+        entry = settings.Head.model_validate(spec["head"])
+        self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"]).to(device)
+        if not self.head.words and list(self.head.pooling.parameters()):
+            raise UserError(
+                f"optimizer lbfgs cannot fit a head with pooling: {entry.pooling}, which is learned too; "
+                "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"
+            )
+
+    def run(self, watch) -> "Fitted":
+        """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and answer."""
+        with watch("load"):
+            encoder = resumed(self.folder, self.boundary, self.layers, {}, self.device)
+            vectors = {"train": self._vectors(encoder, "train", self.rows)}
+            for split in scored_splits(self.task):
+                vectors[split] = self._vectors(encoder, split, np.arange(len(self.corpus.frame(split))))
+        with watch("train"):
+            solutions = self._solve(vectors["train"])
+        with watch("evaluate"):
+            found = [self._validate(solution, vectors) for solution in solutions]
+            ranks = [(-np.inf if v is None else v, s.l2) for v, s in zip(found, solutions, strict=True)]
+            chosen = solutions[ranks.index(max(ranks))]
+            self.head.load_state_dict(chosen.state())
+            rows = {split: np.arange(len(self.corpus.frame(split))) for split in vectors} | {"train": self.rows}
+            answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in vectors}
+        log(f"strength {chosen.l2:g} of {len(solutions)} chosen on {self.task['validation']}")
+        history = [
+            {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": v}
+            for s, v in zip(solutions, found, strict=True)
+        ]
+        return Fitted(self, chosen, answers, history, self._flops(solutions, len(vectors["train"].values)))
+
+    @torch.no_grad()
+    def _vectors(self, encoder, split: str, rows: np.ndarray) -> Vectors:
+        """Return what the head reads of some rows: pooled texts, or each word's first piece, in the rows' order."""
+        feed = Feed(self.store, self.boundary, self.device)
+        found: list = [None] * len(rows)
+        seen: list = [None] * len(rows)
+        lengths = take(self.corpus.targets(self.task, split), rows) if self.head.words else None
+        for positions in progress(batches(self.store.lengths(split)[rows]), f"vectors of {split}"):
+            batch, state = feed(split, rows[positions])
+            states = state if encoder is None else encoder(batch, state)
+            read = word_states(states, batch) if self.head.words else self.head.pooling(states, batch.mask)
+            for i, position in enumerate(positions):
+                if self.head.words:
+                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: len(lengths[position])]
+                    found[position] = read[i][batch.first_pieces[i] >= 0]
+                else:
+                    found[position] = read[i : i + 1]
+        return Vectors(torch.cat(found), seen if self.head.words else None)
+
+    def _solve(self, train: Vectors) -> list[Solution]:
+        """Fit the head to the training vectors with every strength."""
+        gold = take(self.corpus.targets(self.task, "train"), self.rows)
+        if self.head.words:
+            pairs = zip(gold, train.seen, strict=True)
+            gold = np.concatenate([np.asarray(tags)[seen] for tags, seen in pairs])
+        targets = torch.as_tensor(gold, device=self.device)
+        if self.head.scores:
+            return fit_scores(train.values, targets, self.strengths)
+        return fit_classes(train.values, targets, self.head.outputs, self.strengths)
+
+    def _validate(self, solution: Solution, vectors: dict[str, Vectors]) -> float | None:
+        """Return the main metric on validation, None where it is not defined."""
+        split = self.task["validation"]
+        gold = self.corpus.targets(self.task, split)
+        answers = self._answers(solution, vectors[split], np.arange(len(gold)))
+        return score(self.task, gold, answers.values, self.labels)[self.task["metrics"][0]]
+
+    def _answers(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Answers:
+        """Return a solution's answers; a word without a piece has none."""
+        logits = solution.logits(vectors.values)
+        if self.head.scores:
+            return Answers(rows, logits.squeeze(1).cpu().numpy())
+        best = logits.argmax(1).cpu().numpy()
+        if vectors.seen is None:
+            return Answers(rows, best, logits.softmax(1).cpu().numpy())
+        values, start = [], 0
+        for seen in vectors.seen:
+            tags = np.full(len(seen), NO_TAG)
+            tags[seen] = best[start : start + seen.sum()]
+            values.append(tags.tolist())
+            start += seen.sum()
+        return Answers(rows, values)
+
+    def _flops(self, solutions: list[Solution], count: int) -> float:
+        """Return the operations of fitting: covariance and whitening, every evaluation, and what the encoder ran."""
+        steps = sum(solution.steps for solution in solutions)
+        whitening = (1 if self.head.scores else 1 + len(solutions)) * head_flops(self.shape.width, self.shape.width, count)
+        lengths = self.store.lengths("train")[self.rows]
+        encoder = encoder_flops(self.shape, lengths, self.boundary)
+        return encoder + whitening + 3 * steps * head_flops(self.shape.width, self.head.outputs, count)

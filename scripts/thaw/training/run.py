@@ -1,0 +1,154 @@
+"""One run: its phases in turn, what each leaves to the next, and the answers at the end.
+
+L layers, d width, C outputs.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw import settings
+from thaw.analysis.cost import Shape, Stopwatch, head_flops, training_flops
+from thaw.analysis.metrics import score
+from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
+from thaw.data.corpus import Corpus, subset_rows
+from thaw.features.store import Store
+from thaw.heads.base import Head, word_targets
+from thaw.heads.registry import build
+from thaw.records import read_json
+from thaw.runtime import log, seeded
+from thaw.training.model import Feed, Model, resumed
+from thaw.training.phase import Course, PhaseTraining, Task
+
+
+@dataclass
+class Start:
+    """What an earlier run left: the head's tensors and the encoder's trained ones, both by name."""
+
+    head: dict[str, torch.Tensor]
+    encoder: dict[str, torch.Tensor]
+
+
+@dataclass
+class Trained:
+    """What a run leaves: its head, the encoder's trained tensors, its answers, and what is told about it."""
+
+    head: Head
+    encoder: dict[str, torch.Tensor]
+    answers: dict[str, Answers]
+    outcome: dict  # scores, rows, flags, chosen: as they stand in metrics.json
+    history: list[dict]
+    cost: dict
+
+
+class Run:
+    """A run in the making.
+
+    Args: its spec R; the corpus; the store of its features, with the boundaries that its phases resume from; the
+    folder of the encoder; the device; what an earlier run left, where it starts after one.
+    """
+
+    def __init__(self, spec: dict, corpus: Corpus, store: Store, encoder: Path, device, start: Start | None):
+        """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
+        self.spec, self.corpus, self.store, self.folder, self.device = spec, corpus, store, encoder, device
+        self.task = whole_task(spec["task"])
+        self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        self.shape = Shape.of(read_json(encoder / "config.json"))
+        self.labels = corpus.labels(self.task["target"])
+        entry = settings.Head.model_validate(spec["head"])
+        with seeded(spec["seed"], "initialisation"):
+            self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"])
+        self.gold = corpus.targets(self.task, "train")
+        self.head.start(take(self.gold, self.rows))
+        if start is not None:
+            self.head.load_state_dict(start.head)
+        self.head.to(device)
+        self.trained = dict(start.encoder) if start is not None else {}
+        self.courses: list[Course] = []
+        self.flops = 0.0
+        self.counts: dict[str, int] = {}
+
+    def train(self, watch: Stopwatch) -> Trained:
+        """Train all phases, answer all splits, and return what the run leaves."""
+        phases = [split_phase(entry) for entry in self.spec["phases"]]
+        for number, (phase, components, boundary) in enumerate(phases, start=1):
+            model, feed = self._phase(number, phase, components, boundary, watch)
+            if self.courses[-1].diverged:
+                log(f"diverged: the loss of phase {number} is not finite; training ends here")
+                break
+        with watch("evaluate"):
+            answers = self._answers(model, feed)
+        diverged = self.courses[-1].diverged
+        outcome = assess(self.task, self.corpus, answers, diverged)
+        outcome["chosen"] = {"epochs": [course.epoch for course in self.courses]}
+        history = [note for course in self.courses for note in course.history]
+        main = self.task["metrics"][0]
+        if history[-1]["validation"] is None:
+            history[-1]["validation"] = outcome["scores"][self.task["validation"]][main]
+        return Trained(self.head, self.trained, answers, outcome, history, self._cost())
+
+    def _phase(self, number: int, phase, components: list[str], boundary: int | None, watch: Stopwatch):
+        """Train one phase and keep what it trained; return its model and its feed."""
+        with watch("load"):
+            encoder = resumed(self.folder, boundary, self.spec["layers"], self.trained, self.device)
+            model, feed = Model(encoder, self.head, phase.precision), Feed(self.store, boundary, self.device)
+            training = PhaseTraining(number, phase, model, components, self.spec["seed"])
+        origin = "text" if boundary is None else f"boundary {boundary}"
+        log(f"phase {number}: trains {', '.join(components)}; starts from {origin}; {len(self.rows)} rows")
+        course = training.run(Task(self.rows, self._targets, self._validate), feed, watch)
+        for part, named in model.components(components).items():
+            self.counts.update({f"{part}/{name}": value.numel() for name, value in named})
+            if part != "head":
+                self.trained.update({name: value.detach().cpu() for name, value in named})
+        self.courses.append(course)
+        head = 3 * head_flops(self.head.width, self.head.outputs, course.vectors)
+        self.flops += head + training_flops(self.shape, course.lengths, boundary, components)
+        return model, feed
+
+    def _targets(self, rows, batch) -> torch.Tensor:
+        """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
+        chosen = take(self.gold, rows)
+        if self.head.words:
+            return word_targets(chosen, batch.first_pieces)
+        return torch.as_tensor(chosen, device=batch.mask.device)
+
+    def _validate(self, model: Model, feed: Feed) -> float | None:
+        """Return the main metric on validation, None where it is not defined."""
+        split = self.task["validation"]
+        answers = self._answer(model, feed, split, range(len(self.corpus.frame(split))))
+        found = score(self.task, self.corpus.targets(self.task, split), answers.values, self.labels)
+        return found[self.task["metrics"][0]]
+
+    def _answers(self, model: Model, feed: Feed) -> dict[str, Answers]:
+        """Return the answers to the scored training rows and to all of validation and test."""
+        wanted = {"train": scored_training_rows(self.rows, self.spec["seed"])}
+        for split in scored_splits(self.task):
+            wanted[split] = range(len(self.corpus.frame(split)))
+        return {split: self._answer(model, feed, split, rows) for split, rows in wanted.items()}
+
+    def _answer(self, model: Model, feed: Feed, split: str, rows) -> Answers:
+        """Return a model's answers to some rows; tags are cut to each sentence's words."""
+        rows = np.asarray(rows)
+        words = None
+        if self.head.words:
+            words = [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
+        return model.answers(feed, split, rows, words)
+
+    def _cost(self) -> dict:
+        """Return what the run cost, but for its seconds, memory and machine, which the step measures."""
+        size = read_json(self.folder / "card.json")["parameters"]
+        total = size + sum(parameter.numel() for parameter in self.head.parameters())
+        return {
+            "flops": self.flops,
+            "parameters": {"trained": sum(self.counts.values()), "total": total},
+            "tokens": sum(course.tokens for course in self.courses),
+            "steps": sum(course.steps for course in self.courses),
+        }
+
+
+def split_phase(entry: dict) -> tuple[settings.Phase, list[str], int | None]:
+    """Return a spec's phase as its settings, the components that train, and the boundary it resumes from."""
+    rest = {key: value for key, value in entry.items() if key not in ("components", "boundary")}
+    return settings.Phase.model_validate(rest), entry["components"], entry["boundary"]
