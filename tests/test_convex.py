@@ -53,6 +53,7 @@ def test_classes_agree_with_scikit_learn(classes):
         ours = objective(weight, bias, scaled, targets, solution.l2)
         assert solution.converged
         assert ours == pytest.approx(objective(rows, offsets, scaled, targets, solution.l2).item(), rel=1e-4)
+        assert solution.objective == pytest.approx(ours.item(), rel=1e-4)
         theirs = (new.double() - Scale.of(vectors).mean) / Scale.of(vectors).deviation @ rows.T + offsets
         agreement = (theirs.argmax(1) == solution.logits(new).argmax(1)).double().mean()
         assert agreement > 0.998
@@ -78,6 +79,8 @@ def test_scores_agree_with_scikit_learn():
         assert bias.item() == pytest.approx(reference.intercept_, abs=1e-5)
         predicted = solution.logits(vectors).flatten().numpy()
         assert predicted == pytest.approx(reference.predict(scaled.numpy()), abs=1e-4)
+        loss = np.mean((predicted - targets.numpy()) ** 2) + solution.l2 / 2 * weight.square().sum().item()
+        assert solution.objective == pytest.approx(loss, rel=1e-4)
 
 
 def test_float32_where_a_problem_is_large(monkeypatch):

@@ -70,9 +70,7 @@ def test_forward_against_torchs_counter(family):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.ones(batch, tokens, dtype=torch.long))
     pooler = 2 * batch * shape.width**2 if family == "bert" else 0
-    assert encoder_flops(shape, [tokens] * batch) == pytest.approx(
-        counter.get_total_flops() - pooler, rel=0.03
-    )
+    assert encoder_flops(shape, [tokens] * batch) == pytest.approx(counter.get_total_flops() - pooler, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from thaw.records import UserError
+from thaw.runtime import hardware, versions
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,17 @@ class Stopwatch:
         """Return the seconds of each part, to the millisecond, and the total since the watch was made."""
         parts = self.parts | {"total": time.perf_counter() - self.start}
         return {part: round(seconds, 3) for part, seconds in parts.items()}
+
+
+def measured(watch: Stopwatch, device) -> dict:
+    """Return what a run took and where, as it stands in cost.json: seconds, peak memory, versions, hardware, date."""
+    return {
+        "seconds": watch.seconds(),
+        "peak_memory_mb": peak_memory_mb(),
+        "versions": versions(),
+        "hardware": hardware(device),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _wait_for_device() -> None:

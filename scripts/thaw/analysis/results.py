@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from thaw.analysis.metrics import NO_TAG, majority, score
-from thaw.records import digest, write_json, write_parquet, write_text
+from thaw.records import UserError, digest, read_json, replacing, write_json, write_parquet, write_text
 from thaw.runtime import stream
 from thaw.settings import Task
 
@@ -102,6 +102,21 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict, predictions, 
     if history is not None:
         write_text(out / "history.csv", history.to_csv(index=False, lineterminator="\n"))
     write_json(out / "metrics.json", {"spec": spec, "digest": digest(spec), **outcome})
+
+
+def save_tensors(path: Path, tensors: dict) -> None:
+    """Write tensors by name as safetensors, in one step."""
+    from safetensors.torch import save_file
+
+    with replacing(path) as temporary:
+        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary)
+
+
+def check_digest(path: Path, due: str) -> None:
+    """Refuse a made file of another spec than the run was planned for."""
+    found = read_json(path)["digest"]
+    if found != due:
+        raise UserError(f"{path} has digest {found}, but this run was planned for {due}; run the workflow again")
 
 
 def take(values, positions):

@@ -3,23 +3,29 @@
 B examples, T tokens, d width, L layers.
 """
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import torch
 
 from thaw.encoders.transformers import Encoder
-from thaw.records import UserError
+from thaw.records import UserError, read_json, write_json
+from thaw.runtime import log, versions
 
 LENGTHS = (9, 6, 2)
 
 
 def check_resume(folder) -> None:
-    """Compare an encoder, resumed at each boundary 0 to L - 1, with itself run from text, on a padded batch.
+    """Compare the encoder of a folder, resumed at each boundary, with itself run from text; see `compare`."""
+    compare(Encoder.load(folder), folder)
+
+
+def compare(encoder: Encoder, name) -> None:
+    """Resume an encoder at boundaries 0 to L - 1 in turn and compare with its full pass, on a padded batch.
 
     Any difference is a UserError that names architecture and boundary: training from the cache would be training
-    another model. It compares in fp32 on the CPU.
+    another model. It compares in fp32 on the CPU, and uses the encoder up.
     """
-    encoder = Encoder.load(folder)
     batch = _batch(encoder.model.config)
     states = encoder.boundaries(batch)
     for boundary in range(encoder.layers):
@@ -28,9 +34,22 @@ def check_resume(folder) -> None:
         if not torch.equal(final[batch.mask], states[-1][batch.mask]):
             apart = (final - states[-1])[batch.mask].abs().max().item()
             raise UserError(
-                f"{folder}: {encoder.model.config.model_type} resumed at boundary {boundary} differs from its full "
+                f"{name}: {encoder.model.config.model_type} resumed at boundary {boundary} differs from its full "
                 f"pass by {apart:.3g}, so its layers can not be cached; choose another encoder"
             )
+
+
+def check_once(folder: Path) -> None:
+    """Prove, before the first training on an encoder, that resuming it is exact; a marker tells later runs.
+
+    The proof holds for these weights under these library versions.
+    """
+    marker = folder / "parity.json"
+    proved = {"weights": read_json(folder / "card.json")["sha256"], "versions": versions()}
+    if not marker.is_file() or read_json(marker) != proved:
+        log(f"parity check: {folder.name} resumed at each boundary against its full pass")
+        check_resume(folder)
+        write_json(marker, proved)
 
 
 def _batch(config) -> SimpleNamespace:

@@ -29,7 +29,8 @@ class Solution:
     weight: torch.Tensor
     bias: torch.Tensor
     converged: bool
-    iterations: int
+    steps: int  # evaluations of objective and gradient; 1 in closed form
+    objective: float
 
     def logits(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return the outputs [N, C] of raw vectors [N, d]."""
@@ -85,8 +86,8 @@ def fit_classes(
     bias = torch.zeros(classes, dtype=dtype, device=vectors.device)
     solutions = {}
     for l2 in sorted(set(strengths), reverse=True):
-        weight, bias, converged, steps = _logistic(scaled, covariance, targets, l2, weight, bias)
-        solutions[l2] = Solution(l2, *scale.fold(weight, bias), converged, steps)
+        weight, bias, *found = _logistic(scaled, covariance, targets, l2, weight, bias)
+        solutions[l2] = Solution(l2, *scale.fold(weight, bias), *found)
     return [solutions[l2] for l2 in strengths]
 
 
@@ -99,13 +100,16 @@ def fit_scores(vectors: torch.Tensor, targets: torch.Tensor, strengths: Sequence
     scale = Scale.of(vectors)
     scaled = scale.apply(vectors, torch.float64 if vectors.numel() <= DOUBLE else torch.float32)
     covariance, mean = _covariance(scaled), targets.double().mean()
-    pairs = zip(scaled.split(BLOCK), targets.split(BLOCK), strict=True)
-    moments = sum(block.double().T @ (part.double() - mean) for block, part in pairs) / len(vectors)
+    centred = targets.double() - mean
+    pairs = zip(scaled.split(BLOCK), centred.split(BLOCK), strict=True)
+    moments = sum(block.double().T @ part for block, part in pairs) / len(vectors)
     solutions = []
     for l2 in strengths:
         factor = torch.linalg.cholesky(2 * covariance + max(l2, LEAST) * _identity(covariance))
         weight = torch.cholesky_solve(2 * moments.unsqueeze(1), factor).T
-        solutions.append(Solution(l2, *scale.fold(weight, mean.unsqueeze(0)), converged=True, iterations=1))
+        explained = 2 * (weight @ moments) - ((weight @ covariance) * weight).sum()
+        objective = centred.square().mean() - explained.sum() + l2 / 2 * weight.square().sum()
+        solutions.append(Solution(l2, *scale.fold(weight, mean.unsqueeze(0)), True, 1, objective.item()))
     return solutions
 
 
@@ -115,11 +119,12 @@ def _covariance(scaled: torch.Tensor) -> torch.Tensor:
 
 
 def _identity(matrix: torch.Tensor) -> torch.Tensor:
+    """Return the identity matrix of another's size, type and device."""
     return torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
 
 
 def _logistic(scaled, covariance, targets, l2: float, weight, bias):
-    """Minimise the objective for one strength from a start; return weight, bias, converged or not, and steps."""
+    """Minimise the objective for one strength from a start; return weight, bias, converged or not, steps, its value."""
     factor = torch.linalg.cholesky(covariance / 4 + max(l2, LEAST) * _identity(covariance))
     inverse = torch.linalg.inv(factor).to(scaled.dtype)
     white = scaled @ inverse.T
@@ -143,8 +148,8 @@ def _logistic(scaled, covariance, targets, l2: float, weight, bias):
         return loss
 
     solver.step(objective)
-    objective()
+    value = objective().item()
     largest = max(matrix.grad.abs().max().item(), offset.grad.abs().max().item())
-    steps = solver.state[matrix]["n_iter"]
+    steps = solver.state[matrix]["func_evals"]
     converged = largest <= TOLERANCE[scaled.dtype]
-    return (matrix @ inverse).detach(), offset.detach(), converged, steps
+    return (matrix @ inverse).detach(), offset.detach(), converged, steps, value

@@ -2,11 +2,10 @@
 
 import argparse
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
-from thaw.records import UserError, read_json, replacing, write_json
-from thaw.runtime import claim_device, hardware, log, run_step, set_threads, versions
+from thaw.records import UserError, read_json
+from thaw.runtime import claim_device, run_step, set_threads
 from thaw.settings import Compute
 
 
@@ -20,9 +19,11 @@ def main() -> None:
     parser.add_argument("--after", type=Path, nargs="*", default=[], help="metrics.json of the run to start from")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     arguments = parser.parse_args()
+    from thaw.analysis.results import check_digest
+
     spec = arguments.spec
     for name, card in (("data", "card"), ("encoder", "card"), ("features", "tokens")):
-        _check(getattr(arguments, name) / f"{card}.json", spec[name])
+        check_digest(getattr(arguments, name) / f"{card}.json", spec[name])
     set_threads(Compute.model_validate(spec["compute"]).threads)
     with claim_device() as device:
         run, trained, cost = train(spec, arguments, device)
@@ -34,8 +35,9 @@ def train(spec: dict, folders, device):
 
     Args: folders, with `data`, `encoder`, `features` and `after`. Payloads that were freed are made again first.
     """
-    from thaw.analysis.cost import Stopwatch, peak_memory_mb
+    from thaw.analysis.cost import Stopwatch, measured
     from thaw.data.corpus import Corpus
+    from thaw.encoders.parity import check_once
     from thaw.features.extract import remake
     from thaw.features.store import Store
     from thaw.training.run import Run
@@ -46,27 +48,10 @@ def train(spec: dict, folders, device):
         read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
         store.require(read, lambda missing: remake(store, folders.encoder, missing, device))
         if any(boundary < spec["layers"] for boundary in read):
-            check_parity(folders.encoder)
+            check_once(folders.encoder)
         run = Run(spec, corpus, store, folders.encoder, device, start(spec, folders.after))
     trained = run.train(watch)
-    measured = {"seconds": watch.seconds(), "peak_memory_mb": peak_memory_mb(), "versions": versions()}
-    measured |= {"hardware": hardware(device), "date": datetime.now(UTC).isoformat(timespec="seconds")}
-    return run, trained, trained.cost | measured
-
-
-def check_parity(folder: Path) -> None:
-    """Prove, before the first training on an encoder, that resuming it is exact; a marker tells later runs.
-
-    The proof holds for these weights under these library versions.
-    """
-    from thaw.encoders.parity import check_resume
-
-    marker = folder / "parity.json"
-    proved = {"weights": read_json(folder / "card.json")["sha256"], "versions": versions()}
-    if not marker.is_file() or read_json(marker) != proved:
-        log(f"parity check: {folder.name} resumed at each boundary against its full pass")
-        check_resume(folder)
-        write_json(marker, proved)
+    return run, trained, trained.cost | measured(watch, device)
 
 
 def start(spec: dict, after: list[Path]):
@@ -76,12 +61,13 @@ def start(spec: dict, after: list[Path]):
     """
     from safetensors.torch import load_file
 
+    from thaw.analysis.results import check_digest
     from thaw.training.run import Start, split_phase
 
     if spec["after"] is None:
         return None
     metrics = read_json(after[0])
-    _check(after[0], spec["after"]["run"])
+    check_digest(after[0], spec["after"]["run"])
     phase, _, _ = split_phase(metrics["spec"]["phases"][-1])
     if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
         raise UserError(
@@ -96,30 +82,15 @@ def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
     """Write a run's files: tensors first, metrics.json last."""
     import pandas
 
-    from thaw.analysis.results import predictions_frame, write_result
+    from thaw.analysis.results import predictions_frame, save_tensors, write_result
 
-    _save(out / "head.safetensors", trained.head.state_dict())
+    save_tensors(out / "head.safetensors", trained.head.state_dict())
     if spec["keep"]:
-        _save(out / "encoder.safetensors", trained.encoder)
+        save_tensors(out / "encoder.safetensors", trained.encoder)
     main = run.task["metrics"][0]
     history = pandas.DataFrame(trained.history).rename(columns={"validation": f"validation_{main}"})
     predictions = predictions_frame(run.task, run.corpus, trained.answers)
     write_result(out, spec, trained.outcome, cost, predictions, history)
-
-
-def _save(path: Path, tensors: dict) -> None:
-    """Write tensors by name as safetensors, in one step."""
-    from safetensors.torch import save_file
-
-    with replacing(path) as temporary:
-        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary)
-
-
-def _check(path: Path, due: str) -> None:
-    """Refuse a made file of another spec than the run was planned for."""
-    found = read_json(path)["digest"]
-    if found != due:
-        raise UserError(f"{path} has digest {found}, but this run was planned for {due}; run the workflow again")
 
 
 if __name__ == "__main__":

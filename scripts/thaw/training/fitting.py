@@ -10,18 +10,20 @@ import numpy as np
 import torch
 
 from thaw import settings
-from thaw.analysis.cost import Shape, encoder_flops, head_flops
+from thaw.analysis.cost import Shape, Stopwatch, encoder_flops, head_flops
 from thaw.analysis.metrics import NO_TAG, score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.features.extract import batches
 from thaw.features.store import Store
+from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build
 from thaw.records import UserError, read_json
 from thaw.runtime import log, progress
 from thaw.training.model import Feed, resumed
+from thaw.training.run import split_phase
 
 
 @dataclass
@@ -32,11 +34,22 @@ class Vectors:
     seen: list[np.ndarray] | None
 
 
-class Fit:
-    """A head-only run in the making; only the choice of training rows depends on the seed's spec, so all seeds share it.
+@dataclass
+class Fitted:
+    """What a fit leaves: the head, its solution, its answers by split (train: all rows), and what is told about it."""
 
-    Args: the spec, with or without a seed; the corpus; the store, with the boundary that the phase reads; the folder
-    of the encoder; the device. Raises UserError for a head that is not linear in its features.
+    head: Head
+    solution: Solution
+    answers: dict[str, Answers]
+    history: list[dict]
+    cost: dict
+
+
+class Fit:
+    """A head-only run in the making. The problem is convex: no seed has a part in it, and all seeds share one fit.
+
+    Args: the spec, which needs no seed; the corpus; the store, with the boundary that the phase reads; the folder of
+    the encoder; the device. Raises UserError for a head that is not linear in its features.
     """
 
     def __init__(self, spec: dict, corpus: Corpus, store: Store, encoder: Path, device):
@@ -46,9 +59,8 @@ class Fit:
         self.labels = corpus.labels(self.task["target"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
         self.shape = Shape.of(read_json(encoder / "config.json"))
-        phase = spec["phases"][0]
-        self.strengths = settings.Phase.model_validate({k: v for k, v in phase.items() if k not in PLANNED}).l2
-        self.boundary, self.layers = phase["boundary"], spec["layers"]
+        phase, _, self.boundary = split_phase(spec["phases"][0])
+        self.strengths, self.layers = phase.l2, spec["layers"]
         entry = settings.Head.model_validate(spec["head"])
         self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"]).to(device)
         if not self.head.words and list(self.head.pooling.parameters()):
@@ -57,28 +69,37 @@ class Fit:
                 "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"
             )
 
-    def run(self, watch) -> "Fitted":
+    def run(self, watch: Stopwatch) -> Fitted:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and answer."""
+        rows = {split: np.arange(len(self.corpus.frame(split))) for split in scored_splits(self.task)}
+        rows["train"] = self.rows
         with watch("load"):
             encoder = resumed(self.folder, self.boundary, self.layers, {}, self.device)
-            vectors = {"train": self._vectors(encoder, "train", self.rows)}
-            for split in scored_splits(self.task):
-                vectors[split] = self._vectors(encoder, split, np.arange(len(self.corpus.frame(split))))
+            vectors = {split: self._vectors(encoder, split, rows[split]) for split in rows}
+        log(f"fitting {len(self.strengths)} strengths to {len(vectors['train'].values)} vectors")
         with watch("train"):
             solutions = self._solve(vectors["train"])
         with watch("evaluate"):
             found = [self._validate(solution, vectors) for solution in solutions]
             ranks = [(-np.inf if v is None else v, s.l2) for v, s in zip(found, solutions, strict=True)]
             chosen = solutions[ranks.index(max(ranks))]
-            self.head.load_state_dict(chosen.state())
-            rows = {split: np.arange(len(self.corpus.frame(split))) for split in vectors} | {"train": self.rows}
-            answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in vectors}
-        log(f"strength {chosen.l2:g} of {len(solutions)} chosen on {self.task['validation']}")
+            answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in rows}
+        log(f"l2 {chosen.l2:g} chosen on {self.task['validation']}")
+        self.head.load_state_dict(chosen.state())
         history = [
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": v}
             for s, v in zip(solutions, found, strict=True)
         ]
-        return Fitted(self, chosen, answers, history, self._flops(solutions, len(vectors["train"].values)))
+        return Fitted(self.head, chosen, answers, history, self._cost(solutions, len(vectors["train"].values)))
+
+    def outcome(self, fitted: Fitted, seed: int) -> dict:
+        """Return scores, rows, flags and the chosen strength, as they stand in a seed's metrics.json."""
+        answers = fitted.answers["train"]
+        scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
+        sample = Answers(self.rows[scored], take(answers.values, scored))
+        outcome = assess(self.task, self.corpus, {**fitted.answers, "train": sample})
+        outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
+        return outcome | {"chosen": {"l2": fitted.solution.l2}}
 
     @torch.no_grad()
     def _vectors(self, encoder, split: str, rows: np.ndarray) -> Vectors:
@@ -133,10 +154,20 @@ class Fit:
             start += seen.sum()
         return Answers(rows, values)
 
-    def _flops(self, solutions: list[Solution], count: int) -> float:
-        """Return the operations of fitting: covariance and whitening, every evaluation, and what the encoder ran."""
-        steps = sum(solution.steps for solution in solutions)
-        whitening = (1 if self.head.scores else 1 + len(solutions)) * head_flops(self.shape.width, self.shape.width, count)
+    def _cost(self, solutions: list[Solution], count: int) -> dict:
+        """Return what the fit cost, but for its seconds, memory and machine, which the step measures.
+
+        Operations: covariance and whitening, every evaluation, and the frozen layers that were not in the store.
+        """
+        width, steps = self.shape.width, sum(solution.steps for solution in solutions)
         lengths = self.store.lengths("train")[self.rows]
-        encoder = encoder_flops(self.shape, lengths, self.boundary)
-        return encoder + whitening + 3 * steps * head_flops(self.shape.width, self.head.outputs, count)
+        whitening = (1 if self.head.scores else 1 + len(solutions)) * head_flops(width, width, count)
+        evaluations = 3 * steps * head_flops(width, self.head.outputs, count)
+        trained = sum(parameter.numel() for parameter in self.head.parameters())
+        return {
+            "flops": encoder_flops(self.shape, lengths, self.boundary) + whitening + evaluations,
+            "parameters": {"trained": trained, "total": read_json(self.folder / "card.json")["parameters"] + trained},
+            "tokens": int(lengths.sum()),
+            "steps": steps,
+            "seeds_share_fit": True,
+        }
