@@ -108,6 +108,11 @@ class Plan:
         return self.job("baseline", f"{wildcards.task}/{wildcards.subset}/{wildcards.baseline}")
 
     @property
+    def threads(self) -> int:
+        """The threads of a job that computes, as its spec has them."""
+        return max(experiment.compute.threads for experiment in self.experiments)
+
+    @property
     def data_dir(self) -> str:
         """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
         return shlex.quote(self.experiments[0].data_dir).replace("{", "{{").replace("}", "}}")

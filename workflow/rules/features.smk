@@ -22,7 +22,7 @@ for store in PLAN.jobs["features"]:
             boundaries=PLAN.cards(store)[1:],
         log:
             f"<logs>/features/{store}.log",
-        threads: 2
+        threads: PLAN.threads
         params:
             spec=PLAN.job("features", store).canonical,
         message:

@@ -31,7 +31,7 @@ rule fit_heads:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
         strategy=PLAN.strategies("fit_heads"),
-    threads: 2
+    threads: PLAN.threads
     params:
         spec=lambda w: PLAN.run("fit_heads", w).canonical,
         cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
@@ -60,7 +60,7 @@ rule train:
     wildcard_constraints:
         strategy=PLAN.strategies("train"),
         seed="[0-9]+",
-    threads: 2
+    threads: PLAN.threads
     params:
         spec=lambda w: PLAN.run("train", w).canonical,
     message:
