@@ -22,7 +22,7 @@ demo: $(INSTALLED)  ## run the default experiment on the embedded data; no netwo
 	@touch $(VENV)/started
 	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) $(ARGS)
 	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
-	else echo "Nothing to be done: all results are up to date. The report is in $(REPORT)"; fi
+	elif [ -e $(REPORT) ]; then echo "Nothing to be done for the report; it is in $(REPORT)"; fi
 
 test: $(INSTALLED)  ## style and all unmarked tests
 	@ruff check scripts tests
