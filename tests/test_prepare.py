@@ -1,50 +1,17 @@
-"""Prepare: the source that is used, the checks, the card, and a corpus read back with its targets and subsets."""
-
-import json
+"""Prepare: the source that is used, the card, and a corpus read back with its targets and subsets."""
 
 import numpy as np
 import pandas
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from conftest import run_step
-from thaw.data.checks import _iob1_to_bio
+from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.data.preparation import prepare
 from thaw.data.sources import find_source
 from thaw.records import UserError, canonical, digest
 from thaw.settings import Corpus as Entry
 from thaw.settings import Subset, spec_of
-
-PAIRS = {"texts": ["a", "b"], "targets": {"label": "label", "score": "score"}}
-WORDS = {"words": "words", "targets": {"tags": "tags"}}
-
-
-def spec_for(entry: dict, folder, sources=("files",)) -> dict:
-    """Return the spec of a prepare job as the plan writes it."""
-    corpus = Entry.model_validate(entry)
-    source, files = find_source("mine", corpus, list(sources), folder)
-    spec = {"version": 1, "corpus": "mine", "entry": spec_of(corpus), "source": source, "files": files}
-    return json.loads(canonical(spec))
-
-
-def prepared(folder, entry: dict, **splits) -> Corpus:
-    """Write rows as JSONL files, one per split, and prepare them."""
-    for split, rows in splits.items():
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    files = {"format": "jsonl", "splits": {split: f"{split}.jsonl" for split in splits}}
-    entry = {**entry, "files": {**files, **entry.get("files", {})}}
-    prepare(spec_for(entry, folder), folder, folder / "out")
-    return Corpus(folder / "out")
-
-
-def pair(a, b, label="yes", score=1.0):
-    return {"a": a, "b": b, "label": label, "score": score}
-
-
-TRAIN = [pair("one", "two"), pair("Three", "four", "no", 2), pair("one", "five", "no", "2.5")]
-
 
 # --- the columns, the card, the numbers -------------------------------------------------------------------------------
 
@@ -137,87 +104,6 @@ def test_a_split_that_the_source_brings_is_not_carved(tmp_path):
     entry = {**PAIRS, "carve": {"validation": 0.3}}
     corpus = prepared(tmp_path, entry, train=TRAIN, validation=[pair("six", "seven")])
     assert corpus.card["splits"]["validation"]["rows"] == 1 and len(corpus.frame("train")) == 3
-
-
-# --- IOB1 -------------------------------------------------------------------------------------------------------------
-
-
-def test_iob1_becomes_bio(tmp_path):
-    tags = ["I-PER", "I-PER", "B-PER", "O", "I-LOC", "I-PER"]
-    train = [{"words": list("abcdef"), "tags": tags}]
-    corpus = prepared(tmp_path, {**WORDS, "files": {"scheme": "iob1"}}, train=train)
-    assert list(corpus.frame("train")["tags"][0]) == ["B-PER", "I-PER", "B-PER", "O", "B-LOC", "B-PER"]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(["", "X", "Y"]), st.integers(1, 3)), max_size=8))
-def test_iob1_keeps_every_span(spans):
-    bio, iob1, before = [], [], ""
-    for kind, length in spans:
-        if not kind:
-            bio, iob1 = bio + ["O"], iob1 + ["O"]
-        else:
-            rest = [f"I-{kind}"] * (length - 1)
-            bio += [f"B-{kind}", *rest]
-            iob1 += [f"B-{kind}" if before == kind else f"I-{kind}", *rest]
-        before = kind
-    assert _iob1_to_bio(iob1) == bio
-
-
-# --- mistakes ---------------------------------------------------------------------------------------------------------
-
-LISTED = {**PAIRS, "labels": {"label": ["no", "yes"]}}
-TAGGED = {"words": ["a", "b"], "tags": ["O", "B-X"]}
-MISTAKES = {
-    "not listed": (LISTED, [pair("x", "y", "Yes")], "label 'Yes' is not among the entry's labels; did you mean 'yes'"),
-    "label only in test": (
-        PAIRS,
-        [pair("x", "y", "perhaps")],
-        "test.jsonl:1: column 'label': label 'perhaps' is not in train",
-    ),
-    "no label": (PAIRS, [pair("x", "y", None)], "jsonl:1: column 'label': has no label"),
-    "empty label": (PAIRS, [pair("x", "y", "")], "jsonl:1: column 'label': the label is empty"),
-    "label of numbers": (PAIRS, [pair("x", "y", 0.5)], "jsonl:1: column 'label': a label is text or a whole number"),
-    "no score": (PAIRS, [pair("x", "y", score="much")], "jsonl:1: column 'score': 'much' is not a finite number"),
-    "comma": (PAIRS, [pair("x", "y", score="3,5")], "'3,5' is not a finite number; write it as 3.5"),
-    "nan": (PAIRS, [pair("x", "y", score=float("nan"))], "jsonl:1: column 'score': nan is not a finite number"),
-    "empty text": (PAIRS, [TRAIN[0], pair("x", "  ")], "jsonl:2: column 'b': the text is empty; fill it in"),
-    "not a text": (PAIRS, [pair("x", 3)], "jsonl:1: column 'b': a text is due, this is int 3"),
-    "lengths": (WORDS, [{"words": ["a"], "tags": ["O", "O"]}], "jsonl:1: column 'tags': 2 tags for 1 words"),
-    "not bio": (WORDS, [{"words": ["a"], "tags": ["I-X"]}], "'tags': word 1: I-X continues nothing .* scheme: iob1"),
-    "no span tag": (WORDS, [{"words": ["a", "b"], "tags": ["X", "B-X"]}], "column 'tags': word 1: 'X' is no span tag"),
-    "tag only in test": (WORDS, [{"words": ["a"], "tags": ["B-Z"]}], "'tags': word 1: label 'B-Z' is not in train"),
-    "empty word": (WORDS, [{"words": ["a", " "], "tags": ["O", "O"]}], "column 'words': word 2: the word is empty"),
-    "no words": (WORDS, [{"words": [], "tags": []}], "jsonl:1: column 'words': the text is empty"),
-    "not a list": (WORDS, [{"words": [1], "tags": ["O"]}], "jsonl:1: column 'words': a list of words is due"),
-    "not tags": (WORDS, [{"words": ["a"], "tags": None}], "jsonl:1: column 'tags': a list of tags is due"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told_with_their_place_and_nothing_is_written(tmp_path, mistake):
-    entry, test, message = MISTAKES[mistake]
-    with pytest.raises(UserError, match=message):
-        prepared(tmp_path, entry, train=[TAGGED] if "words" in entry else TRAIN, test=test)
-    assert not (tmp_path / "out").exists()
-
-
-def test_one_label_is_too_few(tmp_path):
-    with pytest.raises(UserError, match="column 'label': train has only yes; two are due"):
-        prepared(tmp_path, PAIRS, train=TRAIN[:1])
-
-
-def test_a_corpus_needs_a_train_split(tmp_path):
-    with pytest.raises(UserError, match="corpora.mine: splits name no train; there are test"):
-        prepared(tmp_path, PAIRS, test=TRAIN)
-
-
-def test_a_wrong_tag_in_a_conll_file_is_told_with_its_line(tmp_path):
-    (tmp_path / "train.txt").write_text("a O\nb B-X\n\nc O\nd I-X\n")
-    columns = {"words": 0, "tags": 1}
-    entry = {**WORDS, "files": {"format": "conll", "columns": columns, "splits": {"train": "train.txt"}}}
-    with pytest.raises(UserError, match="train.txt:5: column 'tags': I-X continues nothing"):
-        prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "out")
 
 
 def test_the_step_prints_one_line_and_fails(tmp_path):

@@ -20,9 +20,7 @@ def normalise(text: str | list[str]) -> str:
 
 def sentences(columns: dict[str, list], names: list[str]) -> list[list[str]]:
     """Return each row's normalised sentences [N][1 or 2], from its text columns or its column of words."""
-    return [
-        [normalise(text) for text in texts] for texts in zip(*(columns[name] for name in names), strict=True)
-    ]
+    return [[normalise(text) for text in texts] for texts in zip(*(columns[name] for name in names), strict=True)]
 
 
 def group(columns: dict[str, list], names: list[str], group_by: str) -> np.ndarray:
@@ -59,9 +57,7 @@ def _components(rows: list[list[str]]) -> list[int]:
     return [root(i) for i in range(len(rows))]
 
 
-def carve(
-    groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], place: str
-) -> dict[str, np.ndarray]:
+def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], place: str) -> dict[str, np.ndarray]:
     """Carve splits from train by whole groups; return each split's rows in order, the rest under `train`.
 
     Args: groups [N]; classes [N] int, whose proportions are kept as far as whole groups allow (zeros: none to

@@ -29,15 +29,11 @@ def clean(table: Table, corpus: Corpus, rename: dict[str, dict[str, str]], schem
     for name in corpus.texts:
         columns[name] = [_text(value, table, i, name) for i, value in enumerate(table.columns[name])]
     if corpus.words:
-        columns[corpus.words] = [
-            _words(v, table, i, corpus.words) for i, v in enumerate(table.columns[corpus.words])
-        ]
+        columns[corpus.words] = [_words(v, table, i, corpus.words) for i, v in enumerate(table.columns[corpus.words])]
     kept = _not_empty(columns, table, corpus)
     for name, kind in corpus.targets.items():
         values = table.columns[name]
-        columns[name] = [
-            checkers[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))
-        ]
+        columns[name] = [checkers[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
         if kind != "score" and name in rename:
             columns[name] = _renamed(columns[name], rename[name])
         if kind == "tags":
@@ -109,9 +105,7 @@ def _not_empty(texts: dict[str, list], table: Table, corpus: Corpus) -> set[int]
         if blank is None:
             continue
         if corpus.empty == "error":
-            raise table.mistake(
-                i, blank, "the text is empty; fill it in, or state empty: drop or empty: keep"
-            )
+            raise table.mistake(i, blank, "the text is empty; fill it in, or state empty: drop or empty: keep")
         if corpus.empty == "drop":
             kept.discard(i)
     return kept
@@ -125,32 +119,25 @@ def is_empty(text: str | list[str]) -> bool:
 def _renamed(values: list, names: dict[str, str]) -> list:
     """Give labels, or the tags in lists, our names."""
     return [
-        [names.get(v, v) for v in value] if isinstance(value, list) else names.get(value, value)
-        for value in values
+        [names.get(v, v) for v in value] if isinstance(value, list) else names.get(value, value) for value in values
     ]
 
 
-def _check_tags(
-    tags: list, words: list | None, table: Table, column: str, scheme: str, kept: list[int]
-) -> None:
+def _check_tags(tags: list, words: list | None, table: Table, column: str, scheme: str, kept: list[int]) -> None:
     """Check lengths, and span tags by their scheme; IOB1 is rewritten as BIO in place.
 
     A column holds spans when any of its tags begins with B- or I-; other tags (parts of speech) are free.
     """
     for i in kept:
         if words is not None and len(tags[i]) != len(words[i]):
-            raise table.mistake(
-                i, column, f"{len(tags[i])} tags for {len(words[i])} words; one tag a word is due"
-            )
+            raise table.mistake(i, column, f"{len(tags[i])} tags for {len(words[i])} words; one tag a word is due")
     if not any(tag.startswith(SPAN) for i in kept for tag in tags[i]):
         return
     read: Callable = _iob1_to_bio if scheme == "iob1" else _same_bio
     for i in kept:
         for position, tag in enumerate(tags[i]):
             if tag != "O" and (not tag.startswith(SPAN) or len(tag) == 2):
-                raise table.mistake(
-                    i, column, f"'{tag}' is no span tag; O, B-TYPE and I-TYPE are", word=position
-                )
+                raise table.mistake(i, column, f"'{tag}' is no span tag; O, B-TYPE and I-TYPE are", word=position)
         tags[i] = read(tags[i], table, i, column)
 
 
@@ -158,20 +145,15 @@ def _same_bio(tags: list[str], table: Table, row: int, column: str) -> list[str]
     """Return BIO tags as they are; an I- that continues nothing raises UserError."""
     for position, (before, tag) in enumerate(zip(["O", *tags], tags, strict=False)):
         if tag.startswith("I-") and (before == "O" or before[2:] != tag[2:]):
-            message = (
-                f"{tag} continues nothing (before it stands {before}); BIO begins a span with B-{tag[2:]}"
-            )
-            raise table.mistake(
-                row, column, f"{message}; state scheme: iob1 if the file is in IOB1", word=position
-            )
+            message = f"{tag} continues nothing (before it stands {before}); BIO begins a span with B-{tag[2:]}"
+            raise table.mistake(row, column, f"{message}; state scheme: iob1 if the file is in IOB1", word=position)
     return tags
 
 
 def _iob1_to_bio(tags: list[str], *_) -> list[str]:
     """Return BIO tags for IOB1, where B- only parts touching spans of one type (Ramshaw and Marcus 1995)."""
     begins = [
-        tag != "O" and (before == "O" or before[2:] != tag[2:])
-        for before, tag in zip(["O", *tags], tags, strict=False)
+        tag != "O" and (before == "O" or before[2:] != tag[2:]) for before, tag in zip(["O", *tags], tags, strict=False)
     ]
     return [f"B-{tag[2:]}" if begin else tag for begin, tag in zip(begins, tags, strict=True)]
 
@@ -190,9 +172,7 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, Table], corpus: Co
         for split, cleaned in splits.items():
             _check_known(cleaned, tables[split], column, names, listed is not None)
         if len(names) < 2:
-            raise UserError(
-                f"{tables['train'].name}: column '{column}': train has only {names[0]}; two are due"
-            )
+            raise UserError(f"{tables['train'].name}: column '{column}': train has only {names[0]}; two are due")
         found[column] = names
     return found
 
@@ -203,11 +183,7 @@ def _check_known(cleaned: Cleaned, table: Table, column: str, names: list[str], 
     for row, item in zip(cleaned.rows, cleaned.columns[column], strict=True):
         for position, value in enumerate(_each(item)):
             if value not in known:
-                why = (
-                    "is not among the entry's labels"
-                    if listed
-                    else "is not in train; state labels if that is meant"
-                )
+                why = "is not among the entry's labels" if listed else "is not in train; state labels if that is meant"
                 word = position if isinstance(item, list) else None
                 raise table.mistake(row, column, f"label '{value}' {why}{near(value, names)}", word=word)
 

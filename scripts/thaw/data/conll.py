@@ -49,9 +49,7 @@ def read_sentences(path: Path, source: Files, columns: dict[str, str | int]) -> 
             table.columns[ours].append(values)
     if len(positions) < len(columns) and all(sentence.document == "" for sentence in sentences):
         mark = "# newdoc" if names else "-DOCSTART-"
-        raise UserError(
-            f"{path}: column '{DOCUMENT}': no {mark} line is in the file; group by sentence or row instead"
-        )
+        raise UserError(f"{path}: column '{DOCUMENT}': no {mark} line is in the file; group by sentence or row instead")
     return table
 
 
@@ -105,9 +103,7 @@ def _conllu(path: Path, encoding: str) -> Iterator[Sentence]:
             continue
         values = text.split("\t")
         if len(values) != len(CONLLU):
-            raise UserError(
-                f"{path}:{line}: {len(values)} tab-separated fields where CoNLL-U has {len(CONLLU)}"
-            )
+            raise UserError(f"{path}:{line}: {len(values)} tab-separated fields where CoNLL-U has {len(CONLLU)}")
         if "-" not in values[0] and "." not in values[0]:
             sentence.lines.append(line)
             sentence.fields.append(values)

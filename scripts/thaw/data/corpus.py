@@ -33,9 +33,7 @@ class Corpus:
 
             path = self.folder / f"{split}.parquet"
             if not path.exists():
-                raise UserError(
-                    f"{path} is missing though the card names it; delete {self.folder} and run again"
-                )
+                raise UserError(f"{path} is missing though the card names it; delete {self.folder} and run again")
             self._frames[split] = pandas.read_parquet(path)
         return self._frames[split]
 
@@ -66,9 +64,7 @@ def subset_rows(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
     if subset.rows is None:
         return np.arange(total)
     if subset.rows > total:
-        raise UserError(
-            f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}; ask for fewer"
-        )
+        raise UserError(f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}; ask for fewer")
     strata = np.zeros(total, dtype=np.int64)
     if corpus.card["targets"][task["target"]] == "label":
         strata = corpus.targets(task, "train")

@@ -30,9 +30,7 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
 
         return read_sentences(path, source, columns)
     reader = {"csv": read_delimited, "tsv": read_delimited, "jsonl": read_jsonl, "parquet": read_parquet}
-    table = Table(
-        str(path), {ours: [] for ours in wanted}, unit="row" if source.format == "parquet" else "line"
-    )
+    table = Table(str(path), {ours: [] for ours in wanted}, unit="row" if source.format == "parquet" else "line")
     for line, values in reader[source.format](path, source, columns):
         table.lines.append(line)
         for ours in wanted:
@@ -56,9 +54,7 @@ def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
         if header is None:
             raise UserError(f"{path}:1: is empty; a header line that names the columns is due")
         width = len(header)
-        positions = {
-            ours: find_position(name, header, f"{path}:{line}", ours) for ours, name in columns.items()
-        }
+        positions = {ours: find_position(name, header, f"{path}:{line}", ours) for ours, name in columns.items()}
     else:
         positions = {ours: find_position(name, None, f"{path}:1", ours) for ours, name in columns.items()}
     least = max(positions.values()) + 1
@@ -103,9 +99,7 @@ def _split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[i
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(
-                f"{path}:{first}: {_broken_record(error, ''.join(taken), delimiter, first)}"
-            ) from error
+            raise UserError(f"{path}:{first}: {_broken_record(error, ''.join(taken), delimiter, first)}") from error
         yield first, fields
         first = records.line_num + 1
 
@@ -113,9 +107,7 @@ def _split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[i
 def _broken_record(error: csv.Error, record: str, delimiter: str, first: int) -> str:
     """Say which field of a record has the quote that goes wrong, and in which line it does."""
     if "new-line" in str(error):
-        return (
-            "a carriage return stands inside a field; put the field in quotes, or end lines with LF or CRLF"
-        )
+        return "a carriage return stands inside a field; put the field in quotes, or end lines with LF or CRLF"
     sound = re.compile(f'(?:"(?:[^"]|"")*"|(?!")[^{re.escape(delimiter)}\n]*)(?:{re.escape(delimiter)}|\n)')
     position, column, mend = 0, 1, "write a quote inside a field twice, or state quoting: none"
     while found := sound.match(record, position):

@@ -32,9 +32,7 @@ class Table:
         """Return `file:line` (or `file: row n`) of a row, or of one word in it where words have lines."""
         if word is not None and self.word_lines is not None:
             return f"{self.name}:{self.word_lines[row][word]}"
-        return (
-            f"{self.name}:{self.lines[row]}" if self.unit == "line" else f"{self.name}: row {self.lines[row]}"
-        )
+        return f"{self.name}:{self.lines[row]}" if self.unit == "line" else f"{self.name}: row {self.lines[row]}"
 
     def mistake(self, row: int, column: str, message: str, word: int | None = None) -> UserError:
         """Return the error `place: column 'x': message`; where words have no line, with the word's number."""
@@ -56,9 +54,7 @@ def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     try:
         codec = codecs.lookup(encoding).name
     except LookupError as error:
-        raise UserError(
-            f"{path}: no encoding is called '{encoding}'; utf-8 and latin-1 are common ones"
-        ) from error
+        raise UserError(f"{path}: no encoding is called '{encoding}'; utf-8 and latin-1 are common ones") from error
     if codec.startswith(("utf-16", "utf-32")):
         raise UserError(f"{path}: encoding {encoding} is not read line by line; convert the file to UTF-8")
     number = 0
@@ -83,9 +79,7 @@ def find_position(name: str | int, header: list[str] | None, place: str, ours: s
     """
     if isinstance(name, int):
         if name < 0 or (header is not None and name >= len(header)):
-            width = (
-                f"; the file has {len(header)}, counted from 0" if header is not None else "; count from 0"
-            )
+            width = f"; the file has {len(header)}, counted from 0" if header is not None else "; count from 0"
             raise UserError(f"{place}: column '{ours}': there is no column {name}{width}")
         return name
     if header is None:
@@ -93,8 +87,6 @@ def find_position(name: str | int, header: list[str] | None, place: str, ours: s
         raise UserError(f"{place}: column '{ours}': {message}")
     if header.count(name) != 1:
         if name in header:
-            raise UserError(
-                f"{place}: column '{name}': is there {header.count(name)} times; give its position from 0"
-            )
+            raise UserError(f"{place}: column '{name}': is there {header.count(name)} times; give its position from 0")
         raise UserError(f"{place}: column '{name}': is missing{near(name, header)}")
     return header.index(name)

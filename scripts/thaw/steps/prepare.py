@@ -14,15 +14,11 @@ from thaw.runtime import run_step
 
 def main() -> None:
     """Parse the arguments and prepare the corpus."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--spec", required=True, type=json.loads, help="canonical JSON of all that the result depends on"
     )
-    parser.add_argument(
-        "--data-dir", required=True, type=Path, help="folder that file sources are relative to"
-    )
+    parser.add_argument("--data-dir", required=True, type=Path, help="folder that file sources are relative to")
     parser.add_argument("--out", required=True, type=Path, help="folder for the splits and card.json")
     arguments = parser.parse_args()
     prepare(arguments.spec, arguments.data_dir, arguments.out)
