@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from thaw.encoders.sources import PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
+from thaw.encoders.sources import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
 from thaw.records import UserError, file_sha256, read_json
 
 
@@ -21,8 +21,7 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
             shutil.copyfile(source / name, target / name)
     for name in (*SETTINGS, "tokenizer_config.json"):
         _forget_code(target / name)
-    if not any((target / name).is_file() for name in TOKENIZER if name.startswith(("tokenizer.j", "vocab", "s"))):
-        raise UserError(f"{source} has no tokenizer: tokenizer.json, vocab.txt, vocab.json or a sentencepiece model")
+    _check_tokenizer(source)
     weights = published_weights(source)
     if due and (found := file_sha256(weights)) != due:
         raise UserError(f"{weights} has sha256 {found}, but encoders.yaml asks for {due}: it is another file")
@@ -30,6 +29,18 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
         shutil.copyfile(weights, target / WEIGHTS)
     else:
         _save(_shards(weights) if weights.name == SHARDS else _pickled(weights), target / WEIGHTS)
+
+
+def _check_tokenizer(source: Path) -> None:
+    """Refuse a folder without a vocabulary: transformers would make up an empty one."""
+    from importlib.util import find_spec
+
+    if any((source / name).is_file() for name in VOCABULARIES):
+        return
+    if not any((source / name).is_file() for name in SENTENCEPIECE):
+        raise UserError(f"{source} has no tokenizer: tokenizer.json, vocab.txt, vocab.json or a sentencepiece model")
+    if find_spec("sentencepiece") is None:
+        raise UserError(f"{source} has its tokenizer as a sentencepiece model; run: pip install sentencepiece protobuf")
 
 
 def published_weights(source: Path) -> Path:

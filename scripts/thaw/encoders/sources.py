@@ -7,17 +7,15 @@ from thaw.records import UserError
 from thaw.settings import Encoder
 
 SETTINGS = ("config.json",)
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json")
+SENTENCEPIECE = ("spm.model", "spiece.model", "sentencepiece.bpe.model")
 TOKENIZER = (
-    "tokenizer.json",
+    *VOCABULARIES,
+    *SENTENCEPIECE,
+    "merges.txt",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "spm.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
 )
 WEIGHTS = "model.safetensors"
 SHARDS = "model.safetensors.index.json"
