@@ -1,6 +1,5 @@
 """Catalogues: YAML read with line numbers, `base:` resolved, every mistake one sentence with its place."""
 
-import difflib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from thaw import settings
-from thaw.records import UserError
+from thaw.records import UserError, near
 
 # block name -> (file that holds it, its model)
 BLOCKS = {
@@ -133,14 +132,6 @@ def _model_at(model, loc: tuple):
         nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
         model = nested[0] if nested else model
     return model
-
-
-def near(word: str, known) -> str:
-    """Return `; did you mean 'x'?`, or else the list of what exists."""
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; there are {', '.join(sorted(map(str, known)))}"
 
 
 class Catalogue:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw import presentation
-from thaw.catalogue import Catalogue, Document, near, read_yaml, validate
+from thaw.catalogue import Catalogue, Document, read_yaml, validate
 from thaw.data.sources import find_source
-from thaw.records import UserError, canonical, digest
+from thaw.records import UserError, canonical, digest, near
 from thaw.runs import Run, RunPlanner
 from thaw.settings import TARGET_OF_TYPE, Experiment, spec_of
 from thaw.versions import VERSIONS

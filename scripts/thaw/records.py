@@ -1,6 +1,7 @@
 """What a result looks like on disk: canonical specs, digests, and files that appear whole or not at all."""
 
 import contextlib
+import difflib
 import hashlib
 import json
 import math
@@ -11,6 +12,14 @@ from pathlib import Path
 
 class UserError(Exception):
     """A mistake that the user can mend: one sentence that says what is wrong, where, and what would be right."""
+
+
+def near(word: str, known) -> str:
+    """Return `; did you mean 'x'?`, or else the list of what exists."""
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; there are {', '.join(sorted(map(str, known)))}"
 
 
 def canonical(obj) -> str:

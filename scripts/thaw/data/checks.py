@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from thaw.catalogue import near
 from thaw.data.tables import Table
-from thaw.records import UserError
+from thaw.records import UserError, near
 from thaw.settings import Corpus
 
 SPAN = ("B-", "I-")

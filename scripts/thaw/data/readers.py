@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from thaw.catalogue import near
 from thaw.data.tables import Table, find_position, open_bytes, read_lines
-from thaw.records import UserError
+from thaw.records import UserError, near
 from thaw.settings import Files
 
 Columns = dict[str, str | int]

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from thaw.catalogue import near
-from thaw.records import UserError
+from thaw.records import UserError, near
 
 
 @dataclass
