@@ -6,6 +6,7 @@ import pytest
 
 from conftest import run_step
 from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
+from thaw.catalogue import Catalogue
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.data.preparation import prepare
 from thaw.data.sources import find_source
@@ -214,3 +215,22 @@ def test_a_corpus_says_what_it_has_not(uneven, tmp_path):
     with pytest.raises(UserError, match="card.json is missing"):
         Corpus(tmp_path)
     assert isinstance(uneven.frame("train"), pandas.DataFrame)
+
+
+def test_the_example_at_the_top_of_the_catalogue_works_as_it_stands(home, tmp_path):
+    head = (home / "config/tasks.yaml").read_text().split("# --- views")[0]
+    example = [line[4:] for line in head.splitlines() if line.startswith("#   ")]
+    assert len(example) == 5
+    (tmp_path / "tasks.yaml").write_text("\n".join(example))
+    catalogue = Catalogue([home / "config", tmp_path])
+    assert catalogue.get("tasks", "reviews", "test").corpus == "reviews"
+    (tmp_path / "reviews").mkdir()
+    for split in ("train", "test"):
+        rows = "".join(f'"well, {split} ""{i}""",{"yes" if i % 3 else "no"}\n' for i in range(60))
+        (tmp_path / f"reviews/{split}.csv").write_text("text,label\n" + rows)
+    entry = spec_of(catalogue.get("corpora", "reviews", "test"))
+    arguments = ["--spec", canonical(spec_for(entry, tmp_path)), "--data-dir", tmp_path, "--out", tmp_path / "out"]
+    run_step("prepare", *arguments)
+    corpus = Corpus(tmp_path / "out")
+    assert [len(corpus.frame(split)) for split in ("train", "validation", "test")] == [54, 6, 60]
+    assert corpus.frame("test")["text"][1] == 'well, test "1"'
