@@ -80,7 +80,7 @@ def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):
     for run in plan.runs["demo"]:
         text = plan.job(run.step, run.key).canonical
         assert text == canonical(json.loads(text))
-        assert "label" not in text and str(home) not in text
+        assert plan.catalogue.get("strategies", run.strategy, "test").label not in text and str(home) not in text
         assert ("seed" in json.loads(text)) == (run.step == "train")
 
 

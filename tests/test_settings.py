@@ -136,7 +136,7 @@ def test_every_task_type_has_metrics():
 
 def test_the_words_of_the_settings_are_those_of_the_registries():
     from thaw.analysis.metrics import METRICS as metric_functions
-    from thaw.heads.base import HEADS
+    from thaw.heads.registry import HEADS
     from thaw.settings import METRICS, Head
     from thaw.strategies.schedules import SCHEDULES
 
