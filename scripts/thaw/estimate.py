@@ -14,7 +14,8 @@ from thaw.runs import BYTES
 
 JOB_SECONDS = 6.0  # starting Python with torch and transformers, loading weights
 EFFICIENCY = 0.35  # of a plain matrix product's rate, what whole training steps reach on a CPU
-TOKENS_A_ROW = 25  # of a corpus whose size is not in the catalogue and that is not tokenised yet
+TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
+UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ def _tokens(plan: Plan, key: str, corpus: str) -> tuple[int | None, bool]:
     return (size.tokens if size else None), False
 
 
+def _training(plan: Plan, key: str, corpus: str) -> tuple[float, float]:
+    """Return the examples and tokens of a store's training split, counted or estimated."""
+    card = Path(plan.store(key)) / "tokens.json"
+    if card.exists():
+        train = read_json(card)["splits"]["train"]
+        return train["examples"], train["tokens"]
+    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
+
+
 def machine_rate(threads: int) -> float:
     """Time a 1024 x 1024 single-precision product on this machine and return floating-point operations a second."""
     import numpy as np
@@ -69,9 +80,8 @@ def training_seconds(plan: Plan, spec: dict, key: str, rate: float) -> float:
     """
     encoder, corpus, _ = key.split("/")
     entry = plan.catalogue.get("encoders", encoder, "encoders")
-    size = plan.catalogue.get("corpora", corpus, "corpora").size
-    tokens = _tokens(plan, key, corpus)[0] or TOKENS_A_ROW * 1000
-    share = min(1.0, spec["subset"].get("rows", 10**9) / size.examples) if size else 1.0
+    examples, tokens = _training(plan, key, corpus)
+    share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
     for phase in spec["phases"]:
