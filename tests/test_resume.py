@@ -4,12 +4,12 @@ import copy
 
 import pytest
 import torch
-from tiny import FAMILIES, tiny_encoder
 
 from thaw.encoders.parity import check_resume, compare
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.records import UserError
+from tiny import FAMILIES, tiny_encoder
 
 LAYERS = 3
 

@@ -13,39 +13,53 @@ from thaw.settings import View
 ROWS_AT_ONCE = 1000
 
 
+def schema():
+    """Return the Arrow schema of the file."""
+    import pyarrow
+
+    lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8(), "first_pieces": pyarrow.int32()}
+    plain = [("split", pyarrow.string()), ("row", pyarrow.int64())]
+    return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
+
+
 def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: View) -> dict[str, dict]:
     """Tokenise all splits of a corpus into `path`; returns for each its examples, tokens, truncated, max_length.
 
     A pair becomes one sequence, cut from its longer side (`longest_first`); a list of words keeps its words. The
     tokenizer must be fast. Memory does not grow with the corpus.
     """
-    import pyarrow
     import pyarrow.parquet as parquet
 
-    names = [card["words"]] if card.get("words") else card["texts"]
-    lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8(), "first_pieces": pyarrow.int32()}
-    fields = [("split", pyarrow.string()), ("row", pyarrow.int64())]
-    schema = pyarrow.schema(fields + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
-    found = {}
-    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
+    words = card.get("words")
+    names = [words] if words else card["texts"]
+    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema()) as writer:
+        found = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
-            facts = {"examples": 0, "tokens": 0, "truncated": 0, "max_length": 0}
             pieces = source.iter_batches(ROWS_AT_ONCE, columns=names)
-            for piece in progress(pieces, f"tokens of {split}", -(-source.metadata.num_rows // ROWS_AT_ONCE)):
-                texts = [piece.column(name).to_pylist() for name in names]
-                columns, truncated = tokenise(texts, tokenizer, view, words=bool(card.get("words")))
-                rows = range(facts["examples"], facts["examples"] + len(piece))
-                writer.write_table(
-                    pyarrow.table({"split": [split] * len(piece), "row": rows, **columns}, schema=schema)
-                )
-                lengths = [len(ids) for ids in columns["input_ids"]]
-                facts["examples"] += len(piece)
-                facts["tokens"] += sum(lengths)
-                facts["truncated"] += truncated
-                facts["max_length"] = max(facts["max_length"], *lengths)
-            found[split] = facts
+            count = -(-source.metadata.num_rows // ROWS_AT_ONCE)
+            texts = ([piece.column(name).to_pylist() for name in names] for piece in pieces)
+            found[split] = _write_split(
+                writer, split, progress(texts, f"tokens of {split}", count), tokenizer, view, bool(words)
+            )
     return found
+
+
+def _write_split(writer, split: str, pieces, tokenizer, view: View, words: bool) -> dict[str, int]:
+    """Tokenise and write a split, some rows at a time; returns what was counted."""
+    import pyarrow
+
+    facts = {"examples": 0, "tokens": 0, "truncated": 0, "max_length": 0}
+    for texts in pieces:
+        columns, truncated = tokenise(texts, tokenizer, view, words)
+        lengths = [len(ids) for ids in columns["input_ids"]]
+        rows = range(facts["examples"], facts["examples"] + len(lengths))
+        writer.write_table(pyarrow.table({"split": [split] * len(lengths), "row": rows, **columns}, schema=schema()))
+        facts["examples"] += len(lengths)
+        facts["tokens"] += sum(lengths)
+        facts["truncated"] += truncated
+        facts["max_length"] = max(facts["max_length"], *lengths)
+    return facts
 
 
 def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dict[str, list], int]:

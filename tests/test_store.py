@@ -1,0 +1,167 @@
+"""The store: whatever is put in comes out again, in both types, and a damaged payload is found."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from thaw.features.extract import TOKENS_PER_BATCH, batches
+from thaw.features.payload import Payload
+from thaw.features.store import Store
+from thaw.features.tokens import schema
+from thaw.records import UserError, file_sha256, write_json
+
+SHARED = {"digest": "d", "weights": "w", "tokenizer": "t", "data": "c"}
+ragged = st.dictionaries(
+    st.sampled_from(["train", "validation", "test"]), st.lists(st.integers(1, 9), max_size=12), min_size=1
+)
+few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def write_store(folder: Path, splits: dict[str, list[int]], width: int, dtype: str, words: bool = True):
+    """Write a store of random rows of the given lengths; returns its ids and its states at boundary 2."""
+    random, splits = np.random.default_rng(7), dict(sorted(splits.items()))
+    ids = {name: [random.integers(0, 99, n).tolist() for n in lengths] for name, lengths in splits.items()}
+    rows = [(name, row, values) for name, lists in ids.items() for row, values in enumerate(lists)]
+    columns = {
+        "split": [row[0] for row in rows],
+        "row": [row[1] for row in rows],
+        "input_ids": [row[2] for row in rows],
+    }
+    columns["type_ids"] = [[0] * len(row[2]) for row in rows]
+    columns["first_pieces"] = [list(range(len(row[2]) // 2)) for row in rows]
+    parquet.write_table(pyarrow.table(columns, schema=schema()), folder / "tokens.parquet")
+    facts = {name: {"examples": len(rows)} for name, rows in ids.items()}
+    write_json(folder / "tokens.json", SHARED | {"splits": facts, "pad": 99, "types": True, "words": words})
+    states = {name: torch.randn(sum(lengths), width) for name, lengths in splits.items()}
+    path = folder / "b2.safetensors"
+    payload = Payload.create(path, dtype, {name: tuple(values.shape) for name, values in states.items()})
+    for name, values in states.items():
+        payload.put(name, np.arange(len(values)), values)
+    payload.flush()
+    write_card(folder, dtype, width)
+    return ids, states
+
+
+def write_card(folder: Path, dtype: str, width: int, **changes):
+    """Write the card of boundary 2."""
+    card = SHARED | {"boundary": 2, "dtype": dtype, "width": width, "sha256": file_sha256(folder / "b2.safetensors")}
+    write_json(folder / "b2.json", card | changes)
+
+
+@few
+@given(splits=ragged, width=st.sampled_from([1, 3, 32]), dtype=st.sampled_from(["bf16", "fp32"]), data=st.data())
+def test_round_trip(splits, width, dtype, data):
+    """Ids, masks and states of any rows, in any order, are what was written; padding is pad, False and 0."""
+    with tempfile.TemporaryDirectory() as name:
+        ids, states = write_store(Path(name), splits, width, dtype)
+        store = Store(name)
+        assert store.splits == sorted(splits) and store.has(2) and not store.has(3)
+        store.require([2])
+        library = load_file(Path(name) / "b2.safetensors")
+        for split, lengths in splits.items():
+            due = states[split].bfloat16() if dtype == "bf16" else states[split]
+            assert torch.equal(library[split], due)
+            assert store.lengths(split).tolist() == lengths and store.tokens(split) == sum(lengths)
+            if lengths:
+                rows = data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5))
+                check_rows(store, split, rows, ids[split], due.float())
+
+
+def check_rows(store: Store, split: str, rows: list[int], ids: list, states: torch.Tensor):
+    """Compare a batch of the store with the lists it was made from."""
+    batch = store.batch(split, rows)
+    gathered = store.states(2, split).gather(rows, batch)
+    starts = np.concatenate([[0], np.cumsum([len(values) for values in ids])])
+    assert len(batch) == len(rows) and gathered.dtype == torch.float32
+    assert batch.input_ids.shape == batch.mask.shape == gathered.shape[:2]
+    assert batch.mask.shape[1] == max(len(ids[row]) for row in rows)
+    for place, row in enumerate(rows):
+        n = len(ids[row])
+        assert batch.input_ids[place, :n].tolist() == ids[row] and batch.mask[place].sum() == n
+        assert (batch.input_ids[place, n:] == 99).all() and not gathered[place, n:].any()
+        assert torch.equal(gathered[place, :n], states[starts[row] : starts[row] + n])
+        pieces = batch.first_pieces[place]
+        assert pieces[pieces >= 0].tolist() == list(range(n // 2))
+
+
+@few
+@given(cut=st.integers(1, 500), flip=st.integers(0, 10**6), grow=st.booleans())
+def test_damage_is_found(cut, flip, grow):
+    """A payload that is short, long or has one flipped bit is refused with its name."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_store(folder, {"train": [3, 5, 2]}, 16, "bf16")
+        path = folder / "b2.safetensors"
+        whole = path.read_bytes()
+        path.write_bytes(whole + b"\0" * cut if grow else whole[: max(0, len(whole) - cut)])
+        with pytest.raises(UserError, match="b2.safetensors does not hold the tensors on its card"):
+            Store(folder).states(2, "train")
+        damaged = bytearray(whole)
+        damaged[flip // 8 % len(whole)] ^= 1 << flip % 8
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match="b2.safetensors is not the file that its card describes"):
+            Store(folder).require([2])
+
+
+def test_another_boundary_type_or_header_is_found(tmp_path):
+    """The header must be the one that card and lengths ask for."""
+    write_store(tmp_path, {"train": [3, 5]}, 16, "bf16")
+    for dtype, width in (("bf16", 8), ("fp32", 16), ("bf16", 32)):
+        write_card(tmp_path, dtype, width)
+        with pytest.raises(UserError, match="does not hold the tensors on its card"):
+            Store(tmp_path).states(2, "train")
+    Payload.create(tmp_path / "b2.safetensors", "bf16", {"other": (8, 16), "t": (0, 16)})
+    write_card(tmp_path, "bf16", 16)
+    with pytest.raises(UserError, match="does not hold the tensors"):
+        Store(tmp_path).states(2, "train")
+
+
+@pytest.mark.parametrize("key", list(SHARED))
+def test_a_card_of_another_making_is_refused(tmp_path, key):
+    """Weights, tokenizer, data and spec on a boundary's card must be those of the tokens."""
+    write_store(tmp_path, {"train": [3]}, 4, "fp32")
+    write_card(tmp_path, "fp32", 4, **{key: "other"})
+    with pytest.raises(UserError, match=rf"b2\.json: made for another {key} \(other\) than tokens\.json"):
+        Store(tmp_path).states(2, "train")
+
+
+def test_missing_files_are_named(tmp_path):
+    """No store, no such split, no card, a card without payload: each says what is missing."""
+    with pytest.raises(UserError, match=r"tokens\.json is missing"):
+        Store(tmp_path)
+    write_store(tmp_path, {"train": [3]}, 4, "fp32")
+    store = Store(tmp_path)
+    with pytest.raises(UserError, match="has no split test; it has train"):
+        store.lengths("test")
+    with pytest.raises(UserError, match=r"b5\.json is missing"):
+        store.states(5, "train")
+    (tmp_path / "b2.safetensors").unlink()
+    assert not store.has(2)
+    for ask in (lambda: store.states(2, "train"), lambda: store.require([2])):
+        with pytest.raises(UserError, match="b2.safetensors is missing although its card is there"):
+            ask()
+    write_json(
+        tmp_path / "tokens.json",
+        json.loads((tmp_path / "tokens.json").read_text()) | {"splits": {"train": {"examples": 2}}},
+    )
+    with pytest.raises(UserError, match="does not hold the 2 rows of train"):
+        Store(tmp_path).lengths("train")
+
+
+@given(lengths=st.lists(st.integers(1, 300), max_size=200))
+def test_extraction_batches_hold_each_row_once(lengths):
+    """Each row in one batch, none over the token budget unless alone, padding only within a batch."""
+    found = batches(np.array(lengths, dtype=np.int64))
+    assert sorted(int(row) for rows in found for row in rows) == list(range(len(lengths)))
+    for rows in found:
+        longest = max(lengths[row] for row in rows)
+        assert len(rows) == 1 or len(rows) * longest <= TOKENS_PER_BATCH
