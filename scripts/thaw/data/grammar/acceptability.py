@@ -1,17 +1,19 @@
 """Acceptability: minimal pairs of agreement across an intervening noun or clause, reflexives, and word order."""
 
-from thaw.data.grammar.morphology import past, plural, sentence, with_s
+from thaw.data.grammar.morphology import ing, participle, past, plural, sentence, with_s
 from thaw.data.grammar.words import ACTS, PEOPLE, PLACES, TRAITS
 
 SEED = 1101
 
+ADVERBS = ["often", "never", "always", "probably", "now", "also"]
 RESTS = """
-smile laugh sing dance sleep cry swim travel complain wait shout read cook run walk whisper pray study drink argue
+smile laugh dance complain wait shout cough walk whisper pray yawn argue sneeze snore tremble faint giggle blush shiver
+smoke
 """.split()
 WHEN = ["every day", "at night", "in the morning", "after work", "on Sundays", "in winter", "all the time", "in public",
         "before lunch"]  # fmt: skip
 BESIDE = ["near", "behind", "beside", "next to", "in front of"]
-MEN = "king man boy prince father uncle brother policeman monk son grandfather actor".split()
+MEN = "king man boy prince father uncle brother policeman monk son grandfather wizard".split()
 WOMEN = "queen woman girl princess mother aunt sister actress nun daughter grandmother lady".split()
 HARMS = "hurt blame admire see hide trust describe defend draw praise".split()
 COPULAS = [("is", "are"), ("was", "were"), ("has been", "have been"), ("seems", "seem"), ("looks", "look")]
@@ -28,8 +30,10 @@ def verb(word: str, many: bool) -> str:
 
 
 def subject(pen, many: bool) -> str:
-    """Write a subject whose noun is followed by another of the other number, in a phrase or a clause."""
+    """Write a subject, in most cases with a noun of the other number between it and its verb."""
     head, other = pen.words(PEOPLE, 2)
+    if pen.toss(0.4):
+        return f"the {pen.word(TRAITS)} {head if not many else plural(head)}"
     act = pen.word(ACTS)
     attractor = noun(other, not many)
     return noun(head, many) + pen.form([
@@ -61,18 +65,46 @@ def reflexive(pen) -> tuple[str, str]:
 
 
 def order(pen) -> tuple[str, str]:
-    """Write a plain sentence, and the same with two neighbouring words exchanged."""
+    """Write a plain sentence, and the same with one word moved to where it cannot stand."""
     head, other = pen.words(PEOPLE, 2)
-    words = f"the {pen.word(TRAITS)} {head} has often {past(pen.word(ACTS))} the {other} in the {pen.word(PLACES)}"
-    good = words.split()
-    place = pen.form([0, 1, 3, 4, 6, 8, 9])
-    bad = good[:place] + [good[place + 1], good[place]] + good[place + 2 :]
-    return " ".join(good), " ".join(bad)
+    trait, place, act = pen.word(TRAITS), pen.word(PLACES), past(pen.word(ACTS))
+    good = pen.form([
+        f"the {trait} {head} has often {act} the {other}", f"the {head} {act} the {trait} {other} in the {place}",
+        f"the {head} of the {place} {act} the {trait} {other}",
+    ]).split()  # fmt: skip
+    source, target = pen.form([(0, 1), (1, 0), (2, 4), (4, 2), (5, 3), (6, 4), (5, 7), (3, 6), (2, 0), (7, 6)])
+    rest = good[:source] + good[source + 1 :]
+    return " ".join(good), " ".join([*rest[:target], good[source], *rest[target:]])
+
+
+def arguments(pen) -> tuple[str, str]:
+    """Write a verb with the object that it needs or cannot have, and a verb of the other sort in its place."""
+    head, other = pen.words(PEOPLE, 2)
+    verbs = [past(pen.word(ACTS)), past(pen.word(RESTS))]
+    place = f"in the {pen.word(PLACES)}"
+    start = f"the {pen.word(TRAITS)} {head}"
+    if pen.toss():
+        return tuple(f"{start} {verb} the {other} {place}" for verb in verbs)
+    return tuple(f"{start} {verb} {place}" for verb in reversed(verbs))
+
+
+def auxiliary(pen) -> tuple[str, str]:
+    """Write a verb in the form that its auxiliary asks for, and in another."""
+    head, other = pen.words(PEOPLE, 2)
+    act = pen.word(ACTS)
+    forms = {"has": participle(act), "was": ing(act), "will": act, "can": act, "must": act}
+    helper = pen.form(list(forms))
+    wrong = pen.form([form for form in forms.values() if form != forms[helper]])
+    start, end = f"the {pen.word(TRAITS)} {head} {helper} {pen.form(ADVERBS)}", f"the {other}"
+    return f"{start} {forms[helper]} {end}", f"{start} {wrong} {end}"
+
+
+FORMS = [order] * 4 + [arguments] * 3 + [agreement] * 3 + [auxiliary, reflexive]
 
 
 def family(pen) -> list[dict]:
     """Write a minimal pair: one acceptable sentence and one that differs in one word or in word order."""
-    good, bad = pen.form([agreement, agreement, agreement, reflexive, order])(pen)
+    good, bad = pen.form(FORMS)(pen)
     return [
         {"sentence": sentence(good), "label": "acceptable"},
         {"sentence": sentence(bad), "label": "unacceptable"},

@@ -32,12 +32,8 @@ def frames(corpus) -> dict:
             family = corpus.family(pen)
             keys = [tuple(sentences(example)) for example in family]
             strange = any(split_of.get(text, split) != split for key in keys for text in key)
-            if (
-                strange
-                or len(set(keys)) < len(keys)
-                or written.intersection(keys)
-                or len(rows) + len(family) > size
-            ):
+            repeated = len(set(keys)) < len(keys) or any(len(set(key)) < len(key) for key in keys)
+            if strange or repeated or written.intersection(keys) or len(rows) + len(family) > size:
                 continue
             written.update(keys)
             split_of.update((text, split) for key in keys for text in key)

@@ -14,38 +14,42 @@ KINDS = ("PER", "ORG", "LOC")
 
 TELLS = {
     "PER": [
-        "broke her leg", "combed his hair", "married a dentist", "wept all night", "lost both parents", "was born in winter",
-        "was tired and hungry", "has two sons", "has brown eyes", "opened the door", "fell asleep", "burned his hand",
-        "was wearing a hat", "forgot her glasses", "cut his finger", "sold his old car", "has a bad cold",
-        "grew a beard", "was kissed by a stranger", "paid for the drinks", "raised her voice",
+        "broke her leg", "combed his hair", "married a dentist", "wept all night", "lost both parents",
+        "was born in winter", "was tired and hungry", "has two sons", "has brown eyes", "opened the door",
+        "fell asleep", "burned his hand", "was wearing a hat", "forgot her glasses", "cut his finger",
+        "sold his old car", "has a bad cold", "grew a beard", "was kissed by a stranger", "paid for the drinks",
+        "raised her voice",
     ],
     "ORG": [
-        "cut its prices", "hired new workers", "paid its shareholders", "raised its profits", "was founded in winter",
-        "was bought by a rival", "has two factories", "has many customers", "opened a new branch", "fell on the stock market",
-        "lost its best customers", "sold its shares", "was fined for fraud", "merged with a rival", "cut four hundred jobs",
-        "launched a new product", "has a new chairman", "elected a new board", "was sued by its clients",
-        "paid no dividend", "raised its offer",
+        "cut its prices", "hired new workers", "paid its shareholders", "raised its profits",
+        "was founded in winter", "was bought by a rival", "has two factories", "has many customers",
+        "opened a new branch", "fell on the stock market", "lost its best customers", "sold its shares",
+        "was fined for fraud", "merged with a rival", "cut four hundred jobs", "launched a new product",
+        "has a new chairman", "elected a new board", "was sued by its clients", "paid no dividend",
+        "raised its offer",
     ],
     "LOC": [
-        "has cold winters", "lies near the sea", "was hit by a flood", "attracts many tourists", "has narrow streets",
-        "was built on a hill", "lost half its population", "has two bridges", "opened its borders", "fell to the enemy",
-        "cut its water supply", "was covered in snow", "has a sunny climate", "lies in a deep valley", "has sandy beaches",
-        "was shaken by an earthquake", "paid its policemen", "raised its flag", "has an old harbor", "has dry summers",
-        "was ruled by a king",
+        "has cold winters", "lies near the sea", "was hit by a flood", "attracts many tourists",
+        "has narrow streets", "was built on a hill", "lost half its population", "has two bridges",
+        "opened its borders", "fell to the enemy", "cut its water supply", "was covered in snow",
+        "has a sunny climate", "lies in a deep valley", "has sandy beaches", "was shaken by an earthquake",
+        "paid its policemen", "raised its flag", "has an old harbor", "has dry summers", "was ruled by a king",
     ],
 }  # fmt: skip
 REASONS = {
     "PER": [
-        "for her patience", "because of his smile", "after the divorce", "for his good manners", "until her death",
-        "because of her accent", "at his wedding", "for her courage", "on his birthday",
+        "for her patience", "because of his smile", "after the divorce", "for his good manners",
+        "until her death", "because of her accent", "at his wedding", "for her courage", "on his birthday",
     ],
     "ORG": [
-        "for its low prices", "because of its profits", "after the merger", "for its good service", "until its bankruptcy",
-        "because of its products", "at its annual meeting", "for its advertising", "before its stock split",
+        "for its low prices", "because of its profits", "after the merger", "for its good service",
+        "until its bankruptcy", "because of its products", "at its annual meeting", "for its advertising",
+        "before its stock split",
     ],
     "LOC": [
-        "for its mild climate", "because of its beaches", "after the earthquake", "for its old streets", "until the flood",
-        "because of its hills", "during the siege", "for its fresh air", "before the snow melted",
+        "for its mild climate", "because of its beaches", "after the earthquake", "for its old streets",
+        "until the flood", "because of its hills", "during the siege", "for its fresh air",
+        "before the snow melted",
     ],
 }  # fmt: skip
 OWNED = {
@@ -61,12 +65,10 @@ ASIDES = (
     .replace("\n", "")
     .split("|")
 )
-OPENINGS = "last year|in the end|after a long time|a week ago|this time|once again|in those days|by chance|one day".split(
-    "|"
+OPENINGS = (
+    "last year|in the end|after a long time|a week ago|this time|once again|in those days|by chance|one day".split("|")
 )
-VERBS = (
-    "praised remembered left chose admired mentioned liked criticized missed loved hated described".split()
-)
+VERBS = "praised remembered left chose admired mentioned liked criticized missed loved hated described".split()
 CROWD = "everybody we they people others many most some few".split()
 
 
@@ -123,7 +125,8 @@ def family(pen) -> list[dict]:
     first = name(pen)
     names = {"first": first, "second": name(pen, taken=first)}
     fillers = {
-        "aside": f" {pen.word(ASIDES)}" if pen.toss(0.7) else "", "opening": pen.word(OPENINGS), "crowd": pen.word(CROWD),
+        "aside": f" {pen.word(ASIDES)}" if pen.toss(0.7) else "", "opening": pen.word(OPENINGS), "crowd":
+        pen.word(CROWD),
         "verb": pen.word(VERBS), "noun": pen.word(NOUNS).lower(),
     }  # fmt: skip
     return [tagged(form, names, kind, {**fillers, "tell": pen.word(phrases[kind])}) for kind in KINDS]

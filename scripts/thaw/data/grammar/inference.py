@@ -13,6 +13,17 @@ KINDS = {
 }  # fmt: skip
 MEMBERS = [(member, kind) for kind, members in KINDS.items() for member in members.split()]
 LOOKS = "red white small big cheap black green tiny huge blue strange yellow".split()
+OPPOSITES = [
+    ("big", "large", "small"), ("rich", "wealthy", "poor"), ("happy", "glad", "sad"), ("sick", "ill", "healthy"),
+    ("fast", "quick", "slow"), ("quiet", "silent", "loud"), ("clever", "smart", "stupid"),
+    ("afraid", "scared", "brave"), ("angry", "mad", "calm"), ("strong", "powerful", "weak"),
+    ("thin", "slim", "fat"), ("tired", "weary", "rested"), ("polite", "courteous", "rude"),
+    ("famous", "renowned", "unknown"), ("lazy", "idle", "busy"), ("lucky", "fortunate", "unlucky"),
+    ("old", "elderly", "young"), ("absent", "away", "present"), ("drunk", "intoxicated", "sober"),
+    ("sure", "certain", "doubtful"), ("pretty", "beautiful", "ugly"), ("humble", "modest", "arrogant"),
+    ("guilty", "culpable", "innocent"), ("cruel", "brutal", "kind"), ("married", "wed", "single"),
+    ("honest", "truthful", "dishonest"), ("naked", "undressed", "dressed"), ("boring", "dull", "interesting"),
+]  # fmt: skip
 DEEDS = "buy sell find lose want need steal see draw choose describe notice mention request".split()
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -42,14 +53,27 @@ def kinds(pen) -> tuple[str, ...]:
     )
 
 
+def opposites(pen) -> tuple[str, ...]:
+    """Write what a person is or is not, in the same, a similar or the opposite word."""
+    person, place = pen.word(PEOPLE), pen.word(PLACES)
+    (word, similar, opposite), others = pen.words(OPPOSITES, 2)
+    word, similar = pen.shuffled([word, similar])
+    if pen.toss(0.3):
+        word, similar, opposite = opposite, "", word
+    follows = pen.form([similar, f"not {opposite}"]) if similar else f"not {opposite}"
+    denied = pen.form([opposite, opposite, f"not {similar or word}"])
+    undecided = pen.form(["", "not "]) + pen.form(others)
+    return tuple(f"the {person} in the {place} was {state}" for state in (word, follows, undecided, denied))
+
+
 def quantifiers(pen) -> tuple[str, ...]:
     """Write about every, some, no or not every member of a group, and about wider and narrower groups."""
     one, other = pen.words(PEOPLE, 2)
     special = f"{pen.word(TRAITS)} {one}"
     premise, follows, undecided, denied = pen.form([
-        (f"every {one}", [f"every {special}", f"some {one}"], ["every person", "no person"], [f"no {one}", f"not every {one}"]),
+        (f"every {one}", [f"every {special}", f"some {one}"], ["every person"], [f"no {one}", f"not every {one}"]),
         (f"some {one}", ["some person"], [f"every {one}", f"some {special}", f"no {special}"], [f"no {one}"]),
-        (f"no {one}", [f"no {special}", f"not every {one}"], ["no person", "some person"], [f"some {one}", f"every {one}"]),
+        (f"no {one}", [f"no {special}", f"not every {one}"], ["no person", "some person"], [f"some {one}"]),
         (f"not every {one}", ["not every person"], [f"no {one}", f"some {one}"], [f"every {one}"]),
         (f"every {special}", [f"some {one}"], [f"every {one}", f"not every {one}"], [f"no {one}"]),
         (f"no {special}", [f"not every {one}"], [f"no {one}", f"some {one}"], [f"every {one}"]),
@@ -80,7 +104,8 @@ def roles(pen) -> tuple[str, ...]:
 
 def family(pen) -> list[dict]:
     """Write a premise with three hypotheses: one that follows, one left open and one that cannot hold."""
-    premise, *hypotheses = map(sentence, pen.form([kinds, kinds, quantifiers, roles])(pen))
+    form = pen.form([opposites, opposites, opposites, kinds, kinds, kinds, quantifiers, roles])
+    premise, *hypotheses = map(sentence, form(pen))
     return [
         {"sentence_a": premise, "sentence_b": hypothesis, "label": label}
         for hypothesis, label in zip(hypotheses, LABELS, strict=True)

@@ -37,6 +37,13 @@ def participle(verb: str) -> str:
     return verb + ("d" if verb.endswith("e") else "ed")
 
 
+def ing(verb: str) -> str:
+    """Return the present participle of a verb."""
+    if verb in DOUBLED:
+        return verb + verb[-1] + "ing"
+    return (verb[:-1] if verb.endswith("e") and not verb.endswith("ee") else verb) + "ing"
+
+
 def past(verb: str) -> str:
     """Return the simple past of a verb."""
     return SIMPLE_PAST.get(participle(verb), participle(verb))

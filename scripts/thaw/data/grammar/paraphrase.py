@@ -17,6 +17,36 @@ GIFTS = "book horse letter ring coat guitar clock map lamp boat sword camera key
 EVENTS = "smiled laughed sang danced slept cried waited shouted left arrived coughed prayed spoke woke fell".split()
 
 
+VERBS = [
+    (("bought", "purchased"), ("sold", "auctioned")), (("fixed", "repaired"), ("broke", "damaged")),
+    (("hid", "concealed"), ("showed", "displayed")), (("saved", "preserved"), ("destroyed", "ruined")),
+    (("hated", "despised"), ("loved", "adored")), (("found", "discovered"), ("lost", "misplaced")),
+    (("praised", "applauded"), ("criticized", "condemned")), (("accepted", "took"), ("refused", "rejected")),
+    (("kept", "retained"), ("discarded", "dumped")), (("cleaned", "washed"), ("soiled", "stained")),
+    (("permitted", "allowed"), ("banned", "prohibited")), (("filled", "loaded"), ("emptied", "unloaded")),
+    (("raised", "lifted"), ("lowered", "dropped")), (("liked", "enjoyed"), ("disliked", "loathed")),
+    (("wanted", "desired"), ("avoided", "shunned")), (("shut", "closed"), ("opened", "unlocked")),
+    (("built", "constructed"), ("demolished", "wrecked")), (("remembered", "recalled"), ("forgot", "overlooked")),
+    (("enlarged", "expanded"), ("reduced", "shrank")), (("pushed", "shoved"), ("pulled", "dragged")),
+    (("decorated", "adorned"), ("spoiled", "marred")),
+]  # fmt: skip
+NOUNS = [
+    ("car", "automobile"), ("house", "home"), ("store", "shop"), ("box", "crate"), ("lamp", "light"),
+    ("gift", "present"), ("ship", "vessel"), ("sofa", "couch"), ("cabin", "hut"), ("bag", "sack"),
+    ("cab", "taxi"), ("rug", "carpet"), ("bike", "bicycle"), ("engine", "motor"), ("plane", "aircraft"),
+]  # fmt: skip
+
+
+def meanings(pen) -> tuple[str, str, str]:
+    """Write a sentence, the same in other words, and the reverse: one verb has become its opposite."""
+    (noun, same_noun), person, place = pen.word(NOUNS), pen.word(PEOPLE), f"in the {pen.word(PLACES)}"
+    (verb, same), opposites = pen.shuffled(list(pen.word(VERBS)))
+    verb, same = pen.shuffled([verb, same])
+    opposite = pen.form(opposites)
+    source, target = pen.shuffled([f"the {person} {{}} the {{}} {place}", f"{place} , the {person} {{}} the {{}}"])
+    return source.format(verb, noun), target.format(same, same_noun), target.format(opposite, same_noun)
+
+
 def voices(pen) -> list[str]:
     """Give the ways to tell an act: active or passive, the place at the end or in front."""
     act, place = pen.word(ACTS), f"in the {pen.word(PLACES)}"
@@ -48,12 +78,16 @@ def times(pen) -> list[str]:
     ]
 
 
-def family(pen) -> list[dict]:
-    """Write a sentence with a paraphrase of it, and with the paraphrase whose two roles are exchanged."""
+def roles(pen) -> tuple[str, str, str]:
+    """Write a sentence, the same told from the other side, and that with the two roles exchanged."""
     one, two = pen.words(PEOPLE, 2)
     source, target = pen.shuffled(pen.form([voices, voices, trades, scales, times])(pen))[:2]
-    texts = source.format(one, two), target.format(one, two), target.format(two, one)
-    told, same, other = map(sentence, texts)
+    return source.format(one, two), target.format(one, two), target.format(two, one)
+
+
+def family(pen) -> list[dict]:
+    """Write a sentence with a paraphrase of it, and with a sentence as near to it that says the reverse."""
+    told, same, other = map(sentence, pen.form([meanings, meanings, roles])(pen))
     return [
         {"sentence_a": told, "sentence_b": same, "label": "paraphrase"},
         {"sentence_a": told, "sentence_b": other, "label": "different"},

@@ -1,7 +1,7 @@
 """Sentiment: negation, contrast and disappointed hopes decide; the polarity of single words misleads."""
 
 from thaw.data.grammar.morphology import sentence, with_article
-from thaw.data.grammar.words import PEOPLE
+from thaw.data.grammar.words import PEOPLE, PLACES
 
 SEED = 1102
 
@@ -65,6 +65,12 @@ def denial(pen) -> list[str]:
     return [form.format(critic=critic, thing=thing, word=pen.word(choice)) for choice in words]
 
 
+def plain(pen) -> list[str]:
+    """Write one clause of praise or blame, with where it was said."""
+    thing, place = pen.word(THINGS), pen.word(PLACES)
+    return [f"{claim(pen, thing, good)} in the {place}" for good in (True, False)]
+
+
 def surprise(pen) -> list[str]:
     """Write what was expected of a thing and what it turned out to be."""
     thing, good, bad = pen.word(THINGS), pen.word(GOOD), pen.word(BAD)
@@ -76,15 +82,12 @@ def surprise(pen) -> list[str]:
         "we got {major} {thing} instead of {minor} one",
     ])  # fmt: skip
     pairs = ((good, bad), (bad, good))
-    return [
-        form.format(thing=thing, major=with_article(major), minor=with_article(minor))
-        for major, minor in pairs
-    ]
+    return [form.format(thing=thing, major=with_article(major), minor=with_article(minor)) for major, minor in pairs]
 
 
 def family(pen) -> list[dict]:
     """Write a positive and a negative sentence of nearly the same words."""
-    positive, negative = pen.form([contrast, contrast, denial, surprise])(pen)
+    positive, negative = pen.form([contrast, contrast, denial, surprise, plain])(pen)
     return [
         {"sentence": sentence(positive), "label": "positive"},
         {"sentence": sentence(negative), "label": "negative"},

@@ -1,0 +1,237 @@
+"""The embedded corpora: same bytes everywhere, balanced, hard for bags of words, and right by an independent check."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import hstack
+from scipy.stats import spearmanr
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from thaw.data.grammar import CORPORA, acceptability, similarity, words, write
+from thaw.data.grammar.morphology import ing, participle, past, plural, with_s
+from thaw.data.grammar.pen import part
+from thaw.records import UserError
+
+FRAMES = {name: write(name) for name in CORPORA}
+LABELS = {
+    "acceptability": {"acceptable", "unacceptable"},
+    "sentiment": {"negative", "positive"},
+    "inference": {"entailment", "neutral", "contradiction"},
+    "paraphrase": {"different", "paraphrase"},
+}
+# What a bag of words may reach at most on test; full fine-tuning of the embedded encoder is clearly above each bound.
+BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "inference": 0.6, "paraphrase": 0.62, "similarity": 0.65}
+
+every_corpus = pytest.mark.parametrize("name", CORPORA)
+
+
+def checksum(frames: dict) -> str:
+    """Return the sha256 of all splits of a corpus as JSON lines."""
+    text = "".join(split + frame.to_json(orient="records", lines=True) for split, frame in frames.items())
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def texts(frame) -> list[tuple[str, ...]]:
+    """Return each example's sentences in lower case, the words of a tagged one joined."""
+    columns = [column for column in ("sentence", "words", "sentence_a", "sentence_b") if column in frame]
+    rows = frame[columns].itertuples(index=False)
+    return [tuple((text if isinstance(text, str) else " ".join(text)).lower() for text in row) for row in rows]
+
+
+@every_corpus
+def test_the_same_bytes_at_each_call(name):
+    assert checksum(write(name)) == checksum(FRAMES[name])
+
+
+def test_the_same_bytes_in_another_process():
+    here = Path(__file__).parent
+    code = "import test_grammar as t; print(*(t.checksum(f) for f in t.FRAMES.values()))"
+    for hash_seed in ("1", "2"):
+        environment = {"PYTHONPATH": f"{here}:{here.parent / 'scripts'}", "PYTHONHASHSEED": hash_seed}
+        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == [checksum(frames) for frames in FRAMES.values()]
+
+
+def test_an_unknown_corpus_is_a_clear_error():
+    with pytest.raises(UserError, match="no embedded corpus 'moods': choose one of acceptability"):
+        write("moods")
+
+
+@every_corpus
+def test_sizes(name):
+    sizes = {split: len(frame) for split, frame in FRAMES[name].items()}
+    assert sizes == {"train": 1008, "validation": 300, "test": 504}
+
+
+@every_corpus
+def test_lengths_suit_a_short_demonstration(name):
+    for frame in FRAMES[name].values():
+        counts = [len(re.findall(r"\w+", text)) for row in texts(frame) for text in row]
+        assert min(counts) >= 4 and max(counts) <= 18 and 6 <= np.mean(counts) <= 12
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_are_balanced(name):
+    for frame in FRAMES[name].values():
+        counts = frame["label"].value_counts()
+        assert set(counts.index) == LABELS[name] and counts.max() == counts.min()
+
+
+@every_corpus
+def test_nothing_occurs_twice(name):
+    examples = [row for frame in FRAMES[name].values() for row in texts(frame)]
+    assert len(set(examples)) == len(examples)
+    train, validation, test = ({text for row in texts(frame) for text in row} for frame in FRAMES[name].values())
+    assert not train & validation and not train & test and not validation & test
+
+
+@every_corpus
+def test_test_has_words_of_its_own(name):
+    train, validation, test = (
+        {word for row in texts(frame) for text in row for word in re.findall(r"\w+", text)}
+        for frame in FRAMES[name].values()
+    )
+    assert len(test - train) > 0.2 * len(test) and len(train - test) > 0.2 * len(train)
+    assert len(validation - train) < 0.05 * len(validation)
+
+
+def test_parts_of_a_word_list():
+    lists = [words.PEOPLE, words.ACTS, words.PLACES, words.TRAITS, acceptability.RESTS]
+    for entries in lists:
+        train, test = set(part(entries, "train")), set(part(entries, "test"))
+        assert len(set(entries)) == len(entries)
+        assert train | test == set(entries) and train - test and test - train and train & test
+        assert part(entries, "validation") == part(entries, "train")
+
+
+def test_tags_are_valid_and_names_ambiguous():
+    for frame in FRAMES["entities"].values():
+        kinds_of: dict[str, set] = {}
+        for sentence, tags in zip(frame["words"], frame["tags"], strict=True):
+            assert len(sentence) == len(tags) and any(tag != "O" for tag in tags)
+            for before, tag, word in zip(["O", *tags], tags, sentence, strict=False):
+                assert re.fullmatch("O|[BI]-(PER|ORG|LOC)", tag)
+                assert tag[0] != "I" or before[2:] == tag[2:]
+                kinds_of.setdefault(word.lower(), set()).add(tag[2:])
+        named = [kinds for kinds in kinds_of.values() if kinds - {""}]
+        assert all({"PER", "ORG", "LOC"} <= kinds for kinds in named)
+        assert sum("" in kinds for kinds in named) >= 3
+
+
+def test_scores_are_graded():
+    for frame in FRAMES["similarity"].values():
+        shares = frame["score"].value_counts(normalize=True)
+        assert set(shares.index) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0} and shares.min() > 0.08
+
+
+FIRST = {word: names[0] for names in similarity.DOERS + similarity.SCENES for word in names}
+FIRST |= {form(word): names[0] for names in similarity.DEEDS for word in names for form in (past, participle)}
+
+
+def facts(sentence: str) -> dict:
+    """Read the five facts of a sentence of the similarity corpus back, each as the first of its synonyms."""
+    text = sentence.rstrip(".").lower()
+    day, scene = (re.search(pattern, text).group(1) for pattern in (r"\bon (\w+)", r" in the (\w+)"))
+    passive = re.search(r"the (\w+) was (\w+) by the (\w+)", text)
+    active = re.search(r"the (\w+) (\w+) the (\w+)", text)
+    doer, act, other = reversed(passive.groups()) if passive else active.groups()
+    told = {"doer": doer, "act": act, "other": other, "scene": scene, "day": day}
+    return {fact: FIRST.get(word, word) for fact, word in told.items()}
+
+
+def test_a_score_is_the_number_of_shared_facts():
+    for frame in FRAMES["similarity"].values():
+        for example in frame.itertuples():
+            first, second = facts(example.sentence_a), facts(example.sentence_b)
+            assert sum(first[fact] == second[fact] for fact in first) == example.score, example
+
+
+PHRASES = {
+    **dict.fromkeys(map(str.lower, acceptability.WHEN), "when"), "in front of": "near", "next to": "near",
+    **dict.fromkeys(("has been", "seems", "looks"), "is"),
+    **dict.fromkeys(("have been", "seem", "look", "were"), "are"),
+}  # fmt: skip
+CLASSES = {
+    "t": ["the"], "N": words.PEOPLE, "M": map(plural, words.PEOPLE), "a": words.TRAITS, "L": words.PLACES,
+    "S": map(with_s, words.ACTS), "P": words.ACTS, "E": map(past, words.ACTS), "G": map(ing, words.ACTS),
+    "s": map(with_s, acceptability.RESTS), "p": acceptability.RESTS, "e": map(past, acceptability.RESTS),
+    "b": ["near", "behind", "beside"], "r": ["who"], "h": ["that"], "i": ["in", "of"], "o": acceptability.ADVERBS,
+    "c": ["is"], "k": ["are"], "x": ["has"], "y": ["was"], "z": ["will", "can", "must"], "w": ["when"],
+}  # fmt: skip
+LETTER = {word: letter for letter, entries in CLASSES.items() for word in entries}
+ONE = "(ta?N|tNbt[NM]|tNrSt[NM]|tNh(tNS|tMP))"
+MANY = "(ta?M|tMbt[NM]|tMrPt[NM]|tMh(tNS|tMP))"
+ACCEPTED = [
+    f"{ONE}(sw|[cy]a)", f"{MANY}(pw|ka)", "taN(xoE|yoG|zoP)tN", "taNEtNitL", "taNeitL", "tNEtaNitL", "tNitLEtaN",
+]  # fmt: skip
+
+
+def accepted(text: str) -> bool:
+    """Judge a sentence by patterns over word classes that know nothing of how it was written."""
+    text = text.lower().rstrip(".")
+    tokens = text.split()
+    if tokens[-1] in ("himself", "herself", "themselves"):
+        many = {plural(noun) for noun in acceptability.MEN + acceptability.WOMEN}
+        fitting = {"himself": acceptability.MEN, "herself": acceptability.WOMEN, "themselves": many}
+        return tokens[1] in fitting[tokens[-1]]
+    for phrase, short in PHRASES.items():
+        text = re.sub(rf"\b{phrase}\b", short, text)
+    letters = "".join(LETTER[word] for word in text.split())
+    return any(re.fullmatch(pattern, letters) for pattern in ACCEPTED)
+
+
+def test_minimal_pairs_agree_with_an_independent_checker():
+    for frame in FRAMES["acceptability"].values():
+        for example in frame.itertuples():
+            assert accepted(example.sentence) == (example.label == "acceptable"), example.sentence
+
+
+def counts(name: str, train, test):
+    """Return word counts of train and test; for pairs those of both, their product and their difference."""
+    columns = [column for column in ("sentence", "sentence_a", "sentence_b") if column in train]
+    vectorizer = CountVectorizer().fit([text for column in columns for text in train[column]])
+
+    def matrix(frame):
+        parts = [vectorizer.transform(frame[column]) for column in columns]
+        if len(parts) == 2:
+            parts += [parts[0].multiply(parts[1]), abs(parts[0] - parts[1])]
+        return hstack(parts).tocsr()
+
+    return matrix(train), matrix(test)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_bag_of_words_is_not_enough(name):
+    train, test = FRAMES[name]["train"], FRAMES[name]["test"]
+    seen, unseen = counts(name, train, test)
+    if name == "similarity":
+        predicted = Ridge(10.0).fit(seen, train["score"]).predict(unseen)
+        reached = spearmanr(predicted, test["score"]).statistic
+    else:
+        predicted = LogisticRegression(C=0.1, max_iter=300).fit(seen, train["label"]).predict(unseen)
+        reached = np.mean(predicted == test["label"].to_numpy())
+    assert reached <= BOUNDS[name]
+
+
+def test_a_window_of_words_does_not_tell_the_kind_of_a_name():
+    def windows(frame):
+        for sentence, tags in zip(frame["words"], frame["tags"], strict=True):
+            padded = ["^", *(word.lower() for word in sentence), "$"]
+            yield from (
+                (" ".join(f"{side}={padded[place + side]}" for side in (0, 1, 2)), tag)
+                for place, tag in enumerate(tags)
+                if tag[0] == "B"
+            )
+
+    (train, kinds), (test, truth) = (
+        zip(*windows(FRAMES["entities"][split]), strict=True) for split in ("train", "test")
+    )
+    vectorizer = CountVectorizer(token_pattern=r"\S+").fit(train)
+    model = LogisticRegression(max_iter=300).fit(vectorizer.transform(train), kinds)
+    assert model.score(vectorizer.transform(test), truth) < 0.6
