@@ -20,7 +20,7 @@ NOTES = 10  # rows of the history per epoch
 class Task:
     """What a phase trains on: rows of the training split, their targets in a batch, and a score to watch.
 
-    `targets(rows, batch)` gives the targets of a batch of rows; `validate(model, feed)` the main metric on
+    `targets(rows, batch)` gives the targets of a batch of rows; `validate()` the main metric on
     validation, None where it is not defined.
     """
 
@@ -78,7 +78,7 @@ class PhaseTraining:
             if phase.patience is None and phase.pick == "last":
                 continue
             with watch("evaluate"):
-                found = task.validate(self.model, feed)
+                found = task.validate()
             course.history[-1]["validation"] = found
             score = -math.inf if found is None else found
             stale = 0 if score > best or kept is None else stale + 1

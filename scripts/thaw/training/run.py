@@ -74,12 +74,12 @@ class Run:
         """Train all phases, answer all splits, and return what the run leaves."""
         phases = [split_phase(entry) for entry in self.spec["phases"]]
         for number, (phase, components, boundary) in enumerate(phases, start=1):
-            model, feed = self._phase(number, phase, components, boundary, watch)
+            self._phase(number, phase, components, boundary, watch)
             if self.courses[-1].diverged:
                 log(f"diverged: the loss of phase {number} is not finite; training ends here")
                 break
         with watch("evaluate"):
-            answers = self._answers(model, feed)
+            answers = self._answers()
         diverged = self.courses[-1].diverged
         outcome = assess(self.task, self.corpus, answers, diverged)
         outcome["chosen"] = {"epochs": [course.epoch for course in self.courses]}
@@ -90,51 +90,51 @@ class Run:
         return Trained(self.head, self.trained, answers, outcome, history, self._cost())
 
     def _phase(self, number: int, phase, components: list[str], boundary: int | None, watch: Stopwatch):
-        """Train one phase and keep what it trained; return its model and its feed."""
+        """Train one phase, and keep what it trained for the next."""
         with watch("load"):
             encoder = resumed(self.folder, boundary, self.spec["layers"], self.trained, self.device)
-            model, feed = Model(encoder, self.head, phase.precision), Feed(self.store, boundary, self.device)
-            training = PhaseTraining(number, phase, model, components, self.spec["seed"])
+            self.model = Model(encoder, self.head, phase.precision)
+            self.feed = Feed(self.store, boundary, self.device)
+            training = PhaseTraining(number, phase, self.model, components, self.spec["seed"])
         origin = "text" if boundary is None else f"boundary {boundary}"
         log(f"phase {number}: trains {', '.join(components)}; starts from {origin}; {len(self.rows)} rows")
-        course = training.run(Task(self.rows, self._targets, self._validate), feed, watch)
-        for part, named in model.components(components).items():
+        course = training.run(Task(self.rows, self.targets, self._validate), self.feed, watch)
+        for part, named in self.model.components(components).items():
             self.counts.update({f"{part}/{name}": value.numel() for name, value in named})
             if part != "head":
                 self.trained.update({name: value.detach().cpu() for name, value in named})
         self.courses.append(course)
         head = 3 * head_flops(self.head.width, self.head.outputs, course.vectors)
         self.flops += head + training_flops(self.shape, course.lengths, boundary, components)
-        return model, feed
 
-    def _targets(self, rows, batch) -> torch.Tensor:
+    def targets(self, rows, batch) -> torch.Tensor:
         """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
         chosen = take(self.gold, rows)
         if self.head.words:
             return word_targets(chosen, batch.first_pieces)
         return torch.as_tensor(chosen, device=batch.mask.device)
 
-    def _validate(self, model: Model, feed: Feed) -> float | None:
+    def _validate(self) -> float | None:
         """Return the main metric on validation, None where it is not defined."""
         split = self.task["validation"]
-        answers = self._answer(model, feed, split, range(len(self.corpus.frame(split))))
+        answers = self._answer(split, range(len(self.corpus.frame(split))))
         found = score(self.task, self.corpus.targets(self.task, split), answers.values, self.labels)
         return found[self.task["metrics"][0]]
 
-    def _answers(self, model: Model, feed: Feed) -> dict[str, Answers]:
+    def _answers(self) -> dict[str, Answers]:
         """Return the answers to the scored training rows and to all of validation and test."""
         wanted = {"train": scored_training_rows(self.rows, self.spec["seed"])}
         for split in scored_splits(self.task):
             wanted[split] = range(len(self.corpus.frame(split)))
-        return {split: self._answer(model, feed, split, rows) for split, rows in wanted.items()}
+        return {split: self._answer(split, rows) for split, rows in wanted.items()}
 
-    def _answer(self, model: Model, feed: Feed, split: str, rows) -> Answers:
-        """Return a model's answers to some rows; tags are cut to each sentence's words."""
+    def _answer(self, split: str, rows) -> Answers:
+        """Return the model's answers to some rows; tags are cut to each sentence's words."""
         rows = np.asarray(rows)
         words = None
         if self.head.words:
             words = [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
-        return model.answers(feed, split, rows, words)
+        return self.model.answers(self.feed, split, rows, words)
 
     def _cost(self) -> dict:
         """Return what the run cost, but for its seconds, memory and machine, which the step measures."""

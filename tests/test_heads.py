@@ -1,0 +1,135 @@
+"""Heads: what padding must not change, what words without a piece do, losses and answers by hand."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from thaw.features.batch import Batch
+from thaw.heads.base import IGNORED, NO_TAG, word_targets
+from thaw.heads.pooling import POOLINGS
+from thaw.heads.registry import HEADS, build
+from thaw.settings import Head
+
+WIDTH = 6
+
+
+def batch_of(lengths: list[int], pieces: list[list[int]] | None = None, padding: int = 0) -> Batch:
+    """Return a batch of these lengths, padded further if asked to."""
+    longest = max(lengths) + padding
+    mask = torch.arange(longest) < torch.tensor(lengths)[:, None]
+    first = None
+    if pieces is not None:
+        most = max(map(len, pieces))
+        first = torch.tensor([[*row, *[-1] * (most - len(row))] for row in pieces])
+    return Batch(mask.long(), mask, None, first, torch.arange(len(lengths)))
+
+
+def states_of(batch: Batch, seed: int = 0, junk: float = 0.0) -> torch.Tensor:
+    """Return states that depend on row and position alone, with `junk` in the padding."""
+    rows, longest = batch.mask.shape
+    noise = torch.Generator().manual_seed(seed)
+    states = torch.randn(rows, 64, WIDTH, generator=noise)[:, :longest]
+    return states.masked_fill(~batch.mask.unsqueeze(-1), junk)
+
+
+def head(pooling: str, outputs: int = 3, kind: str = "classification"):
+    torch.manual_seed(1)
+    found = build(Head(kind="linear", pooling=pooling), WIDTH, outputs, kind).eval()
+    with torch.no_grad():
+        for parameter in found.parameters():
+            parameter.normal_()
+    return found
+
+
+def test_names_are_those_of_the_settings():
+    assert set(HEADS) == set(Head.model_fields["kind"].annotation.__args__)
+    assert set(POOLINGS) == set(Head.model_fields["pooling"].annotation.__args__)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    padding=st.integers(0, 5),
+    junk=st.sampled_from([0.0, 1e4, -1e4]),
+)
+def test_padding_changes_no_logit(pooling, lengths, padding, junk):
+    scorer, batch = head(pooling), batch_of(lengths)
+    alone = [scorer(states_of(batch)[i : i + 1, :n], batch_of([n])) for i, n in enumerate(lengths)]
+    wide = batch_of(lengths, padding=padding)
+    together = scorer(states_of(wide, junk=junk), wide)
+    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-5, atol=1e-5)
+
+
+def test_poolings_by_hand():
+    batch = batch_of([2, 1])
+    states = torch.tensor([[[1.0, -4.0], [3.0, -2.0]], [[-5.0, -6.0], [9.0, 9.0]]])
+    pooled = {name: POOLINGS[name](2)(states, batch.mask).tolist() for name in POOLINGS}
+    assert pooled["first"] == [[1, -4], [-5, -6]]
+    assert pooled["mean"] == pooled["attention"] == [[2, -3], [-5, -6]]
+    assert pooled["max"] == [[3, -2], [-5, -6]]
+
+
+@pytest.mark.parametrize("kind, outputs", [("classification", 3), ("pair_regression", 1), ("spans", 5)])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_shapes_and_gradients(kind, outputs, pooling):
+    batch = batch_of([4, 2], [[1, 2, -1], [1]] if kind == "spans" else None)
+    states = states_of(batch).requires_grad_(True)
+    scorer = head(pooling, outputs, kind).train()
+    logits = scorer(states, batch)
+    assert logits.shape == {"classification": (2, 3), "pair_regression": (2,), "spans": (2, 3, 5)}[kind]
+    targets = {
+        "classification": torch.tensor([0, 2]),
+        "pair_regression": torch.tensor([1.0, 2.5], dtype=torch.float64),
+        "spans": word_targets([[1, 0, 4], [2]], batch.first_pieces) if kind == "spans" else None,
+    }[kind]
+    loss = scorer.loss(logits, targets)
+    loss.backward()
+    assert loss.dtype == torch.float32 and torch.isfinite(loss)
+    assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in scorer.parameters())
+    assert states.grad[~batch.mask].abs().sum() == 0
+
+
+def test_words_read_their_first_piece_and_unseen_ones_have_no_part():
+    batch = batch_of([5, 3], [[1, 3, -1], [2]])
+    scorer = head("first", 4, "spans")
+    states = states_of(batch)
+    logits = scorer(states, batch)
+    torch.testing.assert_close(logits[0, 1], scorer.output(states[0, 3]))
+    torch.testing.assert_close(logits[1, 0], scorer.output(states[1, 2]))
+    targets = word_targets([[1, 2, 3], [0]], batch.first_pieces)
+    assert targets.tolist() == [[1, 2, IGNORED], [0, IGNORED, IGNORED]]
+    seen = torch.stack([logits[0, 0], logits[0, 1], logits[1, 0]])
+    torch.testing.assert_close(scorer.loss(logits, targets), functional.cross_entropy(seen, torch.tensor([1, 2, 0])))
+    found = scorer.decode(logits, batch)
+    assert found[0, 2] == found[1, 1] == NO_TAG
+    assert found[0, 0] == logits[0, 0].argmax()
+
+
+def test_a_batch_in_which_no_word_is_seen_has_loss_0():
+    batch = batch_of([2], [[-1, -1]])
+    scorer = head("first", 4, "spans")
+    loss = scorer.loss(scorer(states_of(batch), batch), word_targets([[1, 2]], batch.first_pieces))
+    assert loss.item() == 0.0
+
+
+def test_answers_and_losses_by_hand():
+    classes, scores = head("first"), head("first", 1, "regression")
+    logits = torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]])
+    assert classes.decode(logits, batch_of([1, 1])).tolist() == [1, 0]
+    expected = functional.cross_entropy(logits, torch.tensor([1, 2]))
+    assert classes.loss(logits, torch.tensor([1, 2])) == expected
+    assert scores.decode(torch.tensor([1.5, 2.0]), batch_of([1, 1])).tolist() == [1.5, 2.0]
+    assert scores.loss(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0])).item() == 2.5
+
+
+def test_scores_begin_at_the_mean_of_train():
+    scorer = build(Head(kind="linear"), WIDTH, 1, "regression")
+    scorer.start(np.array([1.0, 2.0, 6.0]))
+    assert scorer.output.bias.item() == 3.0
+    classes = build(Head(kind="linear"), WIDTH, 2, "classification")
+    classes.start(np.array([1, 1, 0]))
+    assert classes.output.bias.tolist() == [0.0, 0.0]

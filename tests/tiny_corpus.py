@@ -1,0 +1,124 @@
+"""A corpus of a few dozen sentences, and a bench on which small encoders are trained on it, as the rules do."""
+
+import importlib
+import json
+import random
+import sys
+from pathlib import Path
+
+import torch
+
+from corpora import prepared
+from thaw.analysis.cost import Stopwatch
+from thaw.data.corpus import Corpus
+from thaw.features.store import Store
+from thaw.records import canonical
+from thaw.strategies.selectors import boundary, components
+from thaw.training.run import Run
+from tiny import WORDS, tiny_encoder
+
+ENTRIES = {
+    "classification": {"texts": ["text"], "targets": {"label": "label"}},
+    "pair_classification": {"texts": ["a", "b"], "targets": {"label": "label"}},
+    "regression": {"texts": ["text"], "targets": {"score": "score"}},
+    "spans": {"words": "words", "targets": {"tags": "tags"}},
+}
+METRICS = {"classification": "accuracy", "pair_classification": "accuracy", "regression": "pearson", "spans": "span_f1"}
+NAMES = {"Anna": "B-PER", "Karl": "B-PER", "Berlin": "B-LOC", "Oslo": "B-LOC"}
+
+
+def run_in_process(step: str, *arguments) -> None:
+    """Run a step's main() here: what a rule does, without the seconds that a new Python takes."""
+    module, before = importlib.import_module(f"thaw.steps.{step}"), sys.argv
+    sys.argv = [step, *map(str, arguments)]
+    try:
+        module.main()
+    finally:
+        sys.argv = before
+
+
+def rows(kind: str, count: int, seed: int) -> list[dict]:
+    """Return examples whose answer is whether it is about singing or about rivers, how much, or who and where."""
+    draw, found = random.Random(seed), []
+    for number in range(count):
+        words = [draw.choice(WORDS) for _ in range(draw.randint(2, 12))]
+        words += ["sings" if number % 2 else "river"] * 4
+        text = " ".join(words)
+        found.append(
+            {
+                "classification": {"text": text, "label": "yes" if number % 2 else "no"},
+                "pair_classification": {"a": text, "b": draw.choice(WORDS), "label": "yes" if number % 2 else "no"},
+                "regression": {"text": text, "score": 2.0 + number % 2 + 0.01 * len(words)},
+                "spans": {"words": [*words, "Anna"], "tags": [NAMES.get(word, "O") for word in [*words, "Anna"]]},
+            }[kind]
+        )
+    return found
+
+
+def tiny_corpus(folder: Path, kind: str, **splits) -> Corpus:
+    """Prepare 24 training rows and 8 each of validation and test; `splits` may bring rows of their own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {"train": rows(kind, 24, 1), "validation": rows(kind, 8, 2), "test": rows(kind, 8, 3)}
+    return prepared(folder, ENTRIES[kind], **(made | splits))
+
+
+class Bench:
+    """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
+
+    def __init__(self, folder: Path, family: str, corpus: Corpus, kind: str, dtype="fp32", max_length=64, layers=3):
+        self.kind, self.corpus, self.layers = kind, corpus, layers
+        self.encoder, self.features = folder / "encoder", folder / "features"
+        entry = {"folder": str(tiny_encoder(family, folder / "source", layers)), "layers": layers, "width": 32}
+        entry |= {"cased": False, "objective": "none", "pretraining": ["none"]}
+        fetch = canonical({"version": 1, "encoder": "e", "entry": entry})
+        run_in_process("fetch", "--spec", fetch, "--out", self.encoder)
+        card = json.loads((self.encoder / "card.json").read_text())
+        view = {"max_length": max_length}
+        spec = {"version": 1, "view": view, "dtype": dtype, "data": corpus.card["digest"], "encoder": card["digest"]}
+        spec["compute"] = {"threads": 1}
+        folders = ("--data", corpus.folder, "--encoder", self.encoder, "--out", self.features)
+        run_in_process("features", "--spec", canonical(spec), "--boundaries", *range(layers + 1), *folders)
+        self.store = Store(self.features)
+        self.upstream = {"data": spec["data"], "encoder": spec["encoder"], "features": self.store.card["digest"]}
+
+    def spec(self, *phases: dict, head: dict | None = None, **changes) -> dict:
+        """Return the spec of a run; `train` in a phase stands for its components and boundary."""
+        target = next(iter(ENTRIES[self.kind]["targets"]))
+        task = {"id": "t", "corpus": "mine", "target": target, "type": self.kind, "metrics": [METRICS[self.kind]]}
+        return {
+            "version": 1,
+            "task": task,
+            "subset": {},
+            "head": {"kind": "linear"} | (head or {}),
+            "layers": self.layers,
+            "phases": [self.phase(**phase) for phase in phases],
+            "after": None,
+            "keep": False,
+            "seed": 1,
+            "compute": {"threads": 1},
+            **self.upstream,
+            **changes,
+        }
+
+    def phase(self, train=("head",), k=1, **settings) -> dict:
+        """Return a phase as a spec holds it, with rates at which a small model learns in a few steps."""
+        chosen = components(list(train), self.layers, {"k": k})
+        lowest = None if settings.get("frozen_dropout") else boundary(chosen, self.layers)
+        usual = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
+        return usual | {"components": chosen, "boundary": lowest} | settings
+
+    def run(self, spec: dict, start=None, store=None) -> Run:
+        """Return a run, not yet trained."""
+        torch.set_num_threads(1)
+        return Run(spec, self.corpus, store or self.store, self.encoder, torch.device("cpu"), start)
+
+    def train(self, spec: dict, start=None, store=None):
+        """Train a run; return it and what it leaves."""
+        run = self.run(spec, start, store)
+        return run, run.train(Stopwatch())
+
+    def step(self, name: str, spec: dict, out: Path, *more) -> Path:
+        """Run the step `train` or `fit_heads` on this bench; return its folder."""
+        folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--features", self.features)
+        run_in_process(name, "--spec", canonical(spec), *folders, "--out", out, *more)
+        return out
