@@ -8,11 +8,12 @@ WORDS = (
     "the a one small old green cat dog bird river house teacher sings sleeps watches carries finds never often "
     "quietly under behind Anna Berlin Karl Oslo internationalisation unhappiness"
 ).split()
+KNOWN = WORDS[:-2]  # the tokenizers are trained on these; the last two fall into pieces
 SIZES = {
     "hidden_size": 32,
     "num_attention_heads": 4,
     "intermediate_size": 48,
-    "max_position_embeddings": 66,
+    "max_position_embeddings": 130,
     "initializer_range": 0.2,
 }
 DEBERTA = {
@@ -74,15 +75,15 @@ def _word_pieces(family: str):
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=120, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator([" ".join(WORDS)], trainer)
+    trainer = trainers.WordPieceTrainer(vocab_size=300, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator([" ".join(KNOWN)], trainer)
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True)),
         model_input_names=names if family == "distilbert" else [*names, "token_type_ids"],
-        model_max_length=64,
+        model_max_length=128,
     )
 
 
@@ -98,12 +99,12 @@ def _byte_level():
     trainer = trainers.BpeTrainer(
         vocab_size=320, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator([" ".join(WORDS)], trainer)
+    tokenizer.train_from_iterator([" ".join(KNOWN)], trainer)
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     names = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         **dict(zip(names, special, strict=True)),
         model_input_names=["input_ids", "attention_mask"],
-        model_max_length=64,
+        model_max_length=128,
     )

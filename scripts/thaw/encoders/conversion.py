@@ -16,6 +16,7 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
 
     due: the sha256 that the published weights file must have.
     """
+    _check_config(source / "config.json")
     for name in (*SETTINGS, *TOKENIZER):
         if (source / name).is_file():
             shutil.copyfile(source / name, target / name)
@@ -29,6 +30,20 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
         shutil.copyfile(weights, target / WEIGHTS)
     else:
         _save(_shards(weights) if weights.name == SHARDS else _pickled(weights), target / WEIGHTS)
+
+
+def _check_config(path: Path) -> None:
+    """Refuse a model that is defined by code of its own, and one whose weights are quantised."""
+    from transformers import CONFIG_MAPPING
+
+    config = read_json(path)
+    config = config if isinstance(config, dict) else {}
+    kind = config.get("model_type")
+    if kind not in CONFIG_MAPPING:
+        code = " and the folder brings code of its own, which Thaw never runs" if "auto_map" in config else ""
+        raise UserError(f"{path}: model_type {kind!r} is none that transformers knows{code}")
+    if "quantization_config" in config:
+        raise UserError(f"{path}: quantised weights; Thaw needs them in full precision")
 
 
 def _check_tokenizer(source: Path) -> None:

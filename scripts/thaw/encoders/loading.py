@@ -3,11 +3,10 @@
 import contextlib
 import json
 import logging
-from pathlib import Path
 
 import torch
 
-from thaw.records import UserError, read_json
+from thaw.records import UserError
 
 
 def load_model(folder) -> torch.nn.Module:
@@ -17,7 +16,6 @@ def load_model(folder) -> torch.nn.Module:
     """
     from transformers import AutoModel
 
-    _refuse_foreign_code(Path(folder))
     with _explained(folder, "model"), _quiet():
         model, found = AutoModel.from_pretrained(
             folder,
@@ -80,20 +78,6 @@ def _space_before_words(tokenizer) -> None:
         changed = PreTokenizer.__new__(PreTokenizer)
         changed.__setstate__(json.dumps(steps).encode())
         tokenizer.backend_tokenizer.pre_tokenizer = changed
-
-
-def _refuse_foreign_code(folder: Path) -> None:
-    """Refuse a model that is defined by code in its own folder, and one whose weights are quantised."""
-    from transformers import CONFIG_MAPPING
-
-    config = read_json(folder / "config.json")
-    kind = config.get("model_type") if isinstance(config, dict) else None
-    if kind in CONFIG_MAPPING:
-        if "quantization_config" in config:
-            raise UserError(f"{folder}/config.json: quantised weights; Thaw needs them in full precision")
-        return
-    code = " and the folder brings code of its own, which Thaw never runs" if "auto_map" in (config or {}) else ""
-    raise UserError(f"{folder}/config.json: model_type {kind!r} is none that transformers knows{code}")
 
 
 @contextlib.contextmanager
