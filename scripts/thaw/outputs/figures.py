@@ -1,0 +1,243 @@
+"""Figures: score against number of thawed layers, and score against cost; with the numbers behind them."""
+
+import itertools
+import textwrap
+
+from thaw.outputs import drawing, summary, words
+from thaw.records import write_text
+
+CSV_COLUMNS = (
+    "task split subset encoder head strategy variant thawed embeddings mean sd low high seeds seconds flops".split()
+)
+COSTS = {
+    "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
+    "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
+}
+
+
+def draw(runs, spec: dict, prefix) -> None:
+    """Draw an output's figure and write PDF, SVG, PNG and the CSV behind them under a path prefix."""
+    found = summary.summarise(runs, spec)
+    panels = _panels(found, spec["labels"])
+    {"layer_figure": layer_figure, "cost_figure": cost_figure}[spec["kind"]](found, panels, spec, prefix)
+
+
+def _panels(found, labels: dict) -> list[tuple]:
+    """Return (title, column, rows) per panel: each task, and where there are several, each group of runs."""
+    panels = []
+    for (subset, encoder, head), name in summary.group_names(found, labels).items():
+        mine = (found["encoder"] == encoder) & (found["head"] == head) | found["baseline"]
+        for column in summary.columns(found, labels):
+            rows = found[
+                mine & (found["subset"] == subset) & (found["task"] == column.task) & (found["split"] == column.split)
+            ]
+            if (~rows["baseline"]).any():
+                parts = [name, *textwrap.wrap(column.label, 26), words.SYNTHETIC if column.synthetic else ""]
+                panels.append(("\n".join(part for part in parts if part), column, rows))
+    return panels
+
+
+def _write_csv(frame, prefix, extra=()) -> None:
+    """Write the numbers behind a figure: the same means and deviations as in the tables (scores x 100)."""
+    numbers = frame[[*CSV_COLUMNS, *extra]].round({name: 4 for name in ("mean", "sd", "low", "high", "seconds")})
+    write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+
+
+def _strategy_marks(found, spec: dict) -> dict[str, tuple]:
+    """Return the marks of the strategies that a figure shows."""
+    shown = set(found.loc[~found["baseline"], "strategy"])
+    known = [strategy for strategy, _ in spec["order"].get("strategies", [])]
+    marks = drawing.marks([*known, *found.loc[~found["baseline"], "strategy"]])
+    return {strategy: mark for strategy, mark in marks.items() if strategy in shown}
+
+
+def _handles(found, spec: dict, marks: dict, lines: bool = True) -> list:
+    """Return a legend entry per strategy: a line where it is swept and `lines` are drawn, else a mark."""
+    from matplotlib.lines import Line2D
+
+    names, swept = spec["labels"].get("strategies", {}), set(found.loc[found["swept"] & lines, "strategy"])
+    return [
+        Line2D([], [], color=colour, marker=marker, label=names.get(id, id), linestyle="-" if id in swept else "none")
+        for id, (colour, marker) in marks.items()
+    ]
+
+
+# --- score against number of thawed layers ---------------------------------------------------------------------
+
+
+def layer_figure(found, panels, spec: dict, prefix) -> None:
+    """Draw the score against the number of thawed layers, one panel per task.
+
+    A line joins the points of one sweep, with a band over seeds; the runs that train the embeddings too stand apart on
+    the right and are never joined; baselines are dashed lines.
+    """
+    from matplotlib.patches import Patch
+
+    marks = _strategy_marks(found, spec)
+    layers = int(found.loc[~found["embeddings"].astype(bool), "thawed"].max())
+    whole = [id for id in marks if found.loc[found["strategy"] == id, "embeddings"].any()]
+    places = {id: layers + 1.25 + 0.8 * i for i, id in enumerate(whole)}
+    with drawing.panels([title for title, *_ in panels], legend_rows=2) as (figure, axes):
+        for axis, (_, column, rows) in zip(axes, panels, strict=True):
+            _layer_panel(axis, rows, marks, places)
+            _layer_axes(axis, layers, places)
+            axis.margins(y=0.1)
+            axis.set_ylabel(f"{column.metric} × 100")
+        spread = _spread_name(found)
+        band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
+        drawing.legend(figure, _handles(found, spec, marks) + band)
+        figure.canvas.draw()
+        for axis, (_, _, rows) in zip(axes, panels, strict=True):
+            _baseline_lines(axis, rows)
+        drawing.save(figure, prefix)
+    _write_csv(found, prefix)
+
+
+def _layer_panel(axis, rows, marks: dict, places: dict) -> None:
+    """Draw one panel's strategies."""
+    fitted = rows[~rows["baseline"]]
+    swept = set(fitted.loc[fitted["swept"], "thawed"])
+    for id, (colour, marker) in marks.items():
+        points = fitted[fitted["strategy"] == id].sort_values("thawed")
+        if points.empty:
+            continue
+        low, high = _spread(points)
+        x = points["thawed"] - 0.25 * (~points["swept"] & points["thawed"].isin(swept))
+        x = x.where(~points["embeddings"].astype(bool), places.get(id, 0))
+        if points["swept"].all():
+            axis.plot(x, points["mean"], color=colour, marker=marker, zorder=4)
+            axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
+        else:
+            bars = [points["mean"] - low, high - points["mean"]]
+            axis.errorbar(x, points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5)
+
+
+def _layer_axes(axis, layers: int, places: dict) -> None:
+    """Label the horizontal axis: 0 to L thawed layers, then everything with the embeddings."""
+    step = 1 if layers <= 6 else 2 if layers <= 12 else 4
+    ticks, names = list(range(0, layers + 1, step)), [str(n) for n in range(0, layers + 1, step)]
+    axis.set_xlim(-0.5, max([layers, *places.values()]) + 0.45)
+    if places:
+        middle = sum(places.values()) / len(places)
+        ticks, names = [*ticks, middle], [*names, "full"]
+        axis.axvline(layers + 0.6, color="#c4c9d0", linewidth=0.7)
+    axis.set_xticks(ticks, names)
+    axis.set_xlabel("Thawed layers, from the top" + ("\n(full: embeddings too)" if places else ""))
+
+
+def _spread(points) -> tuple:
+    """Return lower and upper ends of the spread over seeds: mean ± sd from three seeds on, the range for two."""
+    if points["seeds"].max() >= 3:
+        sd = points["sd"].fillna(0).where(~points["shared"], 0)
+        return points["mean"] - sd, points["mean"] + sd
+    return points["low"], points["high"]
+
+
+def _spread_name(found) -> str:
+    """Return what band and bars show, empty for a single seed."""
+    seeds = int(found["seeds"].max())
+    if seeds < 2:
+        return ""
+    return f"Band, bar: mean ± sd of {seeds} seeds" if seeds >= 3 else "Band, bar: range of 2 seeds"
+
+
+def _baseline_lines(axis, rows) -> None:
+    """Draw baselines as dashed lines named at their right end; one far below the runs is a note at the lower edge."""
+    low, high = axis.get_ylim()
+    span = high - low
+    fitted = rows.loc[~rows["baseline"], "mean"]
+    near, far = [], []
+    for row in rows[rows["baseline"]].sort_values("mean").itertuples():
+        if row.mean == row.mean:
+            (near if row.mean > fitted.min() - 0.8 * span else far).append(row)
+    for row in near:
+        axis.axhline(row.mean, color=drawing.GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+        _note(axis, _named(row), (1, row.mean), ("axes fraction", "data"))
+        low, high = min(low, row.mean - 0.03 * span), max(high, row.mean + 0.08 * span)
+    if far:
+        _note(axis, "\n".join(f"↓ {_named(row)}" for row in far[::-1]), (1, 0), "axes fraction")
+        low -= 0.13 * span * len(far)
+    axis.set_ylim(low, high)
+
+
+def _named(row) -> str:
+    """Return a baseline's name and score."""
+    return f"{words.BASELINE_LABELS.get(row.strategy, row.strategy)} {words.number(row.mean)}"
+
+
+def _note(axis, text: str, place: tuple, coordinates) -> None:
+    """Write a small grey text at the right end of a panel, just above a place."""
+    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
+    look = {"fontsize": 6.5, "color": drawing.GREY, "ha": "right", "va": "bottom", "bbox": paper}
+    axis.annotate(text, place, xycoords=coordinates, xytext=(0, 2), textcoords="offset points", zorder=3, **look)
+
+
+# --- score against cost ----------------------------------------------------------------------------------------
+
+
+def cost_figure(found, panels, spec: dict, prefix) -> None:
+    """Draw the score against the cost of training on a logarithmic axis, one panel per task, with the Pareto front.
+
+    Cost is the mean over seeds, with the runs that a run started from; seconds have the run's share of extraction.
+    """
+    from matplotlib.lines import Line2D
+
+    cost, axis_name = COSTS[spec.get("cost", "seconds")]
+    marks, names = _strategy_marks(found, spec), spec["labels"].get("strategies", {})
+    fronts = [index for _, _, rows in panels for index in pareto(rows[~rows["baseline"]], cost)]
+    with drawing.panels([title for title, *_ in panels], legend_rows=2) as (figure, axes):
+        for axis, (_, column, rows) in zip(axes, panels, strict=True):
+            fitted = rows[~rows["baseline"]]
+            _cost_axes(axis, fitted[cost], axis_name)
+            axis.set_ylabel(f"{column.metric} × 100")
+            front = fitted[fitted.index.isin(fronts)].sort_values(cost)
+            axis.step(front[cost], front["mean"], where="post", color=drawing.GREY, linewidth=0.8, zorder=2)
+            for row in fitted.itertuples():
+                colour, marker = marks[row.strategy]
+                axis.plot(getattr(row, cost), row.mean, color=colour, marker=marker, markersize=5.5, zorder=4)
+            axis.margins(y=0.16)
+        line = Line2D([], [], color=drawing.GREY, linewidth=0.8, label="Pareto front")
+        drawing.legend(figure, [*_handles(found, spec, marks, lines=False), line])
+        for axis, (_, _, rows) in zip(axes, panels, strict=True):
+            front = rows[rows.index.isin(fronts)].sort_values(cost)
+            _cost_labels(axis, rows[~rows["baseline"]], front, cost, names)
+        drawing.save(figure, prefix)
+    found = found.assign(pareto=found.index.isin(fronts))
+    _write_csv(found[~found["baseline"]], prefix, ["pareto"])
+
+
+def pareto(rows, cost: str) -> list:
+    """Return the index of the rows for which no other is both as cheap and better, or cheaper and as good."""
+    front, best = [], float("-inf")
+    for row in rows.sort_values([cost, "mean"], ascending=[True, False]).itertuples():
+        if row.mean > best:
+            front.append(row.Index)
+            best = row.mean
+    return front
+
+
+def _cost_axes(axis, values, name: str) -> None:
+    """Make the horizontal axis logarithmic with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    room = max(1.6, (values.max() / values.min()) ** 0.12)
+    axis.set_xlim(values.min() / room, values.max() * room)
+    wide = values.max() / values.min() > 60
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.short(value)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xlabel(name)
+
+
+def _cost_labels(axis, rows, front, cost: str, names: dict) -> None:
+    """Name each point: a strategy by its name, a point of a sweep by its value; keep clear of the Pareto front."""
+    rows = rows[rows["mean"].notna()]
+    texts = [
+        words.point(row.variant) or textwrap.fill(names.get(row.strategy, row.strategy), 13)
+        for row in rows.itertuples()
+    ]
+    points = list(zip(rows[cost], rows["mean"], strict=True))
+    steps = list(zip(front[cost], front["mean"], strict=True))
+    corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
+    drawing.label_points(axis, points, texts, corners)

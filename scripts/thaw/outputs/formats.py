@@ -1,0 +1,95 @@
+"""A table in its four formats: CSV for programs, LaTeX, Markdown and HTML for people."""
+
+import csv
+import io
+
+from thaw.outputs import templates, words
+from thaw.outputs.tables import Cell, Table
+
+
+def to_csv(table: Table) -> str:
+    """Return plain numbers: scores x 100 unrounded to 4 digits, deviations, seeds, and whether a run was flagged."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    names = [f"{c.task}.{c.split}" for c in table.columns]
+    parts = ("mean", "sd", "seeds", "flagged")
+    header = ["encoder", "head", "subset", "strategy", "variant"]
+    writer.writerow(header + [f"{name}.{part}" for name in names for part in parts])
+    for row in table.baselines + [row for group in table.groups for row in group.rows]:
+        numbers = [value for cell in row.cells for value in _numbers(cell)]
+        writer.writerow(list(row.key.values()) + numbers)
+    return file.getvalue()
+
+
+def _numbers(cell: Cell | None) -> list:
+    """Return a cell as mean, sd, seeds, flagged; empty where there is none."""
+    if cell is None:
+        return [""] * 4
+    plain = ["" if value is None else f"{value:.4f}" for value in (cell.mean, cell.sd)]
+    return [*plain, cell.seeds, int(cell.flagged)]
+
+
+def to_tex(table: Table) -> str:
+    """Return a LaTeX table environment; it needs the package booktabs."""
+    width = len(table.columns)
+    lines = [
+        f"% table {table.id}; in the preamble: \\usepackage{{booktabs}}",
+        r"\begin{table}[t]",
+        r"\centering\small",
+        f"\\caption{{{words.tex(caption(table))}}}",
+        f"\\label{{tab:{table.id}}}",
+        f"\\begin{{tabular}}{{l{'r' * width}}}",
+        r"\toprule",
+        " & ".join(["", *(words.tex(column.label) for column in table.columns)]) + r" \\",
+    ]
+    if table.synthetic:
+        marks = (words.SYNTHETIC if column.synthetic else "" for column in table.columns)
+        lines.append(" & ".join(["", *(f"\\scriptsize {mark}" if mark else "" for mark in marks)]) + r" \\")
+    metrics = (f"\\footnotesize {words.tex(column.metric)}" for column in table.columns)
+    lines += [" & ".join(["", *metrics]) + r" \\", r"\midrule"]
+    lines += [_tex_row(row) for row in table.baselines]
+    for place, group in enumerate(table.groups):
+        lines += [r"\midrule"] if table.baselines or place else []
+        lines += [f"\\multicolumn{{{width + 1}}}{{l}}{{\\emph{{{words.tex(group.name)}}}}} \\\\"] if group.name else []
+        lines += [_tex_row(row) for row in group.rows]
+    notes = words.tex(" ".join(table.notes))
+    lines += [r"\bottomrule", r"\end{tabular}", f"\\par\\smallskip\\footnotesize {notes}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _tex_row(row) -> str:
+    cells = (words.tex(cell.text) if cell else "" for cell in row.cells)
+    marked = (
+        f"\\textbf{{{text}}}" if cell and cell.best else text for cell, text in zip(row.cells, cells, strict=True)
+    )
+    return " & ".join([words.tex(row.name), *marked]) + r" \\"
+
+
+def to_markdown(table: Table) -> str:
+    """Return a pipe table with its caption above and its notes below."""
+    heads = [f"{words.markdown(column.title)}<br>{words.markdown(column.metric)}" for column in table.columns]
+    width = len(heads)
+    lines = [f"**{words.markdown(caption(table))}**", "", f"| | {' | '.join(heads)} |", "|:--|" + "--:|" * width]
+    lines += [_markdown_row(row, "*") for row in table.baselines]
+    for group in table.groups:
+        lines += [f"| **{words.markdown(group.name)}** |" + " |" * width] if group.name else []
+        lines += [_markdown_row(row) for row in group.rows]
+    return "\n".join([*lines, "", *(f"- {words.markdown(note)}" for note in table.notes)]) + "\n"
+
+
+def _markdown_row(row, mark: str = "") -> str:
+    cells = (("**%s**" if cell.best else "%s") % cell.text if cell else "" for cell in row.cells)
+    return f"| {mark}{words.markdown(row.name)}{mark} | {' | '.join(cells)} |"
+
+
+def to_html(table: Table) -> str:
+    """Return a whole small page; the report takes the element `figure` from it."""
+    return templates.render("table.html.j2", table=table, caption=caption(table))
+
+
+def caption(table: Table) -> str:
+    """Return the caption, which says SYNTHETIC first where any column is."""
+    return f"[{words.SYNTHETIC} data] {table.caption}" if table.synthetic else table.caption
+
+
+FORMATS = {"csv": to_csv, "tex": to_tex, "md": to_markdown, "html": to_html}

@@ -1,0 +1,116 @@
+"""Sentences of the report, made from settings and numbers; they claim no more than the numbers carry."""
+
+from thaw.outputs import summary, words
+
+
+def strategy(entry: dict, names: dict) -> str:
+    """Return what a strategy does, from its phases: a Strategy as plain values, names {id: label} of strategies."""
+    phases = [_phase(phase) for phase in entry["phases"]]
+    text = phases[0] if len(phases) == 1 else " ".join(f"Phase {i}: {phase}" for i, phase in enumerate(phases, 1))
+    after = entry.get("after")
+    if not after:
+        return text
+    after = {"strategy": after, "epoch": "last"} if isinstance(after, str) else after
+    start = names.get(after["strategy"], after["strategy"])
+    return f"Starts from the run of “{start}” ({after.get('epoch', 'last')} epoch). {text}"
+
+
+def _phase(phase: dict) -> str:
+    """Return what a phase trains and how."""
+    trained = words.listing(_selected(word) for word in phase["train"])
+    if phase["optimizer"] == "lbfgs":
+        strengths = ", ".join(words.rate(value) for value in phase["l2"])
+        how = (
+            f"to convergence by L-BFGS on standardised features, its L2 strength (of {strengths}) chosen on validation"
+        )
+        return f"Fits {trained} {how}."
+    rates = f"AdamW, rate {words.rate(phase['rate'])}" + (
+        f", head {words.rate(phase['head_rate'])}" if phase["head_rate"] else ""
+    )
+    parts = [
+        f"Trains {trained} for {words.plural(phase['epochs'], 'epoch')} with {rates}",
+        f"{phase['schedule']} schedule with {100 * phase['warmup']:.0f} % warm-up",
+        f"batches of {phase['batch_size']}",
+        f"weight decay {phase['weight_decay']:g}",
+        f"gradients clipped at {phase['clip']:g}" if phase["clip"] else "no clipping",
+        f"bf16 autocast ({phase['precision']})" if phase["precision"] != "fp32" else "",
+        f"stopped after {words.plural(phase['patience'], 'epoch')} without a better validation score"
+        if phase["patience"]
+        else "",
+        f"weights of the {phase['pick']} epoch",
+        "dropout left on in the frozen layers, so that nothing is cached" if phase["frozen_dropout"] else "",
+    ]
+    return ", ".join(part for part in parts if part) + "."
+
+
+def _selected(word) -> str:
+    """Return a selector in words: head, all, embeddings, {top: k}."""
+    if isinstance(word, dict):
+        name, argument = next(iter(word.items()))
+        return f"the last {argument} layers" if name == "top" else f"{name} {argument}"
+    return {"head": "the head", "all": "everything, embeddings included", "embeddings": "the embeddings"}.get(
+        word, word
+    )
+
+
+def encoder(entry: dict, card: dict) -> str:
+    """Return what an encoder is: its entry as plain values and the card of the fetched one."""
+    case = "cased" if entry["cased"] else "uncased"
+    source = f"Source: {card['source']}" + (f", revision {card['revision']}" if card.get("revision") else "")
+    return (
+        f"{card['architecture']} with {card['layers']} layers of width {card['width']} "
+        f"({words.short(card['parameters'])} parameters), {case}. Pretrained by {entry['objective']}, "
+        f"on {words.listing(entry['pretraining'])}. {source}."
+    )
+
+
+def findings(found, labels: dict) -> list[tuple[str, str]]:
+    """Return (task, sentences) per task and group of runs, from a summary on test.
+
+    The sentences name the best strategy, what lies within its deviation, the cheapest within a point, the baselines.
+    """
+    groups, lines = summary.group_names(found, labels), []
+    for column in summary.columns(found, labels):
+        here = found[(found["task"] == column.task) & (found["split"] == column.split)]
+        for (subset, encoder, head), name in groups.items():
+            mine = here[(here["subset"] == subset) & (here["encoder"] == encoder) & (here["head"] == head)]
+            mine = mine[mine["mean"].notna()]
+            if len(mine):
+                floor = here[here["baseline"] & (here["subset"] == subset) & here["mean"].notna()]
+                lines.append(_finding(mine, floor, column, name, labels))
+    return lines
+
+
+def _finding(mine, floor, column, group: str, labels: dict) -> tuple[str, str]:
+    """Return the task's name and the sentences of one column within one group."""
+    best = mine.loc[mine["mean"].idxmax()]
+    marks = [column.metric, words.SYNTHETIC if column.synthetic else "", group]
+    spread = f" ± {words.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
+    text = f"({', '.join(mark for mark in marks if mark)}): {summary.row_name(best, labels)} has the highest mean, "
+    text += f"{words.number(best['mean'])}{spread}."
+    others = mine[mine.index != best.name]
+    if spread and len(others):
+        near = others[others["mean"] >= best["mean"] - best["sd"]]
+        names = words.listing(summary.row_name(row, labels) for row in near.itertuples())
+        verb = "lies" if len(near) == 1 else "lie"
+        text += f" {names} {verb} within one standard deviation of it." if len(near) else ""
+    cheap = others[(others["mean"] >= best["mean"] - 1) & (others["seconds"] < best["seconds"])]
+    if len(cheap):
+        least = cheap.loc[cheap["seconds"].idxmin()]
+        costs = f"{words.seconds(least['seconds'])} against {words.seconds(best['seconds'])} of training"
+        text += f" The cheapest within one point is {summary.row_name(least, labels)}, with {costs}."
+    scores = [f"{summary.row_name(row, labels)} {words.number(row.mean)}" for row in floor.itertuples()]
+    return column.label, text + (f" Baselines: {words.listing(scores)}." if scores else "")
+
+
+def caution(found) -> str:
+    """Return the sentence on what the number of seeds allows one to read from differences."""
+    seeds = int(found.loc[~found["baseline"], "seeds"].max())
+    if seeds == 1:
+        return "Each run has one seed: differences between strategies may be within the noise of a single run."
+    return (
+        f"Means are over {words.plural(seeds, 'seed')}; with so few, a difference of the size of a standard deviation "
+        "is no evidence that one strategy is better than another."
+        if seeds < 5
+        else f"Means are over {seeds} seeds; no test of significance was made."
+    )

@@ -1,0 +1,130 @@
+"""Words in print: names of metrics, baselines, strategies and flags, numbers, and escapes per format."""
+
+import re
+
+METRIC_LABELS = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "f1_macro": "macro F1",
+    "mcc": "MCC",
+    "pearson": "Pearson r",
+    "spearman": "Spearman ρ",
+    "span_f1": "span F1",
+}
+BASELINE_LABELS = {"majority": "Majority class", "bag_of_words": "Bag of words"}
+TYPE_LABELS = {
+    "classification": "classification",
+    "pair_classification": "classification of pairs",
+    "regression": "regression",
+    "pair_regression": "regression on pairs",
+    "tagging": "tagging",
+    "spans": "span recognition",
+}
+FLAG_LABELS = {
+    "one_class": "predicts a single class on validation",
+    "diverged": "the loss left the finite numbers",
+    "undefined": "a score is not defined",
+    "below_majority": "scores below the majority class on validation",
+}
+SYNTHETIC = "SYNTHETIC"
+DASH = "–"
+
+
+def flag_label(flag: str) -> str:
+    """Return a flag in words; one that is not in the list reads as its own name."""
+    return FLAG_LABELS.get(flag, flag.replace("_", " "))
+
+
+def point(variant: str) -> str:
+    """Return a variant in print: `k03` is `k = 3`, `base` is empty."""
+    match = re.fullmatch(r"([a-z_]+?)(\d+)", variant)
+    if match:
+        return f"{match[1]} = {int(match[2])}"
+    return "" if variant == "base" else variant
+
+
+def strategy_name(labels: dict, strategy: str, variant: str) -> str:
+    """Return a strategy's name with its point, as `Top k (k = 3)`; labels is {id: label}."""
+    name, shown = labels.get(strategy, strategy), point(variant)
+    return f"{name} ({shown})" if shown else name
+
+
+def task_name(labels: dict, task: str, split: str | None = None) -> str:
+    """Return a task's name, with the test split where a task has several; SYNTHETIC is written apart from it."""
+    name = re.sub(r"\s*\(synthetic\)$", "", labels.get(task, task), flags=re.IGNORECASE)
+    return f"{name}, {split}" if split else name
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """Return a number with a fixed count of decimals, a dash where it is undefined; never `-0.0`."""
+    if value is None or value != value:
+        return DASH
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def count(value: float) -> str:
+    """Return a count with thin groups: 12 345."""
+    return f"{int(value):,}".replace(",", "\u202f")
+
+
+def short(value: float | None) -> str:
+    """Return a large number in three digits with its unit: 22.7 M, 3.1 T."""
+    if value is None or value != value:
+        return DASH
+    for size, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * size:
+            return f"{value / size:.3g}\u202f{unit}"
+    return f"{value:.3g}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration: 0.4 s, 35 s, 4.2 min, 1.5 h."""
+    if value is None or value != value:
+        return DASH
+    if value < 90:
+        return f"{value:.2g}\u202fs" if value < 9.95 else f"{value:.0f}\u202fs"
+    return f"{value / 60:.1f}\u202fmin" if value < 5400 else f"{value / 3600:.1f}\u202fh"
+
+
+def rate(value: float) -> str:
+    """Return a learning rate or strength as people write it: 5e-5, 0.01."""
+    return re.sub(r"e-0", "e-", f"{value:g}")
+
+
+def listing(items) -> str:
+    """Join words as in a sentence: `a, b and c`."""
+    items = list(items)
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def plural(size: int, word: str, words: str | None = None) -> str:
+    """Return `1 seed`, `2 seeds`."""
+    return f"{size} {word if size == 1 else words or word + 's'}"
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "ρ": r"$\rho$",
+    "†": r"$^\dagger$",
+    "–": "--",
+    "\u202f": r"\,",
+    "<": r"$<$",
+    ">": r"$>$",
+    **{character: "\\" + character for character in "&%$#_{}"},
+}
+
+
+def tex(text: str) -> str:
+    """Escape text for LaTeX."""
+    return "".join(_TEX.get(character, character) for character in text)
+
+
+def markdown(text: str) -> str:
+    """Escape text for a Markdown table."""
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)

@@ -1,0 +1,28 @@
+"""Step `collect`: all runs of an experiment in one long table, runs.csv."""
+
+import argparse
+import json
+from pathlib import Path
+
+from thaw.outputs import runs
+from thaw.records import write_text
+from thaw.runtime import log, run_step
+
+
+def main() -> None:
+    """Read the records that the spec selects and write one row per run, split and metric."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--results", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args()
+    import pandas
+
+    rows = runs.collect(arguments.spec, arguments.results)
+    table = pandas.DataFrame(rows, columns=runs.COLUMNS)
+    write_text(arguments.out, table.to_csv(index=False, lineterminator="\n"))
+    log(f"collect: {table['digest'].nunique()} results of {arguments.spec['experiment']}, {len(table)} scores")
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,24 @@
+"""Step `figure`: one figure of an experiment, as PDF, SVG and PNG, with the CSV behind it."""
+
+import argparse
+import json
+from pathlib import Path
+
+from thaw.outputs import figures
+from thaw.outputs.runs import read_runs
+from thaw.runtime import log, run_step
+
+
+def main() -> None:
+    """Read runs.csv, and write the figure under the path prefix --out."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
+    parser.add_argument("--out", required=True, type=Path, help="path without the ending")
+    arguments = parser.parse_args()
+    figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
+    log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,27 @@
+"""Step `report`: the one self-contained page of an experiment."""
+
+import argparse
+import json
+from pathlib import Path
+
+from thaw.outputs import report
+from thaw.outputs.runs import read_runs
+from thaw.records import write_text
+from thaw.runtime import log, run_step
+
+
+def main() -> None:
+    """Read runs.csv, the cards, and the tables and figures beside --out; write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
+    parser.add_argument("--results", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args()
+    page = report.page(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out.parent)
+    write_text(arguments.out, page)
+    log(f"report: {arguments.out}")
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,27 @@
+"""Step `table`: one table of an experiment, as CSV, LaTeX, Markdown and HTML."""
+
+import argparse
+import json
+from pathlib import Path
+
+from thaw.outputs import formats, tables
+from thaw.outputs.runs import read_runs
+from thaw.records import write_text
+from thaw.runtime import log, run_step
+
+
+def main() -> None:
+    """Read runs.csv, and write the table under the path prefix --out; the declared HTML last."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
+    parser.add_argument("--out", required=True, type=Path, help="path without the ending")
+    arguments = parser.parse_args()
+    table = tables.strategy_table(read_runs(arguments.runs), arguments.spec)
+    for ending, written in formats.FORMATS.items():
+        write_text(f"{arguments.out}.{ending}", written(table))
+    log(f"table: {arguments.out}.{{{','.join(formats.FORMATS)}}}")
+
+
+if __name__ == "__main__":
+    run_step(main)
