@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from tokenizers.pre_tokenizers import Digits, Sequence
 
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
@@ -199,10 +201,15 @@ def test_words_are_placed_on_their_first_pieces(encoder, tmp_path):
     assert 0 < facts["truncated"] <= cut and facts["max_length"] == 12 and batch.input_ids.shape[1] == 12
 
 
-@pytest.mark.parametrize("family", BYTE_LEVEL)
-def test_words_of_byte_level_tokenizers_stand_after_a_space(family, tmp_path):
+@pytest.mark.parametrize(("family", "steps"), [*((family, False) for family in BYTE_LEVEL), ("modernbert", True)])
+def test_words_of_byte_level_tokenizers_stand_after_a_space(family, steps, tmp_path):
     """A word in a list gives the pieces that it has inside a sentence, the first of the list too."""
-    tokenizer = load_tokenizer(tiny_encoder(family, tmp_path, 1), words=True)
+    tiny_encoder(family, tmp_path, 1)
+    if steps:
+        file = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+        file.pre_tokenizer = Sequence([Digits(), file.pre_tokenizer])
+        file.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_tokenizer(tmp_path, words=True)
     columns, cut = tokenise([[["cat", "sings", "internationalisation"]]], tokenizer, View(), words=True)
     plain = load_tokenizer(tmp_path)(" cat sings internationalisation")["input_ids"]
     assert columns["input_ids"] == [plain] and cut == 0 and columns["type_ids"] == [[]]

@@ -75,12 +75,15 @@ def probe_ids(config) -> torch.Tensor:
 def _watch(model: nn.Module, path: str) -> Anatomy | None:
     """Run the probe and note who is called when; None where the listed modules are not a stack of layers."""
     layers, parts = model.get_submodule(path), dict(_parts(model, path))
-    calls, begun = [], []
+    calls, entered = [], []
 
     def note(label):
-        return lambda module, inputs, output: calls.append((label, len(begun), output))
+        return lambda module, inputs, output: calls.append((label, len(entered), output))
 
-    hooks = [layer.register_forward_pre_hook(lambda *_: begun.append(True)) for layer in layers]
+    def note_entry(module, inputs, named):
+        entered.append(_hidden(inputs[0] if inputs else named.get("hidden_states")))
+
+    hooks = [layer.register_forward_pre_hook(note_entry, with_kwargs=True) for layer in layers]
     hooks += [layer.register_forward_hook(note(position)) for position, layer in enumerate(layers)]
     hooks += [module.register_forward_hook(note(name)) for name, module in parts.items()]
     try:
@@ -91,7 +94,7 @@ def _watch(model: nn.Module, path: str) -> Anatomy | None:
     passed = [(label, output) for label, _, output in calls if isinstance(label, int)]
     if [label for label, _ in passed] != list(range(len(layers))):
         return None
-    if any(_hidden(output) is None for _, output in passed):
+    if any(state is None for state in [*entered, *(_hidden(output) for _, output in passed)]):
         return None
     if torch.equal(final[0, 0], final[1, 0]):
         raise UserError(f"{model.config.model_type} reads from left to right: a decoder; Thaw adapts encoders alone")
@@ -114,7 +117,7 @@ def _places(parts: dict, calls: list) -> tuple[dict[str, int], dict[str, int]]:
     """Return for each part the layer that it belongs to, and the width of what it returns if it is [B, T, k]."""
     belongs, outputs = dict.fromkeys(parts, 0), {}
     for name in parts:
-        found = [(begun, output) for label, begun, output in calls if label == name]
+        found = [(layer, output) for label, layer, output in calls if label == name]
         if found:
             belongs[name] = found[0][0]
         if len(found) == 1 and (state := _hidden(found[0][1])) is not None:

@@ -85,14 +85,20 @@ def _pickled(path: Path) -> dict[str, torch.Tensor]:
 
 def _shards(index: Path) -> dict[str, torch.Tensor]:
     """Read the tensors of all shards that an index names; shards lie beside their index."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    tensors = {}
-    for name in sorted(set(read_json(index).get("weight_map", {}).values())):
-        path = index.parent / Path(name).name
+    content, tensors = read_json(index), {}
+    if not isinstance(content, dict) or not isinstance(content.get("weight_map"), dict):
+        raise UserError(f"{index} has no weight_map that says which tensor lies in which file")
+    for name in sorted({Path(str(name)).name for name in content["weight_map"].values()}):
+        path = index.parent / name
         if not path.is_file():
             raise UserError(f"{path} is missing, though {index.name} names it")
-        tensors |= load_file(path)
+        try:
+            tensors |= load_file(path)
+        except SafetensorError as error:
+            raise UserError(f"{path} is no safetensors file: {error}") from error
     return tensors
 
 

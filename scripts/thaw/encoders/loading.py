@@ -1,7 +1,6 @@
 """Reading a model and its tokenizer from a folder: safetensors only, no code from the folder, no network."""
 
 import contextlib
-import json
 import logging
 
 import torch
@@ -65,19 +64,12 @@ def longest(model, tokenizer) -> int:
 
 def _space_before_words(tokenizer) -> None:
     """Let a byte-level tokenizer see each given word as if a space stood before it, as inside a sentence."""
-    from tokenizers.pre_tokenizers import ByteLevel, PreTokenizer
+    from tokenizers.pre_tokenizers import ByteLevel, Sequence
 
-    state = tokenizer.backend_tokenizer.pre_tokenizer
-    if isinstance(state, ByteLevel):
-        state.add_prefix_space = True
-    elif state is not None and "ByteLevel" in str(state):
-        steps = json.loads(state.__getstate__())
-        for step in steps.get("pretokenizers", []):
-            if step["type"] == "ByteLevel":
-                step["add_prefix_space"] = True
-        changed = PreTokenizer.__new__(PreTokenizer)
-        changed.__setstate__(json.dumps(steps).encode())
-        tokenizer.backend_tokenizer.pre_tokenizer = changed
+    found = tokenizer.backend_tokenizer.pre_tokenizer
+    for step in found if isinstance(found, Sequence) else [found]:
+        if isinstance(step, ByteLevel):
+            step.add_prefix_space = True
 
 
 @contextlib.contextmanager

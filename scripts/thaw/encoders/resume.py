@@ -52,19 +52,14 @@ class Entry:
         """Give a module the state in the place of the hidden state that it was called with."""
         if inputs:
             return (self.state, *inputs[1:]), named
-        name = next(name for name, value in named.items() if _like(value, self.state))
-        return inputs, named | {name: self.state}
+        return inputs, named | {"hidden_states": self.state}
 
     def at_owner(self, module, inputs: tuple, named: dict):
         """Do the same for the module that holds the layers, unless it transforms what it is given before layer 1."""
-        if _like(inputs[0] if inputs else named.get("hidden_states"), self.state):
+        given = inputs[0] if inputs else named.get("hidden_states")
+        if torch.is_tensor(given) and given.shape == self.state.shape:
             return self(module, inputs, named)
         return None
-
-
-def _like(value, state: torch.Tensor) -> bool:
-    """Tell whether a value is a tensor of the state's shape."""
-    return torch.is_tensor(value) and value.shape == state.shape
 
 
 def cut(model: nn.Module, anatomy: Anatomy, start: int, entry: Entry) -> list:

@@ -35,7 +35,8 @@ class Payload:
         with open(path, "wb") as file:
             file.write(header)
             size = len(header) + _bytes(dtype, shapes)
-            os.posix_fallocate(file.fileno(), 0, size)
+            claim = getattr(os, "posix_fallocate", None)  # else a full disk would end the job by a signal, unexplained
+            claim(file.fileno(), 0, size) if claim else file.truncate(size)
         return cls(_map(path, "r+", len(header), dtype, shapes), dtype)
 
     @classmethod
@@ -49,7 +50,7 @@ class Payload:
                     f"{path} does not hold the tensors on its card ({size} bytes where {due} are due, or another "
                     "header); delete it, and it is made again"
                 )
-        return cls(_map(path, "c", len(header), dtype, shapes), dtype)
+        return cls(_map(path, "r", len(header), dtype, shapes), dtype)
 
     def put(self, split: str, places: np.ndarray, states: torch.Tensor) -> None:
         """Store states, float32 [n, d], at their places [n] in a split."""
@@ -81,7 +82,7 @@ def _bytes(dtype: str, shapes: dict) -> int:
 
 
 def _map(path: Path, mode: str, start: int, dtype: str, shapes: dict) -> dict[str, np.ndarray]:
-    """Map each tensor; mode c reads, and keeps writes from the file. An empty one can not be mapped."""
+    """Map each tensor; an empty one can not be mapped and is an array."""
     tensors = {}
     for name, shape in shapes.items():
         kind = NUMPY[dtype]

@@ -9,6 +9,7 @@ B examples, T tokens of the longest, W words, N rows of a split, d width.
 
 import contextlib
 import fcntl
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,9 @@ class Boundary:
 
     def __init__(self, flat: np.ndarray, dtype: str, tokens: Ragged):
         self.flat = flat  # [tokens, d], memory-mapped; bf16 as its 16 bits
-        states = torch.from_numpy(flat)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns that nobody may write to these; nobody does
+            states = torch.from_numpy(flat)
         self._states = states.view(torch.bfloat16) if dtype == "bf16" else states
         self._tokens = tokens
 

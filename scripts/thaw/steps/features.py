@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     spec, out = arguments.spec, arguments.out
-    corpus, encoder = (_card(folder, spec[name]) for name, folder in _upstream(arguments))
+    corpus, encoder = _card(arguments.data, spec["data"]), _card(arguments.encoder, spec["encoder"])
     if beyond := [n for n in arguments.boundaries if not 0 <= n <= encoder["layers"]]:
         raise UserError(f"{encoder['encoder']} has boundaries 0 to {encoder['layers']}, and no {beyond[0]}")
     threads = Compute.model_validate(spec["compute"]).threads
@@ -81,11 +81,6 @@ def drop_others(out: Path, ours: str, layers: int) -> None:
         if card.is_file() and read_json(card).get("digest") != ours:
             card.with_suffix(".safetensors").unlink(missing_ok=True)
             card.unlink()
-
-
-def _upstream(arguments):
-    """Return name and folder of what the spec names by digest."""
-    return (("data", arguments.data), ("encoder", arguments.encoder))
 
 
 def _card(folder: Path, due: str) -> dict:

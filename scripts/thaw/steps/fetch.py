@@ -68,7 +68,7 @@ def examine(source: Path, folder: Path, entry: Entry, name: str) -> dict:
         tokenizer.save_pretrained(folder)
     log(f"fetch: {name} has {encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
     check_resume(folder)
-    files = {name: file_sha256(folder / name) for name in sources.TOKENIZER if (folder / name).is_file()}
+    files = {file: file_sha256(folder / file) for file in sources.TOKENIZER if (folder / file).is_file()}
     return {
         "sha256": file_sha256(folder / sources.WEIGHTS),
         "tokenizer_sha256": hashlib.sha256(canonical(files).encode()).hexdigest(),
