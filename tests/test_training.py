@@ -207,6 +207,9 @@ def test_after_starts_from_the_earlier_runs_tensors(bench, tmp_path):
     assert len(load_file(moved / "encoder.safetensors")) > len(load_file(metrics.parent / "encoder.safetensors"))
     with pytest.raises(UserError, match="kept its last epoch"):
         start(bench.spec(FULL, after=after | {"epoch": "best"}), [metrics])
+    (metrics.parent / "encoder.safetensors").unlink()
+    with pytest.raises(UserError, match="must say keep: true"):
+        start(bench.spec(FULL, after=after), [metrics])
     with pytest.raises(UserError, match="was planned for"):
         start(bench.spec(FULL, after=after | {"run": "0" * 16}), [metrics])
 

@@ -74,8 +74,11 @@ def start(spec: dict, after: list[Path]):
             f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({after[0].parent}) kept its "
             f"{phase.pick} epoch; change after: epoch: or that strategy's pick:"
         )
-    encoder = after[0].parent / "encoder.safetensors"
-    return Start(load_file(after[0].parent / "head.safetensors"), load_file(encoder) if encoder.is_file() else {})
+    folder = after[0].parent
+    encoder = folder / "encoder.safetensors"
+    if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
+        raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
+    return Start(load_file(folder / "head.safetensors"), load_file(encoder) if encoder.is_file() else {})
 
 
 def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
