@@ -61,7 +61,7 @@ def test_folder(model, tmp_path, monkeypatch):
     (out).mkdir()
     (out / "vocab.txt").write_text("left by an earlier fetch")
     card = run_fetch(monkeypatch, out, model)
-    files = {"card.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    files = {"card.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "parity.json"}
     assert {path.name for path in out.iterdir()} == files
     assert card["sha256"] == file_sha256(out / "model.safetensors") == file_sha256(model / "model.safetensors")
     assert (card["layers"], card["width"], card["architecture"]) == (3, 32, "BertModel")

@@ -13,6 +13,7 @@ from thaw.records import UserError, read_json, write_json
 from thaw.runtime import log, versions
 
 LENGTHS = (9, 6, 2)
+MARKER = "parity.json"
 
 
 def check_resume(folder) -> None:
@@ -40,16 +41,23 @@ def compare(encoder: Encoder, name) -> None:
 
 
 def check_once(folder: Path) -> None:
-    """Prove, before the first training on an encoder, that resuming it is exact; a marker tells later runs.
-
-    The proof holds for these weights under these library versions.
-    """
-    marker = folder / "parity.json"
-    proved = {"weights": read_json(folder / "card.json")["sha256"], "versions": versions()}
-    if not marker.is_file() or read_json(marker) != proved:
+    """Prove, before training on an encoder, that resuming it is exact, unless fetch did so with these libraries."""
+    weights = read_json(folder / "card.json")["sha256"]
+    marker = folder / MARKER
+    if not marker.is_file() or read_json(marker) != _proof(weights):
         log(f"parity check: {folder.name} resumed at each boundary against its full pass")
         check_resume(folder)
-        write_json(marker, proved)
+        sign(folder, weights)
+
+
+def sign(folder: Path, weights: str) -> None:
+    """Leave a marker in the encoder's folder: these weights, by their sha256, passed under these library versions."""
+    write_json(folder / MARKER, _proof(weights))
+
+
+def _proof(weights: str) -> dict:
+    """Return what a marker says."""
+    return {"weights": weights, "versions": versions()}
 
 
 def _batch(config) -> SimpleNamespace:

@@ -12,7 +12,7 @@ from thaw.records import UserError, canonical, digest, file_sha256, write_json
 from thaw.runtime import log, run_step
 from thaw.settings import Encoder as Entry
 
-FILES = (*sources.SETTINGS, *sources.TOKENIZER, sources.WEIGHTS)
+FILES = (*sources.SETTINGS, *sources.TOKENIZER, sources.WEIGHTS, "parity.json")
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def examine(source: Path, folder: Path, entry: Entry, name: str) -> dict:
     """Copy a model into a folder, load it, compare it with its entry, and return what a card says of it."""
     from thaw.encoders.conversion import assemble
     from thaw.encoders.loading import load_tokenizer, longest
-    from thaw.encoders.parity import check_resume
+    from thaw.encoders.parity import check_resume, sign
     from thaw.encoders.transformers import Encoder
 
     assemble(source, folder, entry.sha256)
@@ -68,9 +68,11 @@ def examine(source: Path, folder: Path, entry: Entry, name: str) -> dict:
         tokenizer.save_pretrained(folder)
     log(f"fetch: {name} has {encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
     check_resume(folder)
+    weights = file_sha256(folder / sources.WEIGHTS)
+    sign(folder, weights)
     files = {file: file_sha256(folder / file) for file in sources.TOKENIZER if (folder / file).is_file()}
     return {
-        "sha256": file_sha256(folder / sources.WEIGHTS),
+        "sha256": weights,
         "tokenizer_sha256": hashlib.sha256(canonical(files).encode()).hexdigest(),
         "layers": encoder.layers,
         "width": encoder.width,
