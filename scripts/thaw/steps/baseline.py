@@ -1,0 +1,39 @@
+"""Step `baseline`: what needs no encoder, scored like a run. metrics.json is written last."""
+
+import argparse
+import json
+from pathlib import Path
+
+from thaw.runtime import log, run_step
+from thaw.settings import Subset
+
+SEED = 0  # draws the training rows that are scored; a baseline has no other randomness
+
+
+def main() -> None:
+    """Check that the corpus is the one planned for, answer, and write the records."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args()
+    from thaw.analysis.baselines import answer
+    from thaw.analysis.cost import Stopwatch
+    from thaw.analysis.results import assess, check_digest, predictions_frame, whole_task, write_result
+    from thaw.data.corpus import Corpus, subset_rows
+
+    spec, watch = arguments.spec, Stopwatch()
+    check_digest(arguments.data / "card.json", spec["data"])
+    with watch("train"):
+        corpus, task = Corpus(arguments.data), whole_task(spec["task"])
+        rows = subset_rows(corpus, task, Subset.model_validate(spec["subset"]))
+        found = answer(spec["baseline"], task, corpus, rows, SEED)
+    outcome = assess(task, corpus, found.answers) | {"chosen": found.chosen}
+    cost = {"seconds": watch.seconds()}
+    write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, found.answers))
+    main_metric = task["metrics"][0]
+    log(f"{spec['baseline']} on {task['id']}: {main_metric} {outcome['scores'][task['test'][0]][main_metric]}")
+
+
+if __name__ == "__main__":
+    run_step(main)

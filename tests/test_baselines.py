@@ -1,0 +1,89 @@
+"""Baselines: what they answer on corpora made here, and that the records have a run's shape."""
+
+import json
+
+import numpy as np
+import pytest
+
+from conftest import run_step
+from corpora import prepared
+from thaw.analysis.baselines import answer
+from thaw.analysis.results import assess, whole_task
+from thaw.records import canonical, digest
+
+ANIMALS, COLOURS = "cat dog hen cow".split(), "red blue green white".split()
+
+
+def texts(count: int, offset: int = 0) -> list[dict]:
+    """Return rows in which the word good or bad decides the label, and the count of `very` the score."""
+    rows = []
+    for i in range(offset, offset + count):
+        word, very = ("good", "bad")[i % 2], i % 3
+        text = f"the {COLOURS[i % 4]} {ANIMALS[i // 4 % 4]} is {'very ' * very}{word} number {i}"
+        rows.append({"text": text, "label": word, "score": float(very), "other": "it ran home"})
+    return rows
+
+
+def sentences(count: int, offset: int = 0) -> list[dict]:
+    """Return rows in which a name follows the word mister."""
+    rows = []
+    for i in range(offset, offset + count):
+        words = ["see", "mister", ANIMALS[i % 4], "near", "the", ANIMALS[(i + 1) % 4]]
+        rows.append({"words": words, "tags": ["O", "O", "B-PER", "O", "O", "O"]})
+    return rows
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A prepared corpus of texts with a label and a score."""
+    entry = {"texts": ["text"], "targets": {"label": "label", "score": "score"}}
+    return prepared(tmp_path, entry, train=texts(60), validation=texts(20, 100), test=texts(24, 200))
+
+
+def task(target: str, kind: str, *metrics: str) -> dict:
+    return whole_task({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": list(metrics)})
+
+
+def scores(name, entry, corpus) -> dict:
+    found = answer(name, entry, corpus, np.arange(len(corpus.frame("train"))), 0)
+    return assess(entry, corpus, found.answers)
+
+
+def test_the_majority_is_the_most_frequent_label(corpus):
+    outcome = scores("majority", task("label", "classification", "accuracy"), corpus)
+    assert outcome["scores"]["test"]["accuracy"] == 0.5
+    assert "one_class" in outcome["flags"]
+
+
+def test_the_mean_score_has_no_correlation(corpus):
+    outcome = scores("majority", task("score", "regression", "pearson"), corpus)
+    assert outcome["scores"]["test"]["pearson"] is None and "undefined" in outcome["flags"]
+
+
+def test_a_bag_of_words_finds_a_word(corpus):
+    assert (
+        scores("bag_of_words", task("label", "classification", "accuracy"), corpus)["scores"]["test"]["accuracy"] == 1
+    )
+    assert scores("bag_of_words", task("score", "regression", "pearson"), corpus)["scores"]["test"]["pearson"] > 0.8
+
+
+def test_a_bag_of_words_reads_a_tags_neighbours(tmp_path):
+    entry = {"words": "words", "targets": {"tags": "tags"}}
+    corpus = prepared(tmp_path, entry, train=sentences(40), validation=sentences(12, 1), test=sentences(12, 2))
+    entry = task("tags", "spans", "span_f1", "accuracy")
+    assert scores("bag_of_words", entry, corpus)["scores"]["test"]["span_f1"] == 1
+    assert scores("majority", entry, corpus)["scores"]["test"]["span_f1"] in (0, None)
+
+
+def test_the_step_writes_the_records_of_a_run(tmp_path, corpus):
+    entry = {"id": "t", "corpus": "mine", "target": "label", "type": "classification", "metrics": ["accuracy"]}
+    spec = {"version": 1, "task": entry, "subset": {"rows": 30}, "baseline": "bag_of_words"}
+    spec["data"] = corpus.card["digest"]
+    out = tmp_path / "b"
+    run_step("baseline", "--spec", canonical(spec), "--data", corpus.folder, "--out", out)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["digest"] == digest(spec) and set(metrics["scores"]) == {"train", "validation", "test"}
+    assert metrics["rows"] == {"train": 30, "validation": 20, "test": 24} and metrics["chosen"]["strength"]
+    first = (out / "metrics.json").read_bytes()
+    run_step("baseline", "--spec", canonical(spec), "--data", corpus.folder, "--out", out)
+    assert (out / "metrics.json").read_bytes() == first
