@@ -6,10 +6,10 @@ from thaw.data.grammar.words import ACTS, PEOPLE, PLACES, TRAITS
 SEED = 1104
 
 KINDS = {
-    "animal": "dog horse rabbit", "instrument": "guitar piano violin", "vehicle": "truck bus bicycle",
+    "mammal": "dog horse rabbit", "instrument": "guitar piano violin", "vehicle": "truck bus bicycle",
     "fruit": "peach lemon banana", "flower": "rose lily orchid", "tool": "hammer saw drill",
-    "bird": "eagle owl swan", "weapon": "sword rifle knife", "insect": "bee moth ant",
-    "building": "barn hut tower", "garment": "shirt coat jacket", "boat": "canoe ferry yacht",
+    "bird": "eagle owl swan", "weapon": "sword rifle pistol", "insect": "bee moth ant",
+    "building": "barn hut tower", "garment": "shirt coat jacket", "fish": "trout salmon shark",
 }  # fmt: skip
 MEMBERS = [(member, kind) for kind, members in KINDS.items() for member in members.split()]
 LOOKS = "red white small big cheap black green tiny huge blue strange yellow".split()
@@ -19,10 +19,10 @@ OPPOSITES = [
     ("afraid", "scared", "brave"), ("angry", "mad", "calm"), ("strong", "powerful", "weak"),
     ("thin", "slim", "fat"), ("tired", "weary", "rested"), ("polite", "courteous", "rude"),
     ("famous", "renowned", "unknown"), ("lazy", "idle", "busy"), ("lucky", "fortunate", "unlucky"),
-    ("old", "elderly", "young"), ("absent", "away", "present"), ("drunk", "intoxicated", "sober"),
+    ("old", "elderly", "young"), ("wrong", "mistaken", "correct"), ("drunk", "intoxicated", "sober"),
     ("sure", "certain", "doubtful"), ("pretty", "beautiful", "ugly"), ("humble", "modest", "arrogant"),
     ("guilty", "culpable", "innocent"), ("cruel", "brutal", "kind"), ("married", "wed", "single"),
-    ("honest", "truthful", "dishonest"), ("naked", "undressed", "dressed"), ("boring", "dull", "interesting"),
+    ("honest", "truthful", "dishonest"), ("careless", "reckless", "careful"), ("boring", "dull", "interesting"),
 ]  # fmt: skip
 DEEDS = "buy sell find lose want need steal see draw choose describe notice mention request".split()
 
@@ -36,8 +36,9 @@ def did(person: str, deed: str, thing: str, yes: bool) -> str:
 
 def kinds(pen) -> tuple[str, ...]:
     """Write about a thing, its kind and a special case of it: what holds of one decides about the others or not."""
-    person, deed, look, yes = pen.word(PEOPLE), pen.word(DEEDS), pen.word(LOOKS), pen.toss()
-    (member, kind), (other, other_kind) = pen.words(MEMBERS, 2)
+    person, deed, look, yes = pen.word(PEOPLE), pen.word(DEEDS), pen.word(LOOKS), pen.toss(0.7)
+    (member, kind), *others = pen.words(MEMBERS, 3)
+    other, other_kind = next(entry for entry in others if entry[1] != kind)
     special = f"{look} {member}"
     wide, narrow = (kind, special) if yes else (special, kind)
     if pen.toss():
@@ -45,11 +46,9 @@ def kinds(pen) -> tuple[str, ...]:
     else:
         premise, follows = narrow, pen.form([wide, member])
         undecided = pen.form([f"{look} {other}", other, other_kind])
-    if undecided == kind == other_kind:
-        undecided = other
     return tuple(
         did(person, deed, thing, holds)
-        for thing, holds in ((premise, yes), (follows, yes), (undecided, pen.toss()), (follows, not yes))
+        for thing, holds in ((premise, yes), (follows, yes), (undecided, yes == pen.toss(0.7)), (follows, not yes))
     )
 
 
@@ -57,12 +56,11 @@ def opposites(pen) -> tuple[str, ...]:
     """Write what a person is or is not, in the same, a similar or the opposite word."""
     person, place = pen.word(PEOPLE), pen.word(PLACES)
     (word, similar, opposite), others = pen.words(OPPOSITES, 2)
-    word, similar = pen.shuffled([word, similar])
-    if pen.toss(0.3):
-        word, similar, opposite = opposite, "", word
-    follows = pen.form([similar, f"not {opposite}"]) if similar else f"not {opposite}"
-    denied = pen.form([opposite, opposite, f"not {similar or word}"])
-    undecided = pen.form(["", "not "]) + pen.form(others)
+    if pen.toss():
+        word, similar = similar, word
+    follows = f"not {opposite}" if pen.toss(0.3) else similar
+    denied = f"not {similar}" if pen.toss(0.3) else opposite
+    undecided = pen.form(["", "", "not "]) + pen.form(others)
     return tuple(f"the {person} in the {place} was {state}" for state in (word, follows, undecided, denied))
 
 
@@ -104,7 +102,7 @@ def roles(pen) -> tuple[str, ...]:
 
 def family(pen) -> list[dict]:
     """Write a premise with three hypotheses: one that follows, one left open and one that cannot hold."""
-    form = pen.form([opposites, opposites, opposites, kinds, kinds, kinds, quantifiers, roles])
+    form = pen.form([opposites] * 5 + [kinds] * 3 + [quantifiers, roles])
     premise, *hypotheses = map(sentence, form(pen))
     return [
         {"sentence_a": premise, "sentence_b": hypothesis, "label": label}

@@ -13,7 +13,7 @@ castle airport cafe stadium
 
 ACTS = """
 thank call help visit follow warn greet trust blame praise admire hire push watch phone insult invite attack accuse
-miss remember ignore rescue kiss hug question punish chase mock interview annoy surprise defend marry fear support
+miss remember ignore rescue kiss hug question punish chase mock interview annoy surprise defend summon fear support
 """.split()
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split() + "Easter Christmas".split()
