@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from thaw import settings
-from thaw.analysis.cost import Shape, Stopwatch, encoder_flops, head_flops
+from thaw.analysis.cost import Shape, Stopwatch, encoder_flops
 from thaw.analysis.metrics import NO_TAG, score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
 from thaw.data.corpus import Corpus, subset_rows
@@ -90,7 +90,7 @@ class Fit:
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": v}
             for s, v in zip(solutions, found, strict=True)
         ]
-        return Fitted(self.head, chosen, answers, history, self._cost(solutions, len(vectors["train"].values)))
+        return Fitted(self.head, chosen, answers, history, self._cost(solutions))
 
     def outcome(self, fitted: Fitted, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength, as they stand in a seed's metrics.json."""
@@ -154,20 +154,18 @@ class Fit:
             start += seen.sum()
         return Answers(rows, values)
 
-    def _cost(self, solutions: list[Solution], count: int) -> dict:
-        """Return what the fit cost, but for its seconds, memory and machine, which the step measures.
+    def _cost(self, solutions: list[Solution]) -> dict:
+        """Return what the fit cost, the frozen layers that were not in the store included.
 
-        Operations: covariance and whitening, every evaluation, and the frozen layers that were not in the store.
+        Seconds, memory and machine are not in it: the step measures them.
         """
-        width, steps = self.shape.width, sum(solution.steps for solution in solutions)
         lengths = self.store.lengths("train")[self.rows]
-        whitening = (1 if self.head.scores else 1 + len(solutions)) * head_flops(width, width, count)
-        evaluations = 3 * steps * head_flops(width, self.head.outputs, count)
+        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(solution.flops for solution in solutions)
         trained = sum(parameter.numel() for parameter in self.head.parameters())
         return {
-            "flops": encoder_flops(self.shape, lengths, self.boundary) + whitening + evaluations,
+            "flops": flops,
             "parameters": {"trained": trained, "total": read_json(self.folder / "card.json")["parameters"] + trained},
             "tokens": int(lengths.sum()),
-            "steps": steps,
+            "steps": sum(solution.steps for solution in solutions),
             "seeds_share_fit": True,
         }
