@@ -124,7 +124,7 @@ def _identity(matrix: torch.Tensor) -> torch.Tensor:
 def _logistic(scaled, targets, l2: float, rows):
     """Minimise the objective for one strength; return weight and bias, and how it went, as `Solution` has it.
 
-    Args: scaled [N, d + 1], its last column ones; targets [N]; l2; the start, rows [C, d + 1] with the bias last. Rounds of
+    Args: scaled [N, d + 1], its last column ones; targets [N]; l2; the start, rows [C, d + 1], bias last. Rounds of
     L-BFGS (strong Wolfe) in variables A = W F, where F F' is a curvature that all classes share, taken anew at the
     start of each round: it leaves the objective as it is, saves most steps, and makes half the squared gradient of A
     an estimate of the distance from the minimum, by which the rounds end.
