@@ -1,0 +1,127 @@
+"""The step fit_heads on a small encoder: records of a run, the same whatever the seeds, and what it refuses."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from thaw.analysis.cost import Stopwatch
+from thaw.analysis.metrics import score
+from thaw.heads.pooling import POOLINGS
+from thaw.records import UserError, digest
+from thaw.training.fitting import Fit
+from thaw.training.model import Feed, Model
+from tiny_corpus import Bench, tiny_corpus
+
+FILES = {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors"}
+STEADY = sorted(FILES - {"cost.json"})
+STRENGTHS = [1e-3, 1e-1]
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory):
+    """A bench for each type of task."""
+    folder = tmp_path_factory.mktemp("fit")
+    kinds = ("pair_classification", "regression", "spans")
+    return {kind: Bench(folder / kind, "bert", tiny_corpus(folder / kind / "data", kind), kind) for kind in kinds}
+
+
+def spec_of(bench: Bench, **changes) -> dict:
+    """Return the spec of a fit, without a seed."""
+    phase = {"components": ["head"], "boundary": bench.layers, "optimizer": "lbfgs", "l2": STRENGTHS}
+    spec = bench.spec(**changes) | {"phases": [phase | changes.pop("phase", {})]}
+    return {key: value for key, value in spec.items() if key not in ("seed", "phase")}
+
+
+def fitted(bench: Bench, spec: dict):
+    """Fit in-process; return the fit and what it leaves."""
+    fit = Fit(spec, bench.corpus, bench.store, bench.encoder, torch.device("cpu"))
+    return fit, fit.run(Stopwatch())
+
+
+@pytest.mark.parametrize("kind", ["pair_classification", "regression", "spans"])
+def test_the_records_of_each_seed_are_those_of_a_run(benches, kind, tmp_path):
+    bench, spec = benches[kind], spec_of(benches[kind])
+    both = bench.step("fit_heads", spec, tmp_path / "both", "--seeds", 1, 2)
+    one = bench.step("fit_heads", spec, tmp_path / "one", "--seeds", 2)
+    assert {path.name for path in (both / "seed1").iterdir()} == FILES
+    for name in STEADY:
+        assert (both / "seed2" / name).read_bytes() == (one / "seed2" / name).read_bytes()
+    metrics = json.loads((both / "seed1" / "metrics.json").read_text())
+    assert metrics["spec"] == spec | {"seed": 1} and metrics["digest"] == digest(spec | {"seed": 1})
+    assert metrics["rows"].items() >= {"train": 24, "validation": 8, "test": 8}.items()
+    assert metrics["chosen"]["l2"] in STRENGTHS
+    cost = json.loads((both / "seed1" / "cost.json").read_text())
+    head = load_file(both / "seed1" / "head.safetensors")
+    assert cost["seeds_share_fit"] and cost["flops"] > 0
+    assert cost["parameters"]["trained"] == sum(value.numel() for value in head.values())
+    assert len(pandas.read_csv(both / "seed1" / "history.csv")) == len(STRENGTHS)
+
+
+@pytest.mark.parametrize("kind", ["pair_classification", "regression", "spans"])
+def test_the_head_gives_the_answers_that_were_scored(benches, kind):
+    bench = benches[kind]
+    fit, found = fitted(bench, spec_of(bench))
+    model, feed = Model(None, found.head, "fp32"), Feed(bench.store, bench.layers, torch.device("cpu"))
+    gold, ours = bench.corpus.targets(fit.task, "test"), found.answers["test"]
+    words = [len(tags) for tags in gold] if kind == "spans" else None
+    theirs = model.answers(feed, "test", np.arange(len(gold)), words)
+    if kind == "spans":
+        assert theirs.values == ours.values
+    else:
+        assert np.asarray(theirs.values) == pytest.approx(np.asarray(ours.values), abs=1e-4)
+    assert fit.outcome(found, 1)["scores"]["test"] == score(fit.task, gold, ours.values, fit.labels)
+
+
+def test_the_strength_is_validations_choice_and_of_equals_the_strongest(benches):
+    bench = benches["regression"]
+    _, found = fitted(bench, spec_of(bench, phase={"l2": [1e-3, 1e-1, 10.0]}))
+    scores = {note["l2"]: note["validation"] for note in found.history}
+    assert found.solution.l2 == max(scores, key=lambda l2: (scores[l2], l2))
+    bench = benches["pair_classification"]
+    _, found = fitted(bench, spec_of(bench, phase={"l2": [0.2, 0.2001, 0.1999]}))
+    assert len({note["validation"] for note in found.history}) == 1 and found.solution.l2 == 0.2001
+
+
+@pytest.mark.parametrize("boundary", [None, 1])
+def test_layers_that_are_not_in_the_store_are_computed(benches, boundary):
+    bench = benches["pair_classification"]
+    _, stored = fitted(bench, spec_of(bench))
+    _, computed = fitted(bench, spec_of(bench, phase={"boundary": boundary}))
+    assert computed.answers["test"].probabilities == pytest.approx(stored.answers["test"].probabilities, abs=1e-4)
+    assert computed.cost["flops"] > stored.cost["flops"]
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean", "max"])
+def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
+    bench = benches["pair_classification"]
+    fit = Fit(spec_of(bench, head={"pooling": pooling}), bench.corpus, bench.store, bench.encoder, torch.device("cpu"))
+    rows = np.array([5, 0, 3])
+    batch = bench.store.batch("train", rows)
+    states = bench.store.states(bench.layers, "train").gather(rows, batch)
+    assert torch.equal(fit._vectors(None, "train", rows).values, POOLINGS[pooling](32)(states, batch.mask))
+
+
+def test_a_word_that_was_cut_off_has_no_answer(tmp_path):
+    corpus = tiny_corpus(tmp_path / "data", "spans")
+    bench = Bench(tmp_path, "bert", corpus, "spans", max_length=12)
+    _, found = fitted(bench, spec_of(bench))
+    gold = corpus.targets({"target": "tags"}, "test")
+    assert [len(tags) for tags in found.answers["test"].values] == [len(tags) for tags in gold]
+    assert any(-1 in tags for tags in found.answers["test"].values)
+
+
+def test_learned_pooling_is_refused(benches):
+    bench = benches["pair_classification"]
+    with pytest.raises(UserError, match="lbfgs cannot fit a head with pooling: attention.*such as frozen_sgd"):
+        fitted(bench, spec_of(bench, head={"pooling": "attention"}))
+
+
+def test_another_corpus_than_planned_is_refused(benches, tmp_path):
+    bench = benches["pair_classification"]
+    with pytest.raises(UserError, match="but this run was planned for 0000; run the workflow again"):
+        bench.step("fit_heads", spec_of(bench) | {"data": "0000"}, tmp_path / "out", "--seeds", 1)
+    assert not (tmp_path / "out").exists()
