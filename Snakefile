@@ -38,7 +38,7 @@ if "experiment" not in config:
 
 
 try:
-    PLAN = load(config, HOME, results="<results>")
+    PLAN = load(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
 except UserError as mistake:
     raise WorkflowError(str(mistake)) from None
 
@@ -47,6 +47,7 @@ wildcard_constraints:
     **{name: "[a-z0-9_]+" for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant")},
 
 
+include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/train.smk"

@@ -12,12 +12,23 @@ from pathlib import Path
 from thaw import presentation
 from thaw.catalogue import Catalogue, Document, read_yaml, validate
 from thaw.data.sources import find_source
-from thaw.records import UserError, canonical, digest, near
+from thaw.records import UserError, canonical, digest, near, read_json
 from thaw.runs import Run, RunPlanner
 from thaw.settings import TARGET_OF_TYPE, Experiment, spec_of
 from thaw.versions import VERSIONS
 
-RUN_PARTS = ("task", "subset", "encoder", "head", "strategy", "variant")
+CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
+KEYS = {
+    "prepare": "{corpus}",
+    "fetch": "{encoder}",
+    "train": CELL + "/seed{seed}",
+    "fit_heads": CELL,
+    "baseline": "{task}/{subset}/{baseline}",
+    "collect": "{experiment}",
+    "table": "{experiment}/{id}",
+    "figure": "{experiment}/{id}",
+    "report": "{experiment}",
+}
 
 
 @dataclass(frozen=True)
@@ -97,15 +108,32 @@ class Plan:
             raise UserError(f"{step}: {key!r} is not in this plan{near(key, list(self.jobs[step])[:20])}")
         return self.jobs[step][key]
 
-    def run(self, step: str, wildcards) -> Job:
-        """Return the job of a run, looked up by the parts of its path; fit_heads has one for all seeds."""
-        parts = [getattr(wildcards, name) for name in RUN_PARTS]
-        seed = [f"seed{wildcards.seed}"] if step == "train" else []
-        return self.job(step, "/".join(["runs", *parts, *seed]))
+    def key(self, step: str, wildcards) -> str:
+        """Return under which key a step's job stands, from the wildcards of its rule."""
+        return KEYS[step].format(**dict(wildcards.items()))
 
-    def baseline(self, wildcards) -> Job:
-        """Return the job of a baseline."""
-        return self.job("baseline", f"{wildcards.task}/{wildcards.subset}/{wildcards.baseline}")
+    def canonical(self, step: str, wildcards) -> str:
+        """Return the spec of a rule's job as its one params string."""
+        return self.job(step, self.key(step, wildcards)).canonical
+
+    def records(self, step: str, key: str) -> list[str]:
+        """Return the declared files of a job that carry the digest of its spec."""
+        if step == "features":
+            return self.cards(key)
+        if step == "fit_heads":
+            return [f"{self.results}/{key}/seed{seed}/metrics.json" for seed in self.seeds()]
+        forms = {"prepare": "data/{}/card", "fetch": "encoders/{}/card", "baseline": "baselines/{}/metrics"}
+        return [f"{self.results}/{forms.get(step, '{}/metrics').format(key)}.json"]
+
+    def is_current(self, step: str, key: str) -> bool:
+        """Return whether a job's records are there and are those of its spec."""
+        job = self.job(step, key)
+        for record in self.records(step, key):
+            seed = int(Path(record).parent.name.removeprefix("seed")) if step == "fit_heads" else None
+            due = job.digest if seed is None else digest(job.spec | {"seed": seed})
+            if not Path(record).exists() or read_json(record).get("digest") != due:
+                return False
+        return True
 
     @property
     def threads(self) -> int:

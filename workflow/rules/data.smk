@@ -21,7 +21,7 @@ rule prepare:
     retries: 1
     localrule: True
     params:
-        spec=lambda w: PLAN.job("prepare", w.corpus).canonical,
+        spec=lambda w: PLAN.canonical("prepare", w),
     message:
         "prepare: reading corpus {wildcards.corpus}"
     shell:
@@ -38,7 +38,7 @@ rule fetch:
     retries: 1
     localrule: True
     params:
-        spec=lambda w: PLAN.job("fetch", w.encoder).canonical,
+        spec=lambda w: PLAN.canonical("fetch", w),
     message:
         "fetch: bringing encoder {wildcards.encoder}"
     shell:

@@ -15,8 +15,8 @@ for store in PLAN.jobs["features"]:
         name:
             f"features_{store.replace('/', '_')}"
         input:
-            data=ancient(PLAN.job("features", store).inputs["data"]),
-            encoder=ancient(PLAN.job("features", store).inputs["encoder"]),
+            data=made("features", "data", store),
+            encoder=made("features", "encoder", store),
         output:
             tokens=PLAN.cards(store)[0],
             boundaries=PLAN.cards(store)[1:],

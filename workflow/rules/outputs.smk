@@ -15,14 +15,14 @@ OUTPUTS = "<results>/outputs/{experiment}"
 rule collect:
     """Gather scores and costs of all runs in one long table."""
     input:
-        ancient(lambda w: PLAN.collected(w.experiment)),
+        lambda w: PLAN.collected(w.experiment),
     output:
         runs=OUTPUTS + "/runs.csv",
     log:
         "<logs>/collect/{experiment}.log",
     localrule: True
     params:
-        spec=lambda w: PLAN.job("collect", w.experiment).canonical,
+        spec=lambda w: PLAN.canonical("collect", w),
     message:
         "collect: the runs of {wildcards.experiment}"
     shell:
@@ -33,7 +33,7 @@ rule collect:
 rule table:
     """Draw one table in four formats."""
     input:
-        runs=ancient(OUTPUTS + "/runs.csv"),
+        runs=OUTPUTS + "/runs.csv",
     output:
         html=report(
             OUTPUTS + "/tables/{id}.html",
@@ -46,7 +46,7 @@ rule table:
         "<logs>/table/{experiment}/{id}.log",
     localrule: True
     params:
-        spec=lambda w: PLAN.job("table", f"{w.experiment}/{w.id}").canonical,
+        spec=lambda w: PLAN.canonical("table", w),
     message:
         "table: {wildcards.id}"
     shell:
@@ -57,7 +57,7 @@ rule table:
 rule figure:
     """Draw one figure in three formats, with the CSV behind it."""
     input:
-        runs=ancient(OUTPUTS + "/runs.csv"),
+        runs=OUTPUTS + "/runs.csv",
     output:
         svg=report(
             OUTPUTS + "/figures/{id}.svg",
@@ -70,7 +70,7 @@ rule figure:
         "<logs>/figure/{experiment}/{id}.log",
     localrule: True
     params:
-        spec=lambda w: PLAN.job("figure", f"{w.experiment}/{w.id}").canonical,
+        spec=lambda w: PLAN.canonical("figure", w),
     message:
         "figure: {wildcards.id}"
     shell:
@@ -81,7 +81,7 @@ rule figure:
 rule report:
     """Write the one self-contained page that reads like a paper's results section."""
     input:
-        runs=ancient(OUTPUTS + "/runs.csv"),
+        runs=OUTPUTS + "/runs.csv",
         outputs=lambda w: PLAN.shown(w.experiment),
     output:
         report(OUTPUTS + "/report.html", caption="../report/report.rst", category="{experiment}"),
@@ -89,7 +89,7 @@ rule report:
         "<logs>/report/{experiment}.log",
     localrule: True
     params:
-        spec=lambda w: PLAN.job("report", w.experiment).canonical,
+        spec=lambda w: PLAN.canonical("report", w),
     message:
         "report: the page of {wildcards.experiment}"
     shell:

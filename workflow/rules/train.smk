@@ -20,10 +20,10 @@ ruleorder: fit_heads > train
 rule fit_heads:
     """Fit a linear head on the frozen features to convergence, for all seeds at once."""
     input:
-        data=ancient(lambda w: PLAN.run("fit_heads", w).inputs["data"]),
-        encoder=ancient(lambda w: PLAN.run("fit_heads", w).inputs["encoder"]),
-        tokens=ancient(lambda w: PLAN.run("fit_heads", w).inputs["tokens"]),
-        boundaries=ancient(lambda w: PLAN.run("fit_heads", w).inputs["boundaries"]),
+        data=made("fit_heads", "data"),
+        encoder=made("fit_heads", "encoder"),
+        tokens=made("fit_heads", "tokens"),
+        boundaries=made("fit_heads", "boundaries"),
     output:
         metrics=expand(RUN + "/seed{seed}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
         costs=expand(RUN + "/seed{seed}/cost.json", seed=PLAN.seeds(), allow_missing=True),
@@ -33,7 +33,7 @@ rule fit_heads:
         strategy=PLAN.strategies("fit_heads"),
     threads: PLAN.threads
     params:
-        spec=lambda w: PLAN.run("fit_heads", w).canonical,
+        spec=lambda w: PLAN.canonical("fit_heads", w),
         cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
     message:
         "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
@@ -47,11 +47,11 @@ rule fit_heads:
 rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
-        data=ancient(lambda w: PLAN.run("train", w).inputs["data"]),
-        encoder=ancient(lambda w: PLAN.run("train", w).inputs["encoder"]),
-        tokens=ancient(lambda w: PLAN.run("train", w).inputs["tokens"]),
-        boundaries=ancient(lambda w: PLAN.run("train", w).inputs["boundaries"]),
-        after=ancient(lambda w: PLAN.run("train", w).inputs.get("after", [])),
+        data=made("train", "data"),
+        encoder=made("train", "encoder"),
+        tokens=made("train", "tokens"),
+        boundaries=made("train", "boundaries"),
+        after=made("train", "after"),
     output:
         metrics=RUN + "/seed{seed}/metrics.json",
         cost=RUN + "/seed{seed}/cost.json",
@@ -62,7 +62,7 @@ rule train:
         seed="[0-9]+",
     threads: PLAN.threads
     params:
-        spec=lambda w: PLAN.run("train", w).canonical,
+        spec=lambda w: PLAN.canonical("train", w),
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
@@ -74,14 +74,14 @@ rule train:
 rule baseline:
     """Score what needs no encoder: the majority class or mean, and a bag of words."""
     input:
-        data=ancient(lambda w: PLAN.baseline(w).inputs["data"]),
+        data=made("baseline", "data"),
     output:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
     threads: 1
     params:
-        spec=lambda w: PLAN.baseline(w).canonical,
+        spec=lambda w: PLAN.canonical("baseline", w),
     message:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
