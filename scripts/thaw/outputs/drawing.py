@@ -5,7 +5,6 @@ prints in grey. Sizes are inches, at the width of a page's text (7 in), where th
 """
 
 import contextlib
-import itertools
 import math
 
 from thaw.records import replacing
@@ -13,7 +12,6 @@ from thaw.records import replacing
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
 GREY = "#6b7280"
-NEAR = 8
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -88,85 +86,15 @@ def legend(figure, handles) -> None:
     figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **place)
 
 
+def settle(figure) -> None:
+    """Lay the figure out once and for all: what is placed by hand afterwards moves nothing."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def save(figure, prefix) -> None:
     """Write a figure as PDF, SVG and PNG, without a date, so that equal content means equal bytes."""
     bare = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
     for kind, metadata in bare.items():
         with replacing(f"{prefix}.{kind}") as temporary:
             figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
-
-
-def label_points(axis, points: list[tuple[float, float]], texts: list[str], path=()) -> None:
-    """Write a text beside each point, where it covers no other text, point, or the line through `path`.
-
-    Greedy: each text takes the cheapest of the places around its point, the widest text first. A thin line leads
-    to its point where a text had to move away. Call it when limits and layout are final.
-    """
-    figure = axis.get_figure()
-    figure.canvas.draw()
-    scale = figure.dpi / 72
-    centres = [axis.transData.transform(point) for point in points]
-    taken = [_square(x, y, 4 * scale) for x, y in centres]
-    corners = [axis.transData.transform(corner) for corner in path]
-    taken += [box for a, b in itertools.pairwise(corners) for box in _beads(a, b, scale)]
-    frame, look = axis.get_window_extent(), {"fontsize": 7, "ha": "center", "va": "center", "linespacing": 0.95}
-    widest = sorted(range(len(texts)), key=lambda i: -max(map(len, texts[i].split("\n"))))
-    for point, centre, text in ((points[i], centres[i], texts[i]) for i in widest):
-        label = axis.annotate(text, point, color="#30353b", zorder=6, **look)
-        extent = label.get_window_extent()
-        places = _places(centre, extent.width, extent.height, scale)
-        box, distance = min(places, key=lambda place: _cost(place, centre, taken, frame, scale))
-        label.anncoords = "offset points"
-        label.xyann = tuple(((box.min + box.max) / 2 - centre) / scale)
-        taken.append(box)
-        if distance > NEAR:
-            end = _nearest(box, centre)
-            taken += _beads(centre, end, scale)
-            line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
-            offset = tuple((end - centre) / scale)
-            axis.annotate("", point, xytext=offset, textcoords="offset points", arrowprops=line)
-
-
-def _square(x: float, y: float, half: float):
-    """Return a box around a point, in pixels."""
-    from matplotlib.transforms import Bbox
-
-    return Bbox.from_bounds(x - half, y - half, 2 * half, 2 * half)
-
-
-def _beads(start, end, scale: float) -> list:
-    """Return small boxes along a straight line, in pixels: what a text should not cover."""
-    count = max(2, int(math.dist(start, end) / (3 * scale)))
-    return [_square(*(start + (end - start) * i / count), scale) for i in range(1, count)]
-
-
-def _nearest(box, centre):
-    """Return the point of a box that is nearest to a centre, as an array."""
-    return centre.clip(box.min, box.max)
-
-
-def _places(centre, width: float, height: float, scale: float):
-    """Yield (box, distance in points) of the places for a text around a point, in pixels, near ones first."""
-    from matplotlib.transforms import Bbox
-
-    for distance in (5, NEAR, 13, 19, 26, 34, 44, 56):
-        for step in range(16):
-            dx, dy = math.cos(math.pi * step / 8), math.sin(math.pi * step / 8)
-            left = centre[0] + dx * (distance * scale + width / 2) - width / 2
-            low = centre[1] + dy * (distance * scale + height / 2) - height / 2
-            yield Bbox.from_bounds(left, low, width, height), distance
-
-
-def _cost(place, centre, taken, frame, scale: float) -> float:
-    """Return how bad a place is: what it covers, or has outside the frame, counts far more than its distance."""
-    box, distance = place
-    beads = _beads(centre, _nearest(box, centre), scale) if distance > NEAR else []
-    covered = sum(_overlap(part, other) for part in (box, *beads) for other in taken)
-    outside = sum(max(0.0, gap) for gap in (frame.x0 - box.x0, box.x1 - frame.x1, frame.y0 - box.y0, box.y1 - frame.y1))
-    return covered / scale**2 + 20 * outside / scale + 0.5 * distance
-
-
-def _overlap(a, b) -> float:
-    """Return the area that two boxes share."""
-    wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-    return wide * high if wide > 0 and high > 0 else 0.0

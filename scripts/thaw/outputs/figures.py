@@ -3,7 +3,7 @@
 import itertools
 import textwrap
 
-from thaw.outputs import drawing, summary, words
+from thaw.outputs import drawing, placing, summary, words
 from thaw.records import write_text
 
 CSV_COLUMNS = (
@@ -86,7 +86,7 @@ def layer_figure(found, panels, spec: dict, prefix) -> None:
         spread = _spread_name(found)
         band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
         drawing.legend(figure, _handles(found, spec, marks) + band)
-        figure.canvas.draw()
+        drawing.settle(figure)
         for axis, (_, _, rows) in zip(axes, panels, strict=True):
             _baseline_lines(axis, rows)
         drawing.save(figure, prefix)
@@ -183,7 +183,7 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
     from matplotlib.lines import Line2D
 
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
-    marks, names = _strategy_marks(found, spec), spec["labels"].get("strategies", {})
+    marks = _strategy_marks(found, spec)
     fronts = [index for _, _, rows in panels for index in pareto(rows[~rows["baseline"]], cost)]
     with drawing.panels([title for title, *_ in panels], legend_rows=2) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
@@ -198,9 +198,10 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
             axis.margins(y=0.16)
         line = Line2D([], [], color=drawing.GREY, linewidth=0.8, label="Pareto front")
         drawing.legend(figure, [*_handles(found, spec, marks, lines=False), line])
+        drawing.settle(figure)
         for axis, (_, _, rows) in zip(axes, panels, strict=True):
             front = rows[rows.index.isin(fronts)].sort_values(cost)
-            _cost_labels(axis, rows[~rows["baseline"]], front, cost, names)
+            _sweep_labels(axis, rows[~rows["baseline"]], front, cost)
         drawing.save(figure, prefix)
     found = found.assign(pareto=found.index.isin(fronts))
     _write_csv(found[~found["baseline"]], prefix, ["pareto"])
@@ -230,14 +231,10 @@ def _cost_axes(axis, values, name: str) -> None:
     axis.set_xlabel(name)
 
 
-def _cost_labels(axis, rows, front, cost: str, names: dict) -> None:
-    """Name each point: a strategy by its name, a point of a sweep by its value; keep clear of the Pareto front."""
+def _sweep_labels(axis, rows, front, cost: str) -> None:
+    """Name the points of sweeps by their value, clear of all marks and of the front; the legend names strategies."""
     rows = rows[rows["mean"].notna()]
-    texts = [
-        words.point(row.variant) or textwrap.fill(names.get(row.strategy, row.strategy), 13)
-        for row in rows.itertuples()
-    ]
     points = list(zip(rows[cost], rows["mean"], strict=True))
     steps = list(zip(front[cost], front["mean"], strict=True))
     corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
-    drawing.label_points(axis, points, texts, corners)
+    placing.label_points(axis, points, [words.point(variant) for variant in rows["variant"]], corners)
