@@ -67,6 +67,12 @@ def test_a_bag_of_words_finds_a_word(corpus):
     assert scores("bag_of_words", task("score", "regression", "pearson"), corpus)["scores"]["test"]["pearson"] > 0.8
 
 
+def test_a_bag_of_words_of_one_class_answers_that_class(corpus):
+    entry = task("label", "classification", "accuracy")
+    found = answer("bag_of_words", entry, corpus, np.array([0]), 0)
+    assert set(found.answers["test"].values) == {corpus.targets(entry, "train")[0]}
+
+
 def test_a_bag_of_words_reads_a_tags_neighbours(tmp_path):
     entry = {"words": "words", "targets": {"tags": "tags"}}
     corpus = prepared(tmp_path, entry, train=sentences(40), validation=sentences(12, 1), test=sentences(12, 2))

@@ -53,10 +53,15 @@ def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Bas
 
 
 def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
-    """Fit one linear model for each strength and answer with the best on validation, of equals the strongest."""
+    """Fit one linear model for each strength and answer with the best on validation, of equals the strongest.
+
+    A subset of a single class leaves nothing to fit: its answer is the majority's.
+    """
     read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, rows)
     gold = take(corpus.targets(task, "train"), rows)
     targets = np.concatenate([np.asarray(tags) for tags in gold]) if corpus.words else gold
+    if not task["type"].endswith("regression") and len(np.unique(targets)) == 1:
+        return _majority(task, corpus, rows, wanted)
     features, validation = read("train", rows), task["validation"]
     labels = corpus.labels(task["target"])
     best: tuple = (-np.inf, None, None)
