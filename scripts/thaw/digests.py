@@ -1,13 +1,13 @@
 """A digest of each step's code, so that nobody changes what a step computes and forgets to raise its VERSION.
 
-A step's code is its module and all that it imports within the package, directly or not. Comments, docstrings
-and layout do not count.
+A step's code is its module and all that it imports within the package, directly or not, with the other files
+(templates, styles) of the packages among them. Comments, docstrings and layout of code do not count.
 """
 
 import ast
 from pathlib import Path
 
-from thaw.records import digest
+from thaw.records import digest, file_sha256
 
 PACKAGE = Path(__file__).parent
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -16,7 +16,9 @@ RECORD = PACKAGE.parents[1] / "tests" / "digests.json"
 
 def step_digest(step: str) -> str:
     """Return the digest of a step's module and of all modules of the package that it leads to."""
-    return digest({name: _bare(_parse(name)) for name in closure(f"thaw.steps.{step}")})
+    modules = closure(f"thaw.steps.{step}")
+    code = {name: _bare(_parse(name)) for name in modules}
+    return digest(code | {path.name: file_sha256(path) for name in modules for path in _beside(name)})
 
 
 def closure(module: str) -> list[str]:
@@ -51,6 +53,13 @@ def path_of(module: str) -> Path | None:
         return None
     base = PACKAGE.joinpath(*rest)
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def _beside(module: str) -> list[Path]:
+    """Return the files of a package that are no Python."""
+    path = path_of(module)
+    files = sorted(path.parent.iterdir()) if path.name == "__init__.py" else []
+    return [file for file in files if file.is_file() and file.suffix != ".py"]
 
 
 def _parse(module: str) -> ast.Module:
