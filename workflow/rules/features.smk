@@ -13,7 +13,7 @@ for store in PLAN.jobs["features"]:
 
     rule:
         name:
-            f"features_{store.replace('/', '_')}"
+            f"features_{'_'.join(Path(store).parts)}"
         input:
             data=made("features", "data", store),
             encoder=made("features", "encoder", store),

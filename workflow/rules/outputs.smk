@@ -17,7 +17,7 @@ rule collect:
     input:
         lambda w: PLAN.collected(w.experiment),
     output:
-        runs=OUTPUTS + "/runs.csv",
+        runs=f"{OUTPUTS}/runs.csv",
     log:
         "<logs>/collect/{experiment}.log",
     localrule: True
@@ -33,15 +33,15 @@ rule collect:
 rule table:
     """Draw one table in four formats."""
     input:
-        runs=OUTPUTS + "/runs.csv",
+        runs=f"{OUTPUTS}/runs.csv",
     output:
         html=report(
-            OUTPUTS + "/tables/{id}.html",
+            f"{OUTPUTS}/tables/{{id}}.html",
             caption="../report/table.rst",
             category="{experiment}",
             labels={"output": "{id}", "kind": "table"},
         ),
-        others=multiext(OUTPUTS + "/tables/{id}", ".csv", ".tex", ".md"),
+        others=multiext(f"{OUTPUTS}/tables/{{id}}", ".csv", ".tex", ".md"),
     log:
         "<logs>/table/{experiment}/{id}.log",
     localrule: True
@@ -57,15 +57,15 @@ rule table:
 rule figure:
     """Draw one figure in three formats, with the CSV behind it."""
     input:
-        runs=OUTPUTS + "/runs.csv",
+        runs=f"{OUTPUTS}/runs.csv",
     output:
         svg=report(
-            OUTPUTS + "/figures/{id}.svg",
+            f"{OUTPUTS}/figures/{{id}}.svg",
             caption="../report/figure.rst",
             category="{experiment}",
             labels={"output": "{id}", "kind": "figure"},
         ),
-        others=multiext(OUTPUTS + "/figures/{id}", ".pdf", ".png", ".csv"),
+        others=multiext(f"{OUTPUTS}/figures/{{id}}", ".pdf", ".png", ".csv"),
     log:
         "<logs>/figure/{experiment}/{id}.log",
     localrule: True
@@ -81,10 +81,10 @@ rule figure:
 rule report:
     """Write the one self-contained page that reads like a paper's results section."""
     input:
-        runs=OUTPUTS + "/runs.csv",
+        runs=f"{OUTPUTS}/runs.csv",
         outputs=lambda w: PLAN.shown(w.experiment),
     output:
-        report(OUTPUTS + "/report.html", caption="../report/report.rst", category="{experiment}"),
+        report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
     log:
         "<logs>/report/{experiment}.log",
     localrule: True

@@ -25,8 +25,8 @@ rule fit_heads:
         tokens=made("fit_heads", "tokens"),
         boundaries=made("fit_heads", "boundaries"),
     output:
-        metrics=expand(RUN + "/seed{seed}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
-        costs=expand(RUN + "/seed{seed}/cost.json", seed=PLAN.seeds(), allow_missing=True),
+        metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
+        costs=expand(f"{RUN}/seed{{seed}}/cost.json", seed=PLAN.seeds(), allow_missing=True),
     log:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
@@ -53,8 +53,8 @@ rule train:
         boundaries=made("train", "boundaries"),
         after=made("train", "after"),
     output:
-        metrics=RUN + "/seed{seed}/metrics.json",
-        cost=RUN + "/seed{seed}/cost.json",
+        metrics=f"{RUN}/seed{{seed}}/metrics.json",
+        cost=f"{RUN}/seed{{seed}}/cost.json",
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
