@@ -79,6 +79,12 @@ MISTAKES = {
         STRATEGY.replace("[head]", "[all]") + "optimizer: lbfgs\n",
         "optimizer lbfgs fits a head alone",
     ),
+    "a rate for lbfgs": (
+        "strategies.yaml",
+        STRATEGY + "optimizer: lbfgs\n        rate: 0.1\n",
+        "no meaning with optimizer lbfgs",
+    ),
+    "a strength for adamw": ("strategies.yaml", STRATEGY + "l2: [1]\n", "l2 has no meaning with optimizer adamw"),
     "two sources of an encoder": (
         "encoders.yaml",
         "encoders:\n  a: {hub: x/y, folder: z, layers: 1, width: 8, cased: true, objective: o, pretraining: [p]}\n",

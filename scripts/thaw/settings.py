@@ -198,10 +198,15 @@ class Phase(BaseModel):
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast of the trained part")
     frozen_dropout: bool = Field(False, description="dropout stays on in frozen layers, as in some papers: no cache")
     l2: list[Annotated[float, Field(ge=0)]] = Field(
-        [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0],
-        min_length=1,
-        description="lbfgs: strengths, chosen on validation",
+        [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], min_length=1, description="lbfgs: strengths, chosen on validation"
     )
+
+    @model_validator(mode="after")
+    def _keys_of_the_optimizer(self):
+        known = {"train", "optimizer", "l2"} if self.optimizer == "lbfgs" else set(type(self).model_fields) - {"l2"}
+        for key in sorted(self.model_fields_set - known):
+            raise ValueError(f"{key} has no meaning with optimizer {self.optimizer}; leave it out")
+        return self
 
 
 class After(BaseModel):

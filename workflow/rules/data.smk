@@ -20,6 +20,8 @@ rule prepare:
         "<logs>/prepare/{corpus}.log",
     retries: 1
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         spec=lambda w: PLAN.canonical("prepare", w),
     message:
@@ -37,6 +39,8 @@ rule fetch:
         "<logs>/fetch/{encoder}.log",
     retries: 1
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         spec=lambda w: PLAN.canonical("fetch", w),
     message:

@@ -22,6 +22,8 @@ for store in PLAN.jobs["features"]:
             boundaries=PLAN.cards(store)[1:],
         log:
             f"<logs>/features/{store}.log",
+        conda:
+            "../../environment.yml"
         threads: PLAN.threads
         params:
             spec=PLAN.job("features", store).canonical,

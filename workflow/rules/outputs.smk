@@ -21,6 +21,8 @@ rule collect:
     log:
         "<logs>/collect/{experiment}.log",
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         spec=lambda w: PLAN.canonical("collect", w),
     message:
@@ -45,6 +47,8 @@ rule table:
     log:
         "<logs>/table/{experiment}/{id}.log",
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         spec=lambda w: PLAN.canonical("table", w),
     message:
@@ -69,6 +73,8 @@ rule figure:
     log:
         "<logs>/figure/{experiment}/{id}.log",
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         spec=lambda w: PLAN.canonical("figure", w),
     message:
@@ -88,6 +94,8 @@ rule report:
     log:
         "<logs>/report/{experiment}.log",
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         spec=lambda w: PLAN.canonical("report", w),
     message:

@@ -31,6 +31,8 @@ rule fit_heads:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
         strategy=PLAN.strategies("fit_heads"),
+    conda:
+        "../../environment.yml"
     threads: PLAN.threads
     params:
         spec=lambda w: PLAN.canonical("fit_heads", w),
@@ -60,6 +62,8 @@ rule train:
     wildcard_constraints:
         strategy=PLAN.strategies("train"),
         seed="[0-9]+",
+    conda:
+        "../../environment.yml"
     threads: PLAN.threads
     params:
         spec=lambda w: PLAN.canonical("train", w),
@@ -79,6 +83,8 @@ rule baseline:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
+    conda:
+        "../../environment.yml"
     threads: 1
     params:
         spec=lambda w: PLAN.canonical("baseline", w),
