@@ -27,7 +27,7 @@ LABELS = {
     "paraphrase": {"different", "paraphrase"},
 }
 # What a bag of words may reach at most on test; full fine-tuning of the embedded encoder is clearly above each bound.
-BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "inference": 0.6, "paraphrase": 0.62, "similarity": 0.65}
+BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "inference": 0.62, "paraphrase": 0.62, "similarity": 0.65}
 
 every_corpus = pytest.mark.parametrize("name", CORPORA)
 

@@ -22,7 +22,13 @@ OPPOSITES = [
     ("old", "elderly", "young"), ("wrong", "mistaken", "correct"), ("drunk", "intoxicated", "sober"),
     ("sure", "certain", "doubtful"), ("pretty", "beautiful", "ugly"), ("humble", "modest", "arrogant"),
     ("guilty", "culpable", "innocent"), ("cruel", "brutal", "kind"), ("married", "wed", "single"),
-    ("honest", "truthful", "dishonest"), ("careless", "reckless", "careful"), ("boring", "dull", "interesting"),
+    ("honest", "truthful", "dishonest"),
+    ("eager", "keen", "reluctant"), ("greedy", "selfish", "generous"), ("faithful", "loyal", "treacherous"),
+    ("cheerful", "merry", "gloomy"), ("shy", "timid", "bold"), ("bald", "hairless", "hairy"),
+    ("alive", "living", "dead"), ("asleep", "sleeping", "awake"), ("dirty", "filthy", "clean"),
+    ("strange", "odd", "normal"), ("foreign", "alien", "native"), ("skilled", "expert", "incompetent"),
+    ("blonde", "fair", "dark"), ("patient", "tolerant", "impatient"), ("wise", "sensible", "foolish"),
+    ("free", "independent", "captive"), ("careless", "reckless", "careful"), ("boring", "dull", "interesting"),
 ]  # fmt: skip
 DEEDS = "buy sell find lose want need steal see draw choose describe notice mention request".split()
 
@@ -53,15 +59,17 @@ def kinds(pen) -> tuple[str, ...]:
 
 
 def opposites(pen) -> tuple[str, ...]:
-    """Write what a person is or is not, in the same, a similar or the opposite word."""
-    person, place = pen.word(PEOPLE), pen.word(PLACES)
+    """Write what a person is or is not, in a similar or the opposite word, or something else, or of somebody else."""
+    (person, stranger), place = pen.words(PEOPLE, 2), pen.word(PLACES)
     (word, similar, opposite), others = pen.words(OPPOSITES, 2)
     if pen.toss():
         word, similar = similar, word
     follows = f"not {opposite}" if pen.toss(0.3) else similar
     denied = f"not {similar}" if pen.toss(0.3) else opposite
-    undecided = pen.form(["", "", "not "]) + pen.form(others)
-    return tuple(f"the {person} in the {place} was {state}" for state in (word, follows, undecided, denied))
+    hypotheses = [(person, follows), (person, pen.form(["", "", "not "]) + pen.form(others)), (person, denied)]
+    if pen.toss(0.6):
+        hypotheses[1] = (stranger, pen.form([word, follows, denied]))
+    return tuple(f"the {who} in the {place} was {state}" for who, state in [(person, word), *hypotheses])
 
 
 def quantifiers(pen) -> tuple[str, ...]:

@@ -31,6 +31,9 @@ VERBS = [
     (("decorated", "adorned"), ("spoiled", "marred")),
 ]  # fmt: skip
 NOUNS = [
+    ("doll", "puppet"), ("jail", "prison"), ("film", "movie"), ("photo", "picture"), ("rope", "cord"),
+    ("stone", "rock"), ("gun", "pistol"), ("jewel", "gem"), ("coat", "jacket"), ("letter", "note"), ("cup", "mug"),
+    ("hat", "cap"), ("meal", "dinner"), ("purse", "wallet"), ("garbage", "trash"),
     ("car", "automobile"), ("house", "home"), ("store", "shop"), ("box", "crate"), ("lamp", "light"),
     ("gift", "present"), ("ship", "vessel"), ("sofa", "couch"), ("cabin", "hut"), ("bag", "sack"),
     ("cab", "taxi"), ("rug", "carpet"), ("bike", "bicycle"), ("engine", "motor"), ("plane", "aircraft"),
@@ -38,13 +41,13 @@ NOUNS = [
 
 
 def meanings(pen) -> tuple[str, str, str]:
-    """Write a sentence, the same in other words, and the reverse: one verb has become its opposite."""
-    (noun, same_noun), person, place = pen.word(NOUNS), pen.word(PEOPLE), f"in the {pen.word(PLACES)}"
+    """Write a sentence, the same in other words, and one that differs in the deed (its opposite) or in the thing."""
+    (nouns, other_nouns), person, place = pen.words(NOUNS, 2), pen.word(PEOPLE), f"in the {pen.word(PLACES)}"
     (verb, same), opposites = pen.shuffled(list(pen.word(VERBS)))
-    verb, same = pen.shuffled([verb, same])
-    opposite = pen.form(opposites)
+    noun, same_noun = pen.shuffled(list(nouns))
     source, target = pen.shuffled([f"the {person} {{}} the {{}} {place}", f"{place} , the {person} {{}} the {{}}"])
-    return source.format(verb, noun), target.format(same, same_noun), target.format(opposite, same_noun)
+    other = (pen.form(opposites), same_noun) if pen.toss(0.3) else (same, pen.form(other_nouns))
+    return source.format(verb, noun), target.format(same, same_noun), target.format(*other)
 
 
 def voices(pen) -> list[str]:
@@ -87,7 +90,7 @@ def roles(pen) -> tuple[str, str, str]:
 
 def family(pen) -> list[dict]:
     """Write a sentence with a paraphrase of it, and with a sentence as near to it that says the reverse."""
-    told, same, other = map(sentence, pen.form([meanings, meanings, roles])(pen))
+    told, same, other = map(sentence, pen.form([meanings, meanings, meanings, roles])(pen))
     return [
         {"sentence_a": told, "sentence_b": same, "label": "paraphrase"},
         {"sentence_a": told, "sentence_b": other, "label": "different"},
