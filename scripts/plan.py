@@ -42,25 +42,6 @@ def configuration(given: argparse.Namespace) -> dict:
     return read_config(given.configfile or [str(HOME / "config/config.yaml")], overrides)
 
 
-def files_of(plan: Plan, step: str, key: str) -> list[str]:
-    """Return the declared results of one job."""
-    folder = plan.results
-    if step in ("prepare", "fetch"):
-        return [plan.data(key) if step == "prepare" else plan.encoder(key)]
-    if step == "features":
-        return plan.cards(key)
-    if step == "fit_heads":
-        return [f"{folder}/{key}/seed{seed}/metrics.json" for seed in plan.seeds()]
-    if step == "baseline":
-        return [f"{folder}/baselines/{key}/metrics.json"]
-    if step == "train":
-        return [f"{folder}/{key}/metrics.json"]
-    experiment, _, name = key.partition("/")
-    names = {"collect": "runs.csv", "report": "report.html"}
-    path = names.get(step) or f"{step}s/{name}.{'html' if step == 'table' else 'svg'}"
-    return [f"{folder}/outputs/{experiment}/{path}"]
-
-
 def readable(size: float) -> str:
     """Return bytes in the unit that suits them."""
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -74,7 +55,7 @@ def print_jobs(plan: Plan) -> None:
     """Print how many jobs each step has, and how many of them lack a result."""
     print("jobs")
     for step, jobs in plan.jobs.items():
-        missing = sum(not all(Path(file).exists() for file in files_of(plan, step, key)) for key in jobs)
+        missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
         print(f"  {step:<10} {len(jobs):>6}   {missing or 'none'} without a result yet")
 
 
@@ -100,7 +81,7 @@ def print_time(plan: Plan, stores: list[estimate.StoreEstimate], threads: int) -
             seconds["features"] += estimate.extraction_seconds(plan, store, rate)
     for step in ("fit_heads", "train"):
         for key, job in plan.jobs[step].items():
-            if not all(Path(file).exists() for file in files_of(plan, step, key)):
+            if not all(Path(file).exists() for file in plan.files(step, key)):
                 store = job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
                 seconds[step] += estimate.training_seconds(plan, job.spec, store, rate)
     parts = ", ".join(f"{step} {value / 60:.0f} min" for step, value in seconds.items()) or "nothing left to do"

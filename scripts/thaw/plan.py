@@ -29,6 +29,16 @@ KEYS = {
     "figure": "{experiment}/{id}",
     "report": "{experiment}",
 }
+FILES = {
+    "prepare": "data/{key}/card.json",
+    "fetch": "encoders/{key}/card.json",
+    "train": "{key}/metrics.json",
+    "baseline": "baselines/{key}/metrics.json",
+    "collect": "outputs/{key}/runs.csv",
+    "table": "outputs/{experiment}/tables/{name}.html",
+    "figure": "outputs/{experiment}/figures/{name}.svg",
+    "report": "outputs/{key}/report.html",
+}
 
 
 @dataclass(frozen=True)
@@ -116,22 +126,21 @@ class Plan:
         """Return the spec of a rule's job as its one params string."""
         return self.job(step, self.key(step, wildcards)).canonical
 
-    def records(self, step: str, key: str) -> list[str]:
-        """Return the declared files of a job that carry the digest of its spec."""
+    def files(self, step: str, key: str) -> list[str]:
+        """Return the declared results by which a job is known to be done."""
         if step == "features":
             return self.cards(key)
         if step == "fit_heads":
             return [f"{self.results}/{key}/seed{seed}/metrics.json" for seed in self.seeds()]
-        forms = {"prepare": "data/{}/card", "fetch": "encoders/{}/card", "baseline": "baselines/{}/metrics"}
-        return [f"{self.results}/{forms.get(step, '{}/metrics').format(key)}.json"]
+        experiment, _, name = key.partition("/")
+        return [f"{self.results}/{FILES[step].format(key=key, experiment=experiment, name=name)}"]
 
     def is_current(self, step: str, key: str) -> bool:
-        """Return whether a job's records are there and are those of its spec."""
+        """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""
         job = self.job(step, key)
-        for record in self.records(step, key):
-            seed = int(Path(record).parent.name.removeprefix("seed")) if step == "fit_heads" else None
-            due = job.digest if seed is None else digest(job.spec | {"seed": seed})
-            if not Path(record).exists() or read_json(record).get("digest") != due:
+        for file in self.files(step, key):
+            seed = {"seed": int(Path(file).parent.name.removeprefix("seed"))} if step == "fit_heads" else {}
+            if not Path(file).exists() or read_json(file).get("digest") != digest(job.spec | seed):
                 return False
         return True
 
@@ -157,9 +166,8 @@ class Plan:
 
     def shown(self, name: str) -> list[str]:
         """Return the tables and figures of an experiment's report."""
-        form = {"table": "tables/{}.html", "figure": "figures/{}.svg"}
-        folder = f"{self.results}/outputs/{name}"
-        return [f"{folder}/{form[o['step']].format(o['id'])}" for o in self.job("report", name).spec["outputs"]]
+        outputs = self.job("report", name).spec["outputs"]
+        return [file for o in outputs for file in self.files(o["step"], f"{name}/{o['id']}")]
 
     def store(self, key: str) -> str:
         """Return the folder of a store's files: `features/<encoder>/<corpus>/<view>`."""
@@ -221,7 +229,7 @@ class Plan:
                 }
                 spec |= {"baseline": baseline, "data": self.jobs["prepare"][task.corpus].digest}
                 key = f"{name}/{subset}/{baseline}"
-                self.jobs["baseline"][key] = Job(spec, {"data": [self.data(task.corpus)]})
+                self.jobs["baseline"][key] = Job(spec, {"data": self.files("prepare", task.corpus)})
                 self.baselines[experiment.experiment].append(key)
 
     def _check_task(self, name: str, task, corpus) -> None:
@@ -247,7 +255,7 @@ class Plan:
         prepare, fetch = self.jobs["prepare"][task.corpus], self.jobs["fetch"][encoder]
         spec = {"version": VERSIONS["features"], "view": spec_of(view), "dtype": experiment.store.dtype}
         spec |= {"data": prepare.digest, "encoder": fetch.digest, "compute": spec_of(experiment.compute)}
-        inputs = {"data": [self.data(task.corpus)], "encoder": [self.encoder(encoder)]}
+        inputs = {"data": self.files("prepare", task.corpus), "encoder": self.files("fetch", encoder)}
         self.jobs["features"][key] = Job(spec, inputs)
         self.boundaries.setdefault(key, [])
 
@@ -266,7 +274,11 @@ class Plan:
             "tokens": [f"{self.store(key)}/tokens.json"],
             "boundaries": [f"{self.store(key)}/b{n}.json" for n in read],
         }
-        inputs = {"data": [self.data(task.corpus)], "encoder": [self.encoder(run.encoder)], **cards}
+        inputs = {
+            "data": self.files("prepare", task.corpus),
+            "encoder": self.files("fetch", run.encoder),
+            **cards,
+        }
         if run.after:
             before = self.jobs[run.after.step][run.after.key]
             seed = {} if run.after.step == "train" else {"seed": run.seed}
@@ -275,11 +287,3 @@ class Plan:
         if run.step == "fit_heads":
             spec = {k: v for k, v in spec.items() if k != "seed"}
         self.jobs[run.step][run.key] = Job(spec, inputs)
-
-    def data(self, corpus: str) -> str:
-        """Return the card of a prepared corpus."""
-        return f"{self.results}/data/{corpus}/card.json"
-
-    def encoder(self, encoder: str) -> str:
-        """Return the card of a fetched encoder."""
-        return f"{self.results}/encoders/{encoder}/card.json"
