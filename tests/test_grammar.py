@@ -27,7 +27,7 @@ LABELS = {
     "paraphrase": {"different", "paraphrase"},
 }
 # What a bag of words may reach at most on test; full fine-tuning of the embedded encoder is clearly above each bound.
-BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "inference": 0.62, "paraphrase": 0.62, "similarity": 0.65}
+BOUNDS = {"acceptability": 0.62, "sentiment": 0.65, "inference": 0.62, "paraphrase": 0.62, "similarity": 0.75}
 
 every_corpus = pytest.mark.parametrize("name", CORPORA)
 
@@ -130,18 +130,18 @@ def test_scores_are_graded():
         assert set(shares.index) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0} and shares.min() > 0.08
 
 
-FIRST = {word: names[0] for names in similarity.DOERS + similarity.SCENES for word in names}
+FIRST = {word: names[0] for names in similarity.DOERS for word in names}
 FIRST |= {form(word): names[0] for names in similarity.DEEDS for word in names for form in (past, participle)}
 
 
 def facts(sentence: str) -> dict:
     """Read the five facts of a sentence of the similarity corpus back, each as the first of its synonyms."""
-    text = sentence.rstrip(".").lower()
-    day, scene = (re.search(pattern, text).group(1) for pattern in (r"\bon (\w+)", r" in the (\w+)"))
-    passive = re.search(r"the (\w+) was (\w+) by the (\w+)", text)
-    active = re.search(r"the (\w+) (\w+) the (\w+)", text)
-    doer, act, other = reversed(passive.groups()) if passive else active.groups()
-    told = {"doer": doer, "act": act, "other": other, "scene": scene, "day": day}
+    text = sentence.lower()
+    day = re.search(r"\bon (\w+)", text).group(1)
+    passive = re.search(r"the (\w+) was (\w+) by the (\w+) (\w+)", text)
+    active = re.search(r"the (\w+) (\w+) (\w+) the (\w+)", text)
+    order = ("other", "act", "trait", "doer") if passive else ("trait", "doer", "act", "other")
+    told = {"day": day, **dict(zip(order, (passive or active).groups(), strict=True))}
     return {fact: FIRST.get(word, word) for fact, word in told.items()}
 
 

@@ -1,17 +1,13 @@
 """English word forms: as much of the regular rules, and as many exceptions, as the word lists need."""
 
-PLURALS = {"man": "men", "woman": "women", "child": "children", "policeman": "policemen", "thief": "thieves"}
+PLURALS = {"man": "men", "woman": "women", "policeman": "policemen", "thief": "thieves"}
 PAST = {
     "buy": "bought", "sell": "sold", "find": "found", "lose": "lost", "steal": "stolen", "see": "seen",
-    "break": "broken", "draw": "drawn", "choose": "chosen", "hurt": "hurt", "teach": "taught", "catch": "caught",
-    "bring": "brought", "keep": "kept", "leave": "left", "beat": "beaten", "feed": "fed", "hide": "hidden",
+    "draw": "drawn", "choose": "chosen", "hurt": "hurt", "hide": "hidden",
 }  # fmt: skip
-SIMPLE_PAST = {
-    "stolen": "stole", "seen": "saw", "broken": "broke", "drawn": "drew", "chosen": "chose", "beaten": "beat",
-    "hidden": "hid",
-}  # fmt: skip
+SIMPLE_PAST = {"stolen": "stole", "seen": "saw", "drawn": "drew", "chosen": "chose", "hidden": "hid"}
 VOWELS = "aeiou"
-DOUBLED = ("stop", "rob", "hug", "stun", "spot", "slap", "drag", "grab", "trip")
+DOUBLED = ("hug",)
 
 
 def plural(noun: str) -> str:

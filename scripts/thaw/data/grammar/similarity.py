@@ -1,7 +1,7 @@
-"""Similarity: how many of five facts (doer, act, other, place, day) two sentences share, whatever their word order."""
+"""Similarity: how many of five facts (trait, doer, act, other, day) two sentences share, whatever their word order."""
 
 from thaw.data.grammar.morphology import participle, past, sentence
-from thaw.data.grammar.words import DAYS
+from thaw.data.grammar.words import DAYS, TRAITS
 
 SEED = 1106
 
@@ -22,18 +22,12 @@ DEEDS = [
     ("greet", "welcome"), ("punish", "discipline"), ("forgive", "pardon"), ("admire", "respect"),
     ("dismiss", "fire"),
 ]  # fmt: skip
-SCENES = [
-    ("forest", "woods"), ("shop", "store"), ("street", "road"), ("house", "home"), ("harbor", "port"),
-    ("hotel", "inn"), ("cellar", "basement"), ("garden", "yard"), ("church", "chapel"), ("prison", "jail"),
-    ("hospital", "clinic"), ("castle", "fortress"), ("college", "university"), ("city", "town"),
-    ("stadium", "arena"), ("cafe", "coffeehouse"), ("desert", "wasteland"), ("kitchen", "galley"),
-]  # fmt: skip
-FACTS = ("doer", "act", "other", "place", "day")
+FACTS = ("trait", "doer", "act", "other", "day")
 FORMS = (
-    "the {doer} {past} the {other} in the {place} on {day}",
-    "the {other} was {participle} by the {doer} in the {place} on {day}",
-    "on {day} the {doer} {past} the {other} in the {place}",
-    "on {day} the {other} was {participle} by the {doer} in the {place}",
+    "the {trait} {doer} {past} the {other} on {day}",
+    "the {other} was {participle} by the {trait} {doer} on {day}",
+    "on {day} the {trait} {doer} {past} the {other}",
+    "on {day} the {other} was {participle} by the {trait} {doer}",
 )
 
 
@@ -49,12 +43,12 @@ def family(pen) -> list[dict]:
 
     A shared fact may be told by a synonym; exchanged roles lose two facts and no word.
     """
-    days = [(day,) for day in DAYS]
-    people, deeds, scenes, times = (
-        pen.words(entries, count) for entries, count in ((DOERS, 4), (DEEDS, 2), (SCENES, 2), (days, 2))
+    people, deeds = pen.words(DOERS, 4), pen.words(DEEDS, 2)
+    traits, days = ([(word,) for word in pen.words(entries, 2)] for entries in (TRAITS, DAYS))
+    first, others = (
+        dict(zip(FACTS, (traits[side], people[side], deeds[side], people[side + 2], days[side]), strict=True))
+        for side in (0, 1)
     )
-    first = dict(zip(FACTS, (people[0], deeds[0], people[1], scenes[0], times[0]), strict=True))
-    others = dict(zip(FACTS, (people[2], deeds[1], people[3], scenes[1], times[1]), strict=True))
     kept = pen.shuffled(FACTS)[: pen.form(range(len(FACTS) + 1))]
     second = {fact: (first if fact in kept else others)[fact] for fact in FACTS}
     if "doer" not in kept and "other" not in kept and pen.toss():
