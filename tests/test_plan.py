@@ -69,9 +69,9 @@ def test_dropout_in_the_frozen_part_turns_caching_off(home):
 def test_a_start_is_the_other_strategys_own_run(home):
     plan = planned(home, strategies=["stack_then_finetune"], tasks=["acceptability"], seeds=[1])
     first, second = plan.runs["demo"]
-    assert (first.strategy, second.strategy) == ("frozen", "stack_then_finetune")
-    with_frozen = planned(home, strategies=["frozen", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
-    assert [r.folder for r in with_frozen.runs["demo"]] == [first.folder, second.folder]
+    assert (first.strategy, second.strategy) == ("frozen_sgd", "stack_then_finetune")
+    both = planned(home, strategies=["frozen_sgd", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
+    assert [r.folder for r in both.runs["demo"]] == [first.folder, second.folder]
     assert plan.job("train", second.key).inputs["after"] == [f"results/{first.folder}/metrics.json"]
 
 

@@ -1,7 +1,7 @@
 """Baselines: what can be answered without an encoder. They show what is left for one to win.
 
 `majority` answers the most frequent class or tag of the training rows, or their mean score. `bag_of_words` is a linear
-model on words and pairs of words, without their order: logistic regression or ridge, its strength by validation. For
+model on words, without their order: logistic regression or ridge, its strength by validation. For
 pairs of texts it reads both, their product and their difference; for tags each word with its neighbours.
 
 N rows or words, F features.
@@ -94,7 +94,7 @@ def _answers(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray
 
 
 def _text_features(corpus: Corpus, rows: np.ndarray) -> Callable:
-    """Return a function (split, rows) -> sparse [N, F]: tf-idf of words and pairs of neighbouring words.
+    """Return a function (split, rows) -> sparse [N, F]: tf-idf of words.
 
     For pairs of texts, F has four blocks: a, b, a * b and |a - b|.
     """
@@ -102,7 +102,7 @@ def _text_features(corpus: Corpus, rows: np.ndarray) -> Callable:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     train = corpus.frame("train").iloc[rows]
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
+    vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
     vectorizer.fit([text for column in corpus.texts for text in train[column]])
 
     def features(split: str, asked: np.ndarray):

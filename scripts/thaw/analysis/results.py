@@ -13,7 +13,7 @@ from thaw.records import UserError, digest, read_json, replacing, write_json, wr
 from thaw.runtime import stream
 from thaw.settings import Task
 
-SCORED_TRAINING_ROWS = 2000
+SCORED_TRAINING_ROWS = 500
 
 
 @dataclass
@@ -42,7 +42,7 @@ def scored_splits(task: dict) -> list[str]:
 
 
 def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
-    """Return the training rows that are scored: the first 2,000 of a seeded permutation, ascending."""
+    """Return the training rows that are scored: the first 500 of a seeded permutation, ascending."""
     order = np.random.default_rng(stream(seed, "train_score")).permutation(len(rows))
     return np.sort(np.asarray(rows)[order[:SCORED_TRAINING_ROWS]])
 
