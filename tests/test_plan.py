@@ -17,7 +17,7 @@ def planned(home, **changes):
 
 def test_the_demo_selects_what_it_says(home):
     plan = planned(home)
-    assert len(plan.runs["demo"]) == 3 * 2 * 5
+    assert len(plan.runs["demo"]) == 3 * 2 * (5 + 1), "five chosen, and the one that stack-then-finetune starts from"
     assert set(plan.strategies("fit_heads").split("|")) == {"frozen"}
 
 
@@ -73,6 +73,21 @@ def test_a_start_is_the_other_strategys_own_run(home):
     both = planned(home, strategies=["frozen_sgd", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
     assert [r.folder for r in both.runs["demo"]] == [first.folder, second.folder]
     assert plan.job("train", second.key).inputs["after"] == [f"results/{first.folder}/metrics.json"]
+
+
+@pytest.mark.parametrize(
+    "start, message",
+    [
+        ("after: full", "full must say keep: true"),
+        ("after: {strategy: frozen_sgd, epoch: best}", "frozen_sgd keeps its last epoch"),
+        ("after: mine", "after leads back to mine"),
+    ],
+)
+def test_a_start_that_leaves_too_little_is_refused(home, tmp_path, start, message):
+    text = f"strategies:\n  mine:\n    {start}\n    phases: [{{train: [all]}}]\n"
+    (tmp_path / "strategies.yaml").write_text(text)
+    with pytest.raises(UserError, match=message):
+        planned(home, strategies=["mine"], catalogues=[str(tmp_path)])
 
 
 def test_a_spec_is_canonical_and_free_of_labels_paths_and_seeds_of_others(home):

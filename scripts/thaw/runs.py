@@ -124,10 +124,18 @@ class RunPlanner:
         if strategy.after:
             start = self._after(strategy)
             before = self._run((task, subset, encoder, head, start.strategy, None, seed), (*asked, name))
-            earlier = self.catalogue.get("strategies", start.strategy, place)
-            if before.step == "train" and not earlier.keep:
-                raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
+            self._check_start(before, start, place)
         return Run(task, subset, encoder, head, name, variant(strategy, value), seed, step, value, before)
+
+    def _check_start(self, before: Run, start: After, place: str) -> None:
+        """Find out whether a run leaves what another wants to start from."""
+        earlier = self.catalogue.get("strategies", start.strategy, place)
+        thaws = any(component != "head" for chosen in self.trained(before) for component in chosen)
+        if thaws and not earlier.keep:
+            raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
+        if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
+            kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
+            raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")
 
     def _after(self, strategy) -> After:
         return After(strategy=strategy.after) if isinstance(strategy.after, str) else strategy.after
