@@ -72,21 +72,25 @@ def print_store(plan: Plan) -> list[estimate.StoreEstimate]:
     return found
 
 
-def print_time(plan: Plan, stores: list[estimate.StoreEstimate], threads: int) -> None:
-    """Print the time of what lacks a result, one job after another, from this machine's speed a moment ago."""
-    rate = estimate.machine_rate(threads)
-    seconds: Counter[str] = Counter()
-    for store in stores:
-        if not all(Path(card).exists() for card in plan.cards(store.key)):
-            seconds["features"] += estimate.extraction_seconds(plan, store, rate)
-    for step in ("fit_heads", "train"):
-        for key, job in plan.jobs[step].items():
-            if not all(Path(file).exists() for file in plan.files(step, key)):
-                store = job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
-                seconds[step] += estimate.training_seconds(plan, job.spec, store, rate)
-    parts = ", ".join(f"{step} {value / 60:.0f} min" for step, value in seconds.items()) or "nothing left to do"
-    print(f"time, roughly, one job after another: {sum(seconds.values()) / 60:.0f} min ({parts})")
+def print_time(plan: Plan, stores: list[estimate.StoreEstimate]) -> None:
+    """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
+    rate, parts = estimate.machine_rate(), {}
+    for step in ("features", "fit_heads", "train"):
+        missing = {k: job for k, job in plan.jobs[step].items() if not plan.is_current(step, k)}
+        if step == "features":
+            work = sum(estimate.extraction_operations(plan, store) for store in stores if store.key in missing)
+        else:
+            work = sum(estimate.training_operations(plan, job.spec, _store(plan, job)) for job in missing.values())
+        if missing:
+            parts[step] = estimate.seconds(work, len(missing), plan.threads, rate) / 60
+    shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
+    print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now; a GPU is many times faster")
+
+
+def _store(plan: Plan, job) -> str:
+    """Return the key of the store that a run's job reads."""
+    return job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
 
 
 def print_runs(plan: Plan) -> None:
@@ -113,7 +117,7 @@ def main() -> None:
     if given.runs:
         print_runs(plan)
     print_jobs(plan)
-    print_time(plan, print_store(plan), plan.experiments[0].compute.threads)
+    print_time(plan, print_store(plan))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The plan: selections become runs, and a run's spec holds what it depends on and nothing else."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -136,3 +138,18 @@ def test_schemas_are_those_of_the_settings(home):
 
     for name, schema in schemas().items():
         assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, "run: python scripts/schemas.py"
+
+
+def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
+    command = [sys.executable, str(home / "scripts/plan.py"), "--runs", "--config", "seeds=[1]"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home).stdout
+    assert "runs 18: frozen: 3, top_k: 6, full: 3, frozen_sgd: 3, stack_then_finetune: 3" in printed
+    assert "acceptability/all/minilm/linear/top_k/k01/seed1  phase 1: from b5, trains head layer.6" in printed
+    assert "after frozen_sgd: from text, trains head embeddings" in printed
+    assert "MiB" in printed and "time, roughly" in printed
+
+
+def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
+    command = [sys.executable, str(home / "scripts/plan.py"), "--config", "sedes=[1]"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=home)
+    assert done.returncode == 1 and done.stderr == "error: config: sedes: unknown key; did you mean 'seeds'?\n"

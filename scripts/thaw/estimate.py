@@ -4,6 +4,7 @@ Bytes follow from the catalogue's sizes before `prepare` and from the tokenised 
 the multiplications of training and extraction, and from a matrix product timed on this machine a moment ago.
 """
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ from thaw.plan import Plan
 from thaw.records import read_json
 from thaw.runs import BYTES
 
-JOB_SECONDS = 6.0  # starting Python with torch and transformers, loading weights
-EFFICIENCY = 0.35  # of a plain matrix product's rate, what whole training steps reach on a CPU
+JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
+EFFICIENCY = 0.35  # of a plain matrix product's rate, what training steps of MiniLM reached on a CPU, evaluation and all
 TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
 UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
 
@@ -60,21 +61,27 @@ def _training(plan: Plan, key: str, corpus: str) -> tuple[float, float]:
     return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
 
 
-def machine_rate(threads: int) -> float:
-    """Time a 1024 x 1024 single-precision product on this machine and return floating-point operations a second."""
+def machine_rate() -> float:
+    """Time a product of two 1024 x 1024 matrices on all cores and return floating-point operations a second."""
     import numpy as np
 
     matrix = np.ones((1024, 1024), dtype=np.float32)
     best = float("inf")
-    for _ in range(5):
+    for _ in range(10):
         start = time.perf_counter()
         matrix @ matrix
         best = min(best, time.perf_counter() - start)
     return 2 * 1024**3 / best
 
 
-def training_seconds(plan: Plan, spec: dict, key: str, rate: float) -> float:
-    """Return the seconds that one run's training will take at a rate of operations a second, start-up included.
+def seconds(operations: float, jobs: int, threads: int, rate: float) -> float:
+    """Return how long some jobs take with all cores busy: their operations, and their start-ups side by side."""
+    together = max(1, (os.cpu_count() or 1) // threads)
+    return operations / (rate * EFFICIENCY) + JOB_SECONDS * jobs / together
+
+
+def training_operations(plan: Plan, spec: dict, key: str) -> float:
+    """Return the floating-point operations of one run's training.
 
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
     """
@@ -88,11 +95,10 @@ def training_seconds(plan: Plan, spec: dict, key: str, rate: float) -> float:
         below = phase["boundary"] or 0
         trained = sum(component.startswith("layer.") for component in phase["components"])
         total += phase.get("epochs", 3) * layer * (entry.layers - below + 2 * trained)
-    return JOB_SECONDS + total / (rate * EFFICIENCY)
+    return total
 
 
-def extraction_seconds(plan: Plan, estimate: StoreEstimate, rate: float) -> float:
-    """Return the seconds of the one pass that fills a store; nothing but start-up where no boundary is read."""
-    entry = plan.catalogue.get("encoders", estimate.key.split("/")[0], "encoders")
-    highest = max(estimate.boundaries, default=0)
-    return JOB_SECONDS + 24 * entry.width**2 * (estimate.tokens or 0) * highest / (rate * EFFICIENCY)
+def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
+    """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
+    entry = plan.catalogue.get("encoders", store.key.split("/")[0], "encoders")
+    return 24 * entry.width**2 * (store.tokens or 0) * max(store.boundaries, default=0)
