@@ -105,6 +105,7 @@ class Bench:
         chosen = components(list(train), self.layers, {"k": k})
         lowest = None if settings.get("frozen_dropout") else boundary(chosen, self.layers)
         usual = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
+        usual = {} if settings.get("optimizer") == "lbfgs" else usual
         return usual | {"components": chosen, "boundary": lowest} | settings
 
     def run(self, spec: dict, start=None, store=None) -> Run:
