@@ -121,7 +121,7 @@ def without_tokenizer(folder: Path) -> None:
 
 
 def only_sentencepiece(folder: Path) -> None:
-    """Leave a sentencepiece model, which needs a library that Thaw does not."""
+    """Leave what has the name of a sentencepiece model and is none."""
     (folder / "tokenizer.json").rename(folder / "spm.model")
 
 
@@ -141,7 +141,7 @@ SPOILT = {
     "another size": (lambda f: edit(f / "config.json", intermediate_size=64), "its model can not be read"),
     "no tokenizer": (without_tokenizer, "has no tokenizer: tokenizer.json, vocab.txt"),
     "broken tokenizer": (lambda f: (f / "tokenizer.json").write_text("{}"), "its tokenizer can not be read"),
-    "sentencepiece": (only_sentencepiece, "sentencepiece model; run: pip install sentencepiece protobuf"),
+    "sentencepiece": (only_sentencepiece, "its tokenizer can not be read"),
     "no pad token": (lambda f: edit(f / "tokenizer_config.json", pad_token=None), "names no pad token"),
     "vocabulary too large": (cut_embeddings, r"gives ids up to \d+, but the embeddings have 40 rows"),
 }

@@ -359,7 +359,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "SYNTHETIC data. Entities:",
         "Pretrained by masked words, on a corpus and another.",
         "Fits the head to convergence by L-BFGS",
-        "Starts from the run of “Frozen” (last epoch). Trains everything, embeddings included for 3 epochs",
+        "Starts from the run of “frozen_sgd” (last epoch). Trains everything, embeddings included for 2 epochs",
         "Table 1. SYNTHETIC All scores.",
         "Figure 1. SYNTHETIC By layers.",
         "1 run of 20 was flagged and is kept in all numbers.",

@@ -14,7 +14,9 @@ from thaw.records import read_json
 from thaw.runs import BYTES
 
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
-EFFICIENCY = 0.35  # of a plain matrix product's rate, what training steps of MiniLM reached on a CPU, evaluation and all
+EFFICIENCY = (
+    0.35  # of a plain matrix product's rate, what training steps of MiniLM reached on a CPU, evaluation and all
+)
 TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
 UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
 

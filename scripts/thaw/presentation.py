@@ -23,7 +23,7 @@ def specs(
     name = experiment.experiment
     selection = _selection(experiment, catalogue, planner)
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": runs, **selection}
-    shown = {"labels": _labels(experiment, catalogue), "order": _order(experiment, planner), "digest": runs}
+    shown = {"labels": _labels(experiment, catalogue, planner), "order": _order(experiment, planner), "digest": runs}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
     outputs = []
     for output in experiment.outputs:
@@ -85,9 +85,9 @@ def _order(experiment: Experiment, planner: RunPlanner) -> dict:
     return {"tasks": experiment.tasks, "strategies": strategies}
 
 
-def _labels(experiment: Experiment, catalogue: Catalogue) -> dict:
-    """Return the display names of everything that the experiment selects; an id stands for itself."""
-    strategies = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
+def _labels(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner) -> dict:
+    """Return the display names of all that the experiment selects or starts from; an id stands for itself."""
+    strategies = dict.fromkeys(run.strategy for run in planner.runs())
     chosen = {"tasks": experiment.tasks, "encoders": experiment.encoders, "heads": experiment.heads}
     chosen |= {"subsets": experiment.subsets, "strategies": strategies}
     return {
