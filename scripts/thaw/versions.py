@@ -14,6 +14,6 @@ VERSIONS = {
     "baseline": 1,
     "collect": 1,
     "table": 1,
-    "figure": 1,
+    "figure": 2,
     "report": 1,
 }

@@ -150,10 +150,11 @@ def _baseline_lines(axis, rows) -> None:
     for row in rows[rows["baseline"]].sort_values("mean").itertuples():
         if row.mean == row.mean:
             (near if row.mean > fitted.min() - 0.8 * span else far).append(row)
-    for row in near:
+    for row, above in zip(near, [*near[1:], None], strict=True):
         axis.axhline(row.mean, color=drawing.GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-        _note(axis, _named(row), (1, row.mean), ("axes fraction", "data"))
-        low, high = min(low, row.mean - 0.03 * span), max(high, row.mean + 0.08 * span)
+        crowded = above is not None and above.mean - row.mean < 0.08 * span
+        _note(axis, _named(row), (1, row.mean), ("axes fraction", "data"), below=crowded)
+        low, high = min(low, row.mean - (0.1 if crowded else 0.03) * span), max(high, row.mean + 0.08 * span)
     if far:
         _note(axis, "\n".join(f"↓ {_named(row)}" for row in far[::-1]), (1, 0), "axes fraction")
         low -= 0.13 * span * len(far)
@@ -165,11 +166,12 @@ def _named(row) -> str:
     return f"{words.BASELINE_LABELS.get(row.strategy, row.strategy)} {words.number(row.mean)}"
 
 
-def _note(axis, text: str, place: tuple, coordinates) -> None:
-    """Write a small grey text at the right end of a panel, just above a place."""
+def _note(axis, text: str, place: tuple, coordinates, below: bool = False) -> None:
+    """Write a small grey text at the right end of a panel, just above or below a place."""
+    shift, side = ((0, -2), "top") if below else ((0, 2), "bottom")
     paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
-    look = {"fontsize": 6.5, "color": drawing.GREY, "ha": "right", "va": "bottom", "bbox": paper}
-    axis.annotate(text, place, xycoords=coordinates, xytext=(0, 2), textcoords="offset points", zorder=3, **look)
+    look = {"fontsize": 6.5, "color": drawing.GREY, "ha": "right", "va": side, "bbox": paper}
+    axis.annotate(text, place, xycoords=coordinates, xytext=shift, textcoords="offset points", zorder=3, **look)
 
 
 # --- score against cost ----------------------------------------------------------------------------------------
