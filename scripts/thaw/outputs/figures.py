@@ -150,7 +150,7 @@ def _baseline_lines(axis, rows) -> None:
     for row in rows[rows["baseline"]].sort_values("mean").itertuples():
         if row.mean == row.mean:
             (near if row.mean > fitted.min() - 0.8 * span else far).append(row)
-    for row, above in zip(near, [*near[1:], None], strict=True):
+    for row, above in itertools.zip_longest(near, near[1:]):
         axis.axhline(row.mean, color=drawing.GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         crowded = above is not None and above.mean - row.mean < 0.08 * span
         _note(axis, _named(row), (1, row.mean), ("axes fraction", "data"), below=crowded)
