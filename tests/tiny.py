@@ -68,15 +68,18 @@ def tiny_encoder(family: str, folder, layers: int = 3) -> Path:
 
 def _word_pieces(family: str):
     """Return a WordPiece tokenizer, uncased, in the form of BERT's."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    # letters and all known words: a trained vocabulary would differ from process to process
+    known = sorted({word.lower() for word in " ".join(KNOWN).split()})
+    letters = sorted(set("".join(known)) | set("0123456789"))
+    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *known])
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=300, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator([" ".join(KNOWN)], trainer)
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
