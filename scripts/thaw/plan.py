@@ -192,7 +192,7 @@ class Plan:
         for run in runs:
             self._add_run(run, experiment, planner)
         self.runs[experiment.experiment] = runs
-        for step, name, spec in presentation.specs(experiment, self.catalogue, planner, self._digests(runs)):
+        for step, name, spec in presentation.specs(experiment, self.catalogue, planner, runs, self._digests(runs)):
             self.jobs[step][name] = Job(spec, {})
 
     def _digests(self, runs: list[Run]) -> str:

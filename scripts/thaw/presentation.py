@@ -14,16 +14,16 @@ STEP_OF_KIND = {"strategy_table": "table", "layer_figure": "figure", "cost_figur
 
 
 def specs(
-    experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: str
+    experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run], digests: str
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
-    Args: runs, the digest over the specs of all its runs, so that its outputs follow them.
+    Args: runs, all of them; digests, the digest over their specs, so that its outputs follow them.
     """
     name = experiment.experiment
-    selection = _selection(experiment, catalogue, planner)
-    yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": runs, **selection}
-    shown = {"labels": _labels(experiment, catalogue, planner), "order": _order(experiment, planner), "digest": runs}
+    selection = _selection(experiment, catalogue, planner, runs)
+    yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
+    shown = {"labels": _labels(experiment, catalogue, runs), "order": _order(experiment, planner), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
     outputs = []
     for output in experiment.outputs:
@@ -36,7 +36,7 @@ def specs(
     yield "report", name, report | _methods(experiment, catalogue)
 
 
-def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner) -> dict:
+def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run]) -> dict:
     """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
     tasks = {}
     for name in experiment.tasks:
@@ -44,8 +44,8 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         tasks[name] = {"corpus": task.corpus, "view": task.view, "type": task.type, "metrics": task.metrics}
     grid = []
     for encoder in experiment.encoders:
-        runs = {(run.strategy, run.variant): run for run in planner.runs() if run.encoder == encoder}
-        points = [_point(runs[strategy, variant], planner) for strategy, variant in _order_of(planner, encoder)]
+        found = {(run.strategy, run.variant): run for run in runs if run.encoder == encoder}
+        points = [_point(found[strategy, variant], planner) for strategy, variant in _order_of(planner, encoder)]
         grid.append({"encoder": encoder, "strategies": points})
     return {
         "tasks": tasks,
@@ -85,9 +85,9 @@ def _order(experiment: Experiment, planner: RunPlanner) -> dict:
     return {"tasks": experiment.tasks, "strategies": strategies}
 
 
-def _labels(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner) -> dict:
+def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> dict:
     """Return the display names of all that the experiment selects or starts from; an id stands for itself."""
-    strategies = dict.fromkeys(run.strategy for run in planner.runs())
+    strategies = dict.fromkeys(run.strategy for run in runs)
     chosen = {"tasks": experiment.tasks, "encoders": experiment.encoders, "heads": experiment.heads}
     chosen |= {"subsets": experiment.subsets, "strategies": strategies}
     return {
