@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write workflow/schemas/*.schema.json from scripts/thaw/settings.py; a test holds them together."""
+"""Write workflow/schemas/*.schema.json from scripts/thaw/settings/; a test holds them together."""
 
 import sys
 from pathlib import Path

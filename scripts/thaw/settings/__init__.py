@@ -1,0 +1,53 @@
+"""The shape of every catalogue entry and of an experiment: what a key means, its default, its limits.
+
+A spec holds an entry without its display keys and without values equal to the default (`spec_of`), so that a new
+option orphans no finished result. Unknown keys are errors; `thaw.catalogue` names the near misses.
+"""
+
+from thaw.settings.base import DISPLAY_KEYS, Entry, spec_of
+from thaw.settings.data import (
+    GRAMMARS,
+    METRICS,
+    METRICS_OF_TYPE,
+    TARGET_OF_TYPE,
+    TASK_TYPES,
+    Corpus,
+    Files,
+    Hub,
+    Size,
+    Source,
+    Subset,
+    Task,
+    View,
+)
+from thaw.settings.experiment import BASELINES, Compute, Experiment, Output, Store
+from thaw.settings.models import After, Encoder, Head, Phase, Strategy
+
+__all__ = [
+    "After",
+    "BASELINES",
+    "Compute",
+    "Corpus",
+    "DISPLAY_KEYS",
+    "Encoder",
+    "Entry",
+    "Experiment",
+    "Files",
+    "GRAMMARS",
+    "Head",
+    "Hub",
+    "METRICS",
+    "METRICS_OF_TYPE",
+    "Output",
+    "Phase",
+    "Size",
+    "Source",
+    "Store",
+    "Strategy",
+    "Subset",
+    "TARGET_OF_TYPE",
+    "TASK_TYPES",
+    "Task",
+    "View",
+    "spec_of",
+]

@@ -1,0 +1,130 @@
+"""Texts and tasks: views, sources, corpora, tasks, subsets."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from thaw.settings.base import Entry, Id, Share, Text
+
+TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
+METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
+METRICS_OF_TYPE = {
+    "classification": ("accuracy", "f1", "f1_macro", "mcc"),
+    "pair_classification": ("accuracy", "f1", "f1_macro", "mcc"),
+    "regression": ("pearson", "spearman"),
+    "pair_regression": ("pearson", "spearman"),
+    "tagging": ("accuracy",),
+    "spans": ("span_f1", "accuracy"),
+}
+TARGET_OF_TYPE = {
+    "classification": "label",
+    "pair_classification": "label",
+    "regression": "score",
+    "pair_regression": "score",
+    "tagging": "tags",
+    "spans": "tags",
+}
+GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase", "similarity")
+
+
+class View(Entry):
+    """How a corpus is fed to an encoder."""
+
+    pairs: Literal["joint"] = Field("joint", description="joint: both texts of a pair in one sequence")
+    max_length: int = Field(128, ge=4, le=8192, description="longest sequence in tokens, special tokens included")
+
+
+class Source(BaseModel):
+    """What files and Hub data sets have in common: which of their columns and values are which of ours."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    splits: dict[Id, Text] = Field(description="our split name: their file below data_dir, or their split")
+    columns: dict[Id, str | int] = Field({}, description="our column: theirs, by name or by position from 0")
+    rename: dict[Id, dict[str, str]] = Field({}, description="column: {their label: our label}")
+    scheme: Literal["bio", "iob1"] = Field("bio", description="how their span tags are written; ours are bio (IOB2)")
+
+
+class Files(Source):
+    """A corpus in local files, as published."""
+
+    format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu"]
+    quoting: Literal["none", "double"] | None = Field(None, description="csv and tsv must say: are quotes quotes?")
+    header: bool = Field(True, description="csv and tsv: the first line names the columns")
+    encoding: str = "utf-8"
+
+    @model_validator(mode="after")
+    def _quoting_is_stated(self):
+        if self.format in ("csv", "tsv") and self.quoting is None:
+            raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
+        return self
+
+
+class Hub(Source):
+    """A corpus on the Hugging Face Hub."""
+
+    id: Text
+    config: str | None = Field(None, description="the Hub's configuration name, as mrpc in nyu-mll/glue")
+    revision: str | None = Field(None, description="a commit or branch; the commit found is recorded either way")
+
+
+class Size(BaseModel):
+    """How large a corpus is over all splits, as measured: `plan` predicts the store's bytes from it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    examples: int = Field(gt=0)
+    tokens: int = Field(gt=0, description="word pieces of BERT's uncased vocabulary, special tokens included")
+
+
+class Corpus(Entry):
+    """Texts with their columns and splits, as `prepare` writes them."""
+
+    texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
+    words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
+    targets: dict[Id, Literal["label", "score", "tags"]] = Field(min_length=1)
+    labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; else those of train, sorted")
+    keep: list[Id] = Field([], description="further columns to carry along")
+    synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")
+    files: Files | None = None
+    hub: Hub | None = None
+    empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
+    group_by: Id = Field("sentence", description="what keeps rows together when carving: sentence, row, or a column")
+    carve: dict[Id, Share] = Field({}, description="split to carve from train: share of its rows")
+    size: Size | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_text(self):
+        if bool(self.texts) == bool(self.words):
+            raise ValueError("a corpus has either texts: [column, ...] or words: column")
+        if not (self.synthetic or self.files or self.hub):
+            raise ValueError("a corpus needs a source: files, hub or synthetic")
+        return self
+
+
+class Task(Entry):
+    """A corpus and a target in it."""
+
+    corpus: Id
+    target: Id
+    type: Literal[TASK_TYPES]
+    metrics: list[Literal[METRICS]] = Field(min_length=1, description="the first is the main one")
+    view: Id = "joint"
+    validation: Id = "validation"
+    test: list[Id] = Field(["test"], min_length=1)
+    protocol: Literal["clean", "paper"] = Field("clean", description="paper: selected and reported on one split")
+
+    @model_validator(mode="after")
+    def _metrics_fit_the_type(self):
+        for metric in self.metrics:
+            if metric not in METRICS_OF_TYPE[self.type]:
+                fitting = ", ".join(METRICS_OF_TYPE[self.type])
+                raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
+        if self.protocol == "clean" and self.validation in self.test:
+            raise ValueError("validation is also a test split: name another, or say protocol: paper")
+        return self
+
+
+class Subset(Entry):
+    """A seeded list of training rows: the first `rows` of a stratified permutation, so that sizes are nested."""
+
+    rows: int | None = Field(None, ge=1, description="how many; all rows where it is left out")
+    draw: int = Field(1, ge=1, description="which of the permutations")

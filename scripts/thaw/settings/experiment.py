@@ -1,0 +1,59 @@
+"""What is wanted: outputs, the store, what the numbers depend on beside the method, and the experiment."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from thaw.settings.base import Entry, Id, Text
+
+BASELINES = ("majority", "bag_of_words")
+
+
+class Output(Entry):
+    """A table or a figure."""
+
+    kind: Literal["strategy_table", "layer_figure", "cost_figure"]
+    caption: Text
+    split: Literal["test", "validation"] = "test"
+    cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")
+
+
+class Store(BaseModel):
+    """How frozen features are kept."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    dtype: Literal["bf16", "fp32"] = "bf16"
+    max_gib: float = Field(20.0, ge=0, description="most GiB for one encoder and corpus; above it fewer boundaries")
+
+
+class Compute(BaseModel):
+    """What the numbers depend on beside the method."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    threads: int = Field(2, ge=1, le=256)
+
+
+class Experiment(BaseModel):
+    """A selection: which runs and outputs are wanted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    experiment: Id = Field(description="its name, and its folder under results/outputs")
+    title: Text
+    tasks: list[Id] = Field(min_length=1)
+    encoders: list[Id] = Field(min_length=1)
+    strategies: list[Id | dict[Id, list[int]]] = Field(
+        min_length=1, description="an id, or {id: [points of its sweep]}"
+    )
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    outputs: list[Id] = Field(min_length=1)
+    heads: list[Id] = ["linear"]
+    subsets: list[Id] = ["all"]
+    baselines: list[Literal[BASELINES]] = []
+    catalogues: list[str] = Field([], description="further folders with tasks.yaml, encoders.yaml, ... of your own")
+    data_dir: str = Field("data", description="folder that file sources are relative to")
+    sources: list[Literal["synthetic", "files", "hub"]] = Field(
+        ["synthetic", "files", "hub"], min_length=1, description="order in which a corpus' sources are tried"
+    )
+    store: Store = Store()
+    compute: Compute = Compute()
+    pathvars: dict[str, str] = Field({}, description="Snakemake's own: where results and logs lie")
