@@ -149,6 +149,8 @@ class Catalogue:
         for block, entries in self._raw.items():
             for name in entries:
                 self._entries[block, name] = self._build(block, name)
+        for name in self.ids("encoders"):
+            self._entries.setdefault(("encoders", f"{name}_random"), self._untrained(name))
 
     def _read(self, folder: Path) -> None:
         files = [folder / name for name in sorted({file for file, _ in BLOCKS.values()})]
@@ -191,6 +193,12 @@ class Catalogue:
 
     def _build(self, block: str, name: str) -> BaseModel:
         return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))
+
+    def _untrained(self, name: str) -> settings.Encoder:
+        """Return the twin of an encoder that has its architecture and tokenizer, and random weights."""
+        entry = self._entries["encoders", name]
+        changes = {"weights": "random", "sha256": None, "note": None, "objective": "none: random weights"}
+        return entry.model_copy(update={**changes, "label": f"{entry.label or name}, random weights"})
 
     def get(self, block: str, name: str, wanted_by: str) -> BaseModel:
         """Return an entry; an unknown id is a UserError that says who asked and what is near."""

@@ -6,22 +6,28 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 from collections.abc import Iterator
 
 from thaw.catalogue import Catalogue
-from thaw.runs import Run, RunPlanner, variant
-from thaw.settings import Experiment, Output
+from thaw.runs import Run, RunPlanner, pair_views, variant
+from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
 STEP_OF_KIND = {"strategy_table": "table", "layer_figure": "figure", "cost_figure": "figure"}
 
 
 def specs(
-    experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run], digests: str
+    experiment: Experiment,
+    catalogue: Catalogue,
+    planner: RunPlanner,
+    runs: list[Run],
+    baselines: list[tuple[str, Run]],
+    digests: str,
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
-    Args: runs, all of them; digests, the digest over their specs, so that its outputs follow them.
+    Args: runs, all of them; baselines, the runs that are shown as such, with their names; digests, the digest over all
+    their specs, so that outputs follow them.
     """
     name = experiment.experiment
-    selection = _selection(experiment, catalogue, planner, runs)
+    selection = _selection(experiment, catalogue, planner, runs, baselines)
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
     shown = {"labels": _labels(experiment, catalogue, runs), "order": _order(experiment, planner), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
@@ -36,24 +42,32 @@ def specs(
     yield "report", name, report | _methods(experiment, catalogue)
 
 
-def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run]) -> dict:
+def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run], baselines) -> dict:
     """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
     tasks = {}
     for name in experiment.tasks:
         task = catalogue.get("tasks", name, "tasks")
-        tasks[name] = {"corpus": task.corpus, "view": task.view, "type": task.type, "metrics": task.metrics}
+        views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
+        tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
+    found = {(run.encoder, run.strategy, run.variant): run for run in runs}
     grid = []
     for encoder in experiment.encoders:
-        found = {(run.strategy, run.variant): run for run in runs if run.encoder == encoder}
-        points = [_point(found[strategy, variant], planner) for strategy, variant in _order_of(planner, encoder)]
+        points = [_point(found[encoder, *point], planner) for point in _order_of(planner, encoder)]
         grid.append({"encoder": encoder, "strategies": points})
+    shown: dict[tuple, dict] = {}
+    for baseline, run in baselines:
+        point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
+        of = run.encoder.removesuffix(RUN_BASELINES[baseline][2])
+        entry = shown.setdefault((baseline, of), {"baseline": baseline, "of": of, "tasks": [], **point})
+        entry["tasks"] += [run.task] if run.task not in entry["tasks"] else []
     return {
         "tasks": tasks,
         "subsets": experiment.subsets,
         "heads": experiment.heads,
         "grid": grid,
         "seeds": experiment.seeds,
-        "baselines": experiment.baselines,
+        "baselines": [name for name in experiment.baselines if name in BASELINES],
+        "baseline_runs": list(shown.values()),
     }
 
 
@@ -65,7 +79,10 @@ def _point(run: Run, planner: RunPlanner) -> dict:
         after.append([before.strategy, before.variant])
         before = before.after
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
-    return point | {"after": after}
+    every = planner.experiment.tasks
+    tasks = [task for task in every if planner.applies(run.strategy, task)]
+    point |= {"tasks": tasks} if len(tasks) < len(every) else {}
+    return point | {"after": after, "pairs": run.pairs}
 
 
 def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:

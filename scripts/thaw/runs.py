@@ -7,16 +7,21 @@ from itertools import product
 
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
-from thaw.settings import After, Experiment, Strategy, spec_of
+from thaw.settings import RUN_BASELINES, After, Experiment, Head, Strategy, Task, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers
 from thaw.versions import VERSIONS
 
 BYTES = {"bf16": 2, "fp32": 4}
+RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
 
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of the grid; `value` is the number behind a variant such as k03, `after` the run it starts from."""
+    """One cell of the grid.
+
+    `views` are those that it reads, two where validation chooses between them; `pairs` says how it came to them.
+    `value` is the number behind a variant such as k03, `after` the run it starts from.
+    """
 
     task: str
     subset: str
@@ -26,6 +31,8 @@ class Run:
     variant: str
     seed: int
     step: str
+    pairs: str
+    views: tuple[str, ...]
     value: int | None = None
     after: "Run | None" = None
 
@@ -49,6 +56,23 @@ class Run:
 def variant(strategy: Strategy, value: int | None) -> str:
     """Return the id of a point of a strategy's sweep, such as k03; `base` where there is no sweep."""
     return "base" if value is None else f"{next(iter(strategy.sweep))}{value:02d}"
+
+
+def is_pair(task: Task) -> bool:
+    """Return whether a task is on pairs of texts."""
+    return task.type.startswith("pair_")
+
+
+def pair_views(task: Task, pairs: str) -> tuple[str, ...]:
+    """Return the views that a strategy reads a task in: its own, the one that reads pairs apart, or both."""
+    if not is_pair(task):
+        return (task.view,)
+    return {"joint": (task.view,), "separate": (task.separate,), "best": (task.view, task.separate)}[pairs]
+
+
+def task_spec(name: str, task: Task) -> dict:
+    """Return a task as it stands in a spec."""
+    return {"id": name, **spec_of(task, RESOLVED)}
 
 
 def storable(layers: int, width: int, tokens: int | None, dtype: str, max_gib: float) -> list[int]:
@@ -80,7 +104,23 @@ class RunPlanner:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
             for task, subset, _, head, (name, value), seed in cells:
-                yield from self._with_start(self._run((task, subset, encoder, head, name, value, seed)), done)
+                if self.applies(name, task):
+                    yield from self._with_start(self._run((task, subset, encoder, head, name, value, seed)), done)
+
+    def applies(self, strategy: str, task: str) -> bool:
+        """Return whether a strategy is run on a task: one that reads texts apart is for pairs only."""
+        entry = self.catalogue.get("strategies", strategy, "strategies")
+        return entry.pairs != "separate" or is_pair(self.catalogue.get("tasks", task, "tasks"))
+
+    def baseline_runs(self) -> list[tuple[str, Run]]:
+        """Return the runs that are shown as baselines, each with the baseline's name."""
+        chosen, found = self.experiment, []
+        for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
+            head, strategy, twin = RUN_BASELINES[baseline]
+            cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
+            for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
+                found.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
+        return found
 
     def _with_start(self, run: Run, done: set[str]) -> Iterator[Run]:
         if run.after:
@@ -96,6 +136,8 @@ class RunPlanner:
         for item in self.experiment.strategies:
             name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
             strategy = self.catalogue.get("strategies", name, "strategies")
+            if not any(self.applies(name, task) for task in self.experiment.tasks):
+                raise UserError(f"strategies: {name} reads the texts of pairs apart, and no task here is on pairs")
             if not strategy.sweep:
                 if points is not None:
                     raise UserError(f"strategies: {name} has no sweep; write - {name}")
@@ -118,21 +160,33 @@ class RunPlanner:
         strategy = self.catalogue.get("strategies", name, "strategies")
         settings = self.catalogue.get("heads", head, "heads")
         step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
-        if step == "fit_heads" and settings.pooling == "attention":
-            raise UserError(f"{place}: lbfgs cannot fit head {head} (attention pooling is not linear); use frozen_sgd")
+        views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
+        self._check_head(head, settings, step, views, place)
         before = None
         if strategy.after:
             start = self._after(strategy)
             before = self._run((task, subset, encoder, head, start.strategy, None, seed), (*asked, name))
-            self._check_start(before, start, place)
-        return Run(task, subset, encoder, head, name, variant(strategy, value), seed, step, value, before)
+            self._check_start(before, start, views, place)
+        point = variant(strategy, value)
+        return Run(task, subset, encoder, head, name, point, seed, step, strategy.pairs, views, value, before)
 
-    def _check_start(self, before: Run, start: After, place: str) -> None:
+    def _check_head(self, name: str, head: Head, step: str, views: tuple, place: str) -> None:
+        """Find out whether a strategy can train a head in the views that it reads."""
+        apart = [self.catalogue.get("views", view, place).pairs == "separate" for view in views]
+        if head.kind == "cosine" and not all(apart):
+            raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
+        pooling = [head.separate_pooling if separate else head.pooling for separate in apart]
+        if step == "fit_heads" and "attention" in pooling:
+            raise UserError(f"{place}: lbfgs cannot fit head {name} (attention pooling is not linear); use frozen_sgd")
+
+    def _check_start(self, before: Run, start: After, views: tuple, place: str) -> None:
         """Find out whether a run leaves what another wants to start from."""
         earlier = self.catalogue.get("strategies", start.strategy, place)
         thaws = any(component != "head" for chosen in self.trained(before) for component in chosen)
         if thaws and not earlier.keep:
             raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
+        if before.views != views:
+            raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
         if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
             kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
             raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")
@@ -178,7 +232,7 @@ class RunPlanner:
             phases.append(settings | {"components": chosen, "boundary": resumes})
         return {
             "version": VERSIONS[run.step],
-            "task": {"id": run.task, **spec_of(task)},
+            "task": task_spec(run.task, task),
             "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
             "head": spec_of(self.catalogue.get("heads", run.head, "heads")),
             "layers": encoder.layers,

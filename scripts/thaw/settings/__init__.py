@@ -20,7 +20,7 @@ from thaw.settings.data import (
     Task,
     View,
 )
-from thaw.settings.experiment import BASELINES, Compute, Experiment, Output, Store
+from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, Output, Store
 from thaw.settings.models import After, Encoder, Head, Phase, Strategy
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Hub",
     "METRICS",
     "METRICS_OF_TYPE",
+    "RUN_BASELINES",
     "Output",
     "Phase",
     "Size",

@@ -30,7 +30,9 @@ GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase",
 class View(Entry):
     """How a corpus is fed to an encoder."""
 
-    pairs: Literal["joint"] = Field("joint", description="joint: both texts of a pair in one sequence")
+    pairs: Literal["joint", "separate"] = Field(
+        "joint", description="joint: both texts of a pair in one sequence; separate: each in one of its own"
+    )
     max_length: int = Field(128, ge=4, le=8192, description="longest sequence in tokens, special tokens included")
 
 
@@ -100,6 +102,14 @@ class Corpus(Entry):
         return self
 
 
+class Further(BaseModel):
+    """Another task on whose test splits every run of a task is scored too; nothing is trained or chosen on it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    task: Id = Field(description="of the same type, and scored by this task's metrics")
+    rename: dict[str, str] = Field({}, description="our label: theirs, where they differ; several may become one")
+
+
 class Task(Entry):
     """A corpus and a target in it."""
 
@@ -108,6 +118,8 @@ class Task(Entry):
     type: Literal[TASK_TYPES]
     metrics: list[Literal[METRICS]] = Field(min_length=1, description="the first is the main one")
     view: Id = "joint"
+    separate: Id = Field("separate", description="the view of strategies that read the two texts of a pair apart")
+    also: list[Further] = Field([], description="further test corpora, for every run of this task")
     validation: Id = "validation"
     test: list[Id] = Field(["test"], min_length=1)
     protocol: Literal["clean", "paper"] = Field("clean", description="paper: selected and reported on one split")

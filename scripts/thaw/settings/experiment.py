@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from thaw.settings.base import Entry, Id, Text
 
-BASELINES = ("majority", "bag_of_words")
+BASELINES = ("majority", "bag_of_words")  # without an encoder
+# runs beside the selected ones: head, strategy, and what is added to the encoder's id
+RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", "_random")}
 
 
 class Output(Entry):
@@ -48,7 +50,7 @@ class Experiment(BaseModel):
     outputs: list[Id] = Field(min_length=1)
     heads: list[Id] = ["linear"]
     subsets: list[Id] = ["all"]
-    baselines: list[Literal[BASELINES]] = []
+    baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
     catalogues: list[str] = Field([], description="further folders with tasks.yaml, encoders.yaml, ... of your own")
     data_dir: str = Field("data", description="folder that file sources are relative to")
     sources: list[Literal["synthetic", "files", "hub"]] = Field(

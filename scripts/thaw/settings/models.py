@@ -15,6 +15,9 @@ class Encoder(Entry):
     package: Text | None = Field(None, description="name of an installed Python package that ships a model")
     path: str = Field("", description="folder of the model inside the package")
     revision: str | None = Field(None, description="Hub commit, where a source shows it; else resolved and recorded")
+    weights: Literal["pretrained", "random"] = Field(
+        "pretrained", description="random: the same architecture as it is before any training"
+    )
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="of the weights file, checked by fetch")
     layers: int = Field(gt=0)
     width: int = Field(gt=0)
@@ -34,9 +37,12 @@ class Encoder(Entry):
 class Head(Entry):
     """The task-specific module on top of the encoder."""
 
-    kind: Literal["linear"]
+    kind: Literal["linear", "cosine"]
     pooling: Literal["first", "mean", "max", "attention"] = Field(
         "first", description="how tokens become one vector; tagging reads each word's first piece instead"
+    )
+    separate_pooling: Literal["first", "mean", "max", "attention"] = Field(
+        "mean", description="the same for each text of a pair where the two are read apart"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
 
@@ -85,6 +91,9 @@ class Strategy(Entry):
 
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
     after: Id | After | None = Field(None, description="start from this strategy's run of the same task, head and seed")
+    pairs: Literal["joint", "separate", "best"] = Field(
+        "joint", description="pairs of texts: in the task's view, apart, or (lbfgs alone) as validation chooses"
+    )
     sweep: dict[Id, list[int] | Literal["layers"]] = Field(
         {}, max_length=1, description="one variable and its values; layers: 0 to L"
     )
@@ -96,4 +105,6 @@ class Strategy(Entry):
         solved = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
         if solved and (len(self.phases) > 1 or self.after or self.sweep or list(solved[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
+        if self.pairs == "best" and not solved:
+            raise ValueError("pairs: best is for optimizer lbfgs; take joint or separate")
         return self

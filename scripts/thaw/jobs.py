@@ -1,0 +1,220 @@
+"""The jobs of experiments: what each step is asked to make, under which spec, from which files.
+
+A job stands under its step and the path of what it makes. Neither torch nor pandas is imported.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+from thaw import presentation
+from thaw.catalogue import Catalogue
+from thaw.data.sources import find_source
+from thaw.records import UserError, canonical, digest, near
+from thaw.runs import Run, RunPlanner, pair_views, task_spec
+from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
+from thaw.versions import VERSIONS
+
+FILES = {
+    "prepare": "data/{key}/card.json",
+    "fetch": "encoders/{key}/card.json",
+    "train": "{key}/metrics.json",
+    "baseline": "baselines/{key}/metrics.json",
+    "collect": "outputs/{key}/runs.csv",
+    "table": "outputs/{experiment}/tables/{name}.html",
+    "figure": "outputs/{experiment}/figures/{name}.svg",
+    "report": "outputs/{key}/report.html",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of a step: its spec, and the made files that it reads, by name."""
+
+    spec: dict
+    inputs: dict[str, list[str]]
+
+    @property
+    def canonical(self) -> str:
+        """The spec as the one params string of a rule."""
+        return canonical(self.spec)
+
+    @property
+    def digest(self) -> str:
+        """The digest under which later specs name this job's result."""
+        return digest(self.spec)
+
+
+class Jobs:
+    """All jobs of one experiment or several.
+
+    Attributes: experiments; catalogue; results (folder); jobs, {step: {key: Job}}; boundaries, {store: those that some
+    run reads}; and by experiment its runs, its baselines, and the runs that are shown as baselines.
+    """
+
+    def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results"):
+        self.experiments = experiments
+        self.catalogue = catalogue
+        self.results = results
+        self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
+        self.boundaries: dict[str, list[int]] = {}
+        self.runs: dict[str, list[Run]] = {}
+        self.baselines: dict[str, list[str]] = {experiment.experiment: [] for experiment in experiments}
+        for experiment in experiments:
+            self._add(experiment)
+
+    def job(self, step: str, key: str) -> Job:
+        """Return one job; an unknown key is a UserError that lists what the plan holds."""
+        if key not in self.jobs[step]:
+            raise UserError(f"{step}: {key!r} is not in this plan{near(key, list(self.jobs[step])[:20])}")
+        return self.jobs[step][key]
+
+    def files(self, step: str, key: str) -> list[str]:
+        """Return the declared results by which a job is known to be done."""
+        if step == "features":
+            return self.cards(key)
+        if step == "fit_heads":
+            return [f"{self.results}/{key}/seed{seed}/metrics.json" for seed in self.seeds()]
+        experiment, _, name = key.partition("/")
+        return [f"{self.results}/{FILES[step].format(key=key, experiment=experiment, name=name)}"]
+
+    def store(self, key: str) -> str:
+        """Return the folder of a store's files: `features/<encoder>/<corpus>/<view>`."""
+        return f"{self.results}/features/{key}"
+
+    def cards(self, key: str) -> list[str]:
+        """Return the cards that a store declares: its tokens and each boundary that some run reads."""
+        return [f"{self.store(key)}/{name}.json" for name in ("tokens", *(f"b{n}" for n in self.boundaries[key]))]
+
+    def seeds(self) -> list[int]:
+        """Return every seed that some experiment asks for."""
+        return sorted({seed for experiment in self.experiments for seed in experiment.seeds})
+
+    def _add(self, experiment: Experiment) -> None:
+        """Add an experiment's jobs, from the data up to its report."""
+        name, planner = experiment.experiment, RunPlanner(experiment, self.catalogue)
+        for task in experiment.tasks:
+            self._add_task(task, experiment)
+        runs, shown = list(planner.runs()), planner.baseline_runs()
+        for run in [*runs, *(run for _, run in shown)]:
+            self._add_run(run, experiment, planner)
+        self.runs[name] = [*runs, *(run for _, run in shown)]
+        every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]])
+        for step, key, spec in presentation.specs(experiment, self.catalogue, planner, runs, shown, every):
+            self.jobs[step][key] = Job(spec, {})
+
+    def _add_task(self, name: str, experiment: Experiment) -> None:
+        """Add a task's corpus, those of its further tests, and the baselines that need no encoder."""
+        task = self._task(name, "tasks", experiment)
+        for further in task.also:
+            place = self.catalogue.place("tasks", name, "also")
+            other = self._task(further.task, place, experiment)
+            if other.type != task.type:
+                raise UserError(f"{place}: {further.task} is of type {other.type}; {task.type} is due, as here")
+        for subset, baseline in product(experiment.subsets, experiment.baselines):
+            if baseline in BASELINES:
+                key = f"{name}/{subset}/{baseline}"
+                spec = {"version": VERSIONS["baseline"], "task": task_spec(name, task), "baseline": baseline}
+                spec["subset"] = spec_of(self.catalogue.get("subsets", subset, "subsets"))
+                spec["data"] = self.jobs["prepare"][task.corpus].digest
+                self.jobs["baseline"][key] = Job(spec, {"data": self.files("prepare", task.corpus)})
+                self.baselines[experiment.experiment].append(key)
+
+    def _task(self, name: str, wanted_by: str, experiment: Experiment) -> Task:
+        """Return a task whose corpus is among the jobs."""
+        task = self.catalogue.get("tasks", name, wanted_by)
+        corpus = self.catalogue.get("corpora", task.corpus, self.catalogue.place("tasks", name, "corpus"))
+        self._check_task(name, task, corpus)
+        if task.corpus not in self.jobs["prepare"]:
+            source, files = find_source(task.corpus, corpus, experiment.sources, experiment.data_dir)
+            kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
+            spec = {"version": VERSIONS["prepare"], "corpus": task.corpus, "entry": kept, "source": source}
+            spec["files"] = files
+            inputs = {"files": [f"{experiment.data_dir}/{relative}" for relative in sorted(files)]}
+            self.jobs["prepare"][task.corpus] = Job(spec, inputs)
+        return task
+
+    def _check_task(self, name: str, task: Task, corpus) -> None:
+        """Find out whether a task's target and type fit its corpus."""
+        place = self.catalogue.place("tasks", name, "target")
+        if task.target not in corpus.targets:
+            raise UserError(
+                f"{place}: corpus {task.corpus} has no target {task.target!r}{near(task.target, corpus.targets)}"
+            )
+        kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
+        if kind != due:
+            raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
+        texts = 0 if corpus.words else len(corpus.texts)
+        wanted = {"pair": 2, "tagg": 0, "span": 0}.get(task.type[:4], 1)
+        if texts != wanted:
+            words = {0: "a words column", 1: "one text", 2: "two texts"}
+            place = self.catalogue.place("tasks", name, "type")
+            raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
+
+    def _encoder(self, name: str) -> Job:
+        """Return the job that fetches an encoder."""
+        if name not in self.jobs["fetch"]:
+            entry = self.catalogue.get("encoders", name, "encoders")
+            spec = {"version": VERSIONS["fetch"], "encoder": name, "entry": spec_of(entry)}
+            self.jobs["fetch"][name] = Job(spec, {})
+        return self.jobs["fetch"][name]
+
+    def _store(self, encoder: str, corpus: str, view: str, experiment: Experiment) -> str:
+        """Return the key of a store that is among the jobs."""
+        key = f"{encoder}/{corpus}/{view}"
+        if key not in self.jobs["features"]:
+            entry = self.catalogue.get("views", view, "view")
+            spec = {"version": VERSIONS["features"], "view": spec_of(entry), "dtype": experiment.store.dtype}
+            spec |= {"data": self.jobs["prepare"][corpus].digest, "encoder": self._encoder(encoder).digest}
+            spec["compute"] = spec_of(experiment.compute)
+            inputs = {"data": self.files("prepare", corpus), "encoder": self.files("fetch", encoder)}
+            self.jobs["features"][key] = Job(spec, inputs)
+            self.boundaries[key] = []
+        return key
+
+    def _add_run(self, run: Run, experiment: Experiment, planner: RunPlanner) -> None:
+        """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        spec = planner.spec(run)
+        read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
+        stores = [self._store(run.encoder, task.corpus, view, experiment) for view in run.views]
+        digests = [self.jobs["features"][key].digest for key in stores]
+        spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": self._encoder(run.encoder).digest}
+        spec["features"] = digests if len(digests) > 1 else digests[0]
+        inputs = {"data": self.files("prepare", task.corpus), "encoder": self.files("fetch", run.encoder)}
+        inputs |= self._states(stores, read)
+        if task.also:
+            further, stores = self._further(run, task, experiment)
+            spec["also"] = further
+            inputs["also_data"] = [f"{self.results}/data/{key.split('/')[1]}/card.json" for key in stores]
+            inputs |= {f"also_{name}": files for name, files in self._states(stores, read).items()}
+        if run.after:
+            before = self.jobs[run.after.step][run.after.key]
+            seed = {} if run.after.step == "train" else {"seed": run.seed}
+            spec["after"] = {"run": digest(before.spec | seed), "epoch": planner.after_epoch(run)}
+            inputs["after"] = [f"{self.results}/{run.after.folder}/metrics.json"]
+        if run.step == "fit_heads":
+            spec = {k: v for k, v in spec.items() if k != "seed"}
+        self.jobs[run.step][run.key] = Job(spec, inputs)
+
+    def _states(self, stores: list[str], read: list[int]) -> dict[str, list[str]]:
+        """Return the cards of some stores that a run reads, and see to it that they hold its boundaries."""
+        for key in stores:
+            self.boundaries[key] = sorted({*self.boundaries[key], *read})
+        return {
+            "tokens": [f"{self.store(key)}/tokens.json" for key in stores],
+            "boundaries": [f"{self.store(key)}/b{n}.json" for key in stores for n in read],
+        }
+
+    def _further(self, run: Run, task: Task, experiment: Experiment) -> tuple[list[dict], list[str]]:
+        """Return what a spec says of a task's further test corpora, and their stores: per corpus one for each view."""
+        found, stores = [], []
+        for further in task.also:
+            other = self.catalogue.get("tasks", further.task, "also")
+            views = pair_views(other, run.pairs)
+            keys = [self._store(run.encoder, other.corpus, view, experiment) for view in views]
+            entry = {"task": task_spec(further.task, other), "rename": further.rename}
+            entry["data"] = self.jobs["prepare"][other.corpus].digest
+            entry["features"] = [self.jobs["features"][key].digest for key in keys]
+            found.append(entry)
+            stores += keys
+        return found, stores
