@@ -28,7 +28,7 @@ MODULES = sorted(
 # The floors, from below. A room may use what lies on lower floors and its own modules, never a neighbour's.
 FLOORS = [
     {"records"},
-    {"runtime", "settings"},
+    {"runtime", "settings", "parts"},
     {"encoders", "data"},
     {"strategies", "heads", "features", "analysis"},
     {"training", "outputs"},
@@ -41,7 +41,7 @@ EXCEPTIONS = {("heads", "thaw.features.batch")}
 
 # The planning wing stands beside the floors: steps know nothing of it, and it knows nothing heavy of them.
 PLANNING = {"catalogue", "versions", "runs", "presentation", "jobs", "plan", "estimate", "schemas"}
-PLANNING_KNOWS = {"thaw.records", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
+PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
 
 # For the people who build Thaw; part of no result.
 WORKSHOP = {"digests"}
@@ -117,7 +117,7 @@ def test_no_module_leads_back_to_itself():
 
 
 def test_planning_loads_no_heavy_library():
-    light = ["thaw.plan", "thaw.settings", "thaw.versions", "thaw.strategies.selectors", "thaw.digests"]
+    light = ["thaw.plan", "thaw.parts", "thaw.settings", "thaw.versions", "thaw.strategies.selectors", "thaw.digests"]
     code = f"import sys, {', '.join(light)}; print(*(name for name in {HEAVY} if name in sys.modules))"
     path = {"PYTHONPATH": str(PACKAGE.parent)}
     result = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from thaw import settings
+from thaw import parts, settings
 from thaw.records import UserError, near
 
 # block name -> (file that holds it, its model)
@@ -209,6 +209,20 @@ class Catalogue:
     def ids(self, block: str) -> list[str]:
         """Return the ids of a block in the order in which they stand in the files."""
         return list(self._raw[block])
+
+    def check_part(self, kind: str, word: str, task_type: str, entry: tuple[str, str, str]) -> None:
+        """Raise UserError, with the place of an entry (block, id, key), where it names an own part that cannot serve.
+
+        That is one that is not there, is not written as its kind is (`thaw.parts.SHAPES`), or states other task_types.
+        """
+        try:
+            stated = parts.check(word, kind).stated("task_types", (task_type,))
+        except UserError as error:
+            raise UserError(f"{self.place(*entry)}: {word}: {error}") from error
+        if task_type not in stated:
+            raise UserError(
+                f"{self.place(*entry)}: {word} is for {', '.join(stated)}; this task is of type {task_type}"
+            )
 
     def place(self, block: str, name: str, *keys: str) -> str:
         """Return `file:line: block.id.key` of an entry, for an error found later."""

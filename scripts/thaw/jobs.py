@@ -6,7 +6,7 @@ A job stands under its step and the path of what it makes. Neither torch nor pan
 from dataclasses import dataclass
 from itertools import product
 
-from thaw import presentation
+from thaw import parts, presentation
 from thaw.catalogue import Catalogue
 from thaw.data.sources import find_source
 from thaw.records import UserError, canonical, digest, near
@@ -116,6 +116,7 @@ class Jobs:
                 spec = {"version": VERSIONS["baseline"], "task": task_spec(name, task), "baseline": baseline}
                 spec["subset"] = spec_of(self.catalogue.get("subsets", subset, "subsets"))
                 spec["data"] = self.jobs["prepare"][task.corpus].digest
+                spec |= parts.in_spec(task.metrics)
                 self.jobs["baseline"][key] = Job(spec, {"data": self.files("prepare", task.corpus)})
                 self.baselines[experiment.experiment].append(key)
 
@@ -140,6 +141,8 @@ class Jobs:
             raise UserError(
                 f"{place}: corpus {task.corpus} has no target {task.target!r}{near(task.target, corpus.targets)}"
             )
+        for metric in filter(parts.is_own, task.metrics):
+            self.catalogue.check_part("metric", metric, task.type, ("tasks", name, "metrics"))
         kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
         if kind != due:
             raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")

@@ -8,6 +8,7 @@ Snakemake asks the plan by path (`job("train", folder)`), nothing parses a path.
 import shlex
 from pathlib import Path
 
+from thaw import parts
 from thaw.catalogue import Catalogue, Document, read_yaml, validate
 from thaw.jobs import Jobs
 from thaw.records import UserError, digest, near, read_json
@@ -43,6 +44,7 @@ def load(config: dict, home: Path, results: str = "results") -> "Plan":
         raise UserError(f"config: the experiment lacks {', '.join(missing)}; a selection must be complete")
     experiment = validate(Experiment, config, document)
     folders = [home / "config", *experiment.catalogues]
+    parts.search(experiment.catalogues)
     return Plan([experiment], Catalogue(folders), results)
 
 
@@ -61,6 +63,11 @@ def _merge(below: dict, above: dict) -> dict:
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = _merge(merged[key], value) if both else value
     return merged
+
+
+def _quoted(path: str) -> str:
+    """Return a path as it stands in a rule's shell line."""
+    return shlex.quote(path).replace("{", "{{").replace("}", "}}")
 
 
 class Plan(Jobs):
@@ -91,7 +98,12 @@ class Plan(Jobs):
     @property
     def data_dir(self) -> str:
         """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
-        return shlex.quote(self.experiments[0].data_dir).replace("{", "{{").replace("}", "}}")
+        return _quoted(self.experiments[0].data_dir)
+
+    @property
+    def catalogues(self) -> str:
+        """The users' catalogue folders for a shell line: own parts are looked for there; no spec holds them either."""
+        return " ".join(dict.fromkeys(_quoted(folder) for one in self.experiments for folder in one.catalogues))
 
     def strategies(self, step: str) -> str:
         """Return, as a pattern for wildcards, the strategies that a step executes."""

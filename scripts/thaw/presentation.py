@@ -5,6 +5,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 
 from collections.abc import Iterator
 
+from thaw import parts
 from thaw.catalogue import Catalogue
 from thaw.runs import Run, RunPlanner, pair_views, variant
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
@@ -107,12 +108,15 @@ def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> di
     strategies = dict.fromkeys(run.strategy for run in runs)
     chosen = {"tasks": experiment.tasks, "encoders": experiment.encoders, "heads": experiment.heads}
     chosen |= {"subsets": experiment.subsets, "strategies": strategies}
-    return {
+    labels = {
         block: {name: catalogue.get(block, name, block).label or name for name in names}
         for block, names in chosen.items()
     }
 
 
+    metrics = [word for name in experiment.tasks for word in catalogue.get("tasks", name, "tasks").metrics]
+    own = {word: parts.look(word).stated("label", word.partition(":")[2]) for word in filter(parts.is_own, metrics)}
+    return labels | ({"metrics": own} if own else {})
 def _notes(experiment: Experiment, catalogue: Catalogue) -> dict[str, str]:
     """Return the footnotes of the encoders that have one."""
     entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from thaw import parts
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
 from thaw.settings import RUN_BASELINES, After, Experiment, Head, Strategy, Task, spec_of
@@ -162,6 +163,9 @@ class RunPlanner:
         step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
         self._check_head(head, settings, step, views, place)
+        if parts.is_own(settings.kind):
+            kind = self.catalogue.get("tasks", task, "tasks").type
+            self.catalogue.check_part("head", settings.kind, kind, ("heads", head, "kind"))
         before = None
         if strategy.after:
             start = self._after(strategy)
@@ -175,6 +179,8 @@ class RunPlanner:
         apart = [self.catalogue.get("views", view, place).pairs == "separate" for view in views]
         if head.kind == "cosine" and not all(apart):
             raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
+        if parts.is_own(head.kind) and step == "fit_heads":
+            raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
         pooling = [head.separate_pooling if separate else head.pooling for separate in apart]
         if step == "fit_heads" and "attention" in pooling:
             raise UserError(f"{place}: lbfgs cannot fit head {name} (attention pooling is not linear); use frozen_sgd")
@@ -241,7 +247,17 @@ class RunPlanner:
             "keep": strategy.keep,
             "seed": run.seed,
             "compute": spec_of(self.experiment.compute),
+            **self._parts(run),
         }
+
+    def _parts(self, run: Run) -> dict:
+        """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
+        phases = self.catalogue.get("strategies", run.strategy, "strategies").phases
+        words = [
+            word for phase in phases for item in phase.train for word in ([item] if isinstance(item, str) else item)
+        ]
+        words += self.catalogue.get("tasks", run.task, "tasks").metrics
+        return parts.in_spec([*words, self.catalogue.get("heads", run.head, "heads").kind])
 
     def _lowest_of_start(self, run: Run) -> int | None:
         """Return the boundary under which a run's starting weights are the pretrained ones: L without a start."""

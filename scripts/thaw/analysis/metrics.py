@@ -9,6 +9,7 @@ positive) is None, never 0.
 import math
 from itertools import chain
 
+from thaw import parts
 from thaw.records import UserError, finite
 
 NO_TAG = -1
@@ -113,7 +114,7 @@ def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[
     scores = {}
     for name in task["metrics"]:
         sides = (_names(gold, labels), _names(predicted, labels)) if name == "span_f1" else (gold, predicted)
-        scores[name] = finite(METRICS[name](*sides))
+        scores[name] = finite(parts.find(name, METRICS)(*sides))
     return scores
 
 

@@ -21,7 +21,7 @@ from thaw.settings.data import (
     View,
 )
 from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, Output, Store
-from thaw.settings.models import After, Encoder, Head, Phase, Strategy
+from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Phase, Strategy
 
 __all__ = [
     "After",
@@ -35,6 +35,8 @@ __all__ = [
     "Files",
     "GRAMMARS",
     "Head",
+    "GROUPINGS",
+    "HEAD_KINDS",
     "Hub",
     "METRICS",
     "METRICS_OF_TYPE",

@@ -1,13 +1,31 @@
-"""What all entries share: ids, rates and shares, display keys, and how an entry stands in a spec."""
+"""What all entries share: ids, words, rates and shares, display keys, and how an entry stands in a spec."""
 
+import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from thaw.records import near
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
 Text = Annotated[str, Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0, lt=10)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+
+IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+
+
+def own_or(kind: str, words: tuple[str, ...]):
+    """Return the type of a key that takes one of Thaw's words, or a part of one's own by import path."""
+
+    def known(word: str) -> str:
+        if word not in words and not re.fullmatch(IMPORT_PATH, word):
+            raise ValueError(f"'{word}' is no {kind} and no import path, as my_{kind}s:name{near(word, words)}")
+        return word
+
+    forms = [{"enum": list(words)}, {"type": "string", "pattern": IMPORT_PATH}]
+    return Annotated[str, AfterValidator(known), WithJsonSchema({"anyOf": forms})]
+
 
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size"}
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from thaw.settings.base import Entry, Id, Share, Text
+from thaw.settings.base import Entry, Id, Share, Text, own_or
 
 TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
 METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
@@ -116,7 +116,7 @@ class Task(Entry):
     corpus: Id
     target: Id
     type: Literal[TASK_TYPES]
-    metrics: list[Literal[METRICS]] = Field(min_length=1, description="the first is the main one")
+    metrics: list[own_or("metric", METRICS)] = Field(min_length=1, description="the first is the main one")
     view: Id = "joint"
     separate: Id = Field("separate", description="the view of strategies that read the two texts of a pair apart")
     also: list[Further] = Field([], description="further test corpora, for every run of this task")
@@ -127,7 +127,7 @@ class Task(Entry):
     @model_validator(mode="after")
     def _metrics_fit_the_type(self):
         for metric in self.metrics:
-            if metric not in METRICS_OF_TYPE[self.type]:
+            if metric in METRICS and metric not in METRICS_OF_TYPE[self.type]:
                 fitting = ", ".join(METRICS_OF_TYPE[self.type])
                 raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
         if self.protocol == "clean" and self.validation in self.test:

@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from thaw.settings.base import Entry, Id, Rate, Text
+from thaw.settings.base import Entry, Id, Rate, Text, own_or
+
+HEAD_KINDS = ("linear", "cosine")
 
 
 class Encoder(Entry):
@@ -37,7 +39,7 @@ class Encoder(Entry):
 class Head(Entry):
     """The task-specific module on top of the encoder."""
 
-    kind: Literal["linear", "cosine"]
+    kind: own_or("head", HEAD_KINDS)
     pooling: Literal["first", "mean", "max", "attention"] = Field(
         "first", description="how tokens become one vector; tagging reads each word's first piece instead"
     )
@@ -51,7 +53,7 @@ class Phase(BaseModel):
     """Which parameters train, at which rates, on which schedule, until when."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    train: list[str | dict[Id, int | str]] = Field([], description="selectors: head, all, embeddings, {top: k}")
+    train: list[str | dict[str, int | str]] = Field([], description="selectors: head, all, embeddings, {top: k}")
     optimizer: Literal["adamw", "lbfgs"] = Field("adamw", description="lbfgs: a linear head alone, to convergence")
     rate: Rate = Field(2e-5, description="peak learning rate")
     head_rate: Rate | None = Field(None, description="the head's own peak rate; else rate")

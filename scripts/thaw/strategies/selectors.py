@@ -1,9 +1,13 @@
 """Selectors: the words under `train:` and the components of an encoder that each one names.
 
 Components, from below: "embeddings", "layer.1" .. "layer.L" (the final norm belongs to layer L), and "head", to which
-a pretrained pooler belongs. No torch here: the plan needs to know what trains before anything is loaded.
+a pretrained pooler belongs. No torch here: the plan needs to know what trains before anything is loaded. A selector of
+one's own (`thaw.parts`) is named by its import path.
 """
 
+import inspect
+
+from thaw import parts
 from thaw.records import UserError
 
 
@@ -38,16 +42,31 @@ def components(train: list, layers: int, variables: dict[str, int]) -> list[str]
     Args: train as in the catalogue (`[head, {top: k}]`); layers L; the sweep's variables with their values.
     Raises UserError for an unknown selector, a variable without a value, or an empty selection.
     """
+    order = ["head", "embeddings", *top(layers, layers)]
     chosen = set()
     for word in train:
         name, arguments = (word, []) if isinstance(word, str) else next((k, [v]) for k, v in word.items())
-        if name not in SELECTORS:
-            raise UserError(f"unknown selector '{name}'; there are {', '.join(SELECTORS)}")
-        chosen.update(SELECTORS[name](layers, *[_number(a, name, variables) for a in arguments]))
+        found = _named(name, arguments)(layers, *[_number(a, name, variables) for a in arguments])
+        wrong = [component for component in found if component not in order] if isinstance(found, list) else [found]
+        if wrong:
+            raise UserError(f"{name} gives {wrong[0]!r}; a list of head, embeddings, layer.1 to layer.{layers} is due")
+        chosen.update(found)
     if not chosen:
         raise UserError("a phase must train something; name selectors under train:")
-    order = ["head", "embeddings", *top(layers, layers)]
     return [component for component in order if component in chosen]
+
+
+def _named(name: str, arguments: list):
+    """Return the selector of a name, Thaw's or an own one; one that takes other arguments is a UserError."""
+    if not parts.is_own(name) and name not in SELECTORS:
+        raise UserError(f"unknown selector '{name}'; there are {', '.join(SELECTORS)}")
+    selector = parts.find(name, SELECTORS)
+    try:
+        inspect.signature(selector).bind(0, *arguments)
+    except TypeError:
+        due = f"a number, as in {{{name}: 2}}" if not arguments else f"no number; write {name}"
+        raise UserError(f"{name} takes {due}") from None
+    return selector
 
 
 def _number(argument, selector: str, variables: dict[str, int]) -> int:
