@@ -40,6 +40,11 @@ def test_groups_by_row_and_by_parent():
     assert group(columns, ["phrase"], "sentence").tolist() == [0, 1, 0]
 
 
+def test_a_phrase_goes_with_the_longest_text_that_holds_it():
+    texts = ["a film", "This is a film", "is a", "a fine film", "fine", "fil", "a"]
+    assert group({"text": texts}, ["text"], "phrase").tolist() == [0, 0, 0, 1, 1, 2, 0]
+
+
 @QUICK
 @given(st.lists(st.integers(0, 30), min_size=20, max_size=200), st.floats(0.1, 0.4), st.integers(0, 2**32 - 1))
 def test_groups_stay_whole_and_the_share_is_never_exceeded(groups, share, seed):

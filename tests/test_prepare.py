@@ -101,6 +101,30 @@ def test_a_parent_column_keeps_phrases_together(tmp_path):
     assert not parents[0] & parents[1] and len(corpus.frame("validation")) == 30
 
 
+def test_rows_of_other_labels_are_left_out_and_counted(tmp_path):
+    train = [*TRAIN, pair("six", "seven", "maybe"), pair(" ", "eight", "maybe")]
+    entry = {**PAIRS, "only": {"label": ["yes", "no"]}, "empty": "drop"}
+    card = prepared(tmp_path, entry, train=train).card
+    assert card["labels"] == {"label": ["no", "yes"]}
+    assert {key: card["splits"]["train"][key] for key in ("rows", "dropped", "left_out")} == {
+        "rows": 3,
+        "dropped": 1,
+        "left_out": 1,
+    }
+    with pytest.raises(UserError, match="column 'label': no row has 'yess', which `only` names"):
+        prepared(tmp_path, {**entry, "only": {"label": ["yess", "no"]}}, train=train)
+
+
+def test_a_coarse_label_from_the_fine_one_and_lists_that_are_kept(tmp_path):
+    train = [{"text": f"t{i}", "kind": kind, "more": ["x", i]} for i, kind in enumerate(["A:a", "B:b", "B:c"])]
+    entry = {"texts": ["text"], "targets": {"fine": "label", "coarse": "label"}, "keep": ["more"]}
+    columns = {"fine": "kind", "coarse": "kind"}
+    files = {"columns": columns, "until": {"coarse": ":"}, "rename": {"coarse": {"A": "first"}}}
+    corpus = prepared(tmp_path, {**entry, "files": files}, train=train)
+    assert corpus.labels("coarse") == ["B", "first"] and corpus.labels("fine") == ["A:a", "B:b", "B:c"]
+    assert [list(more) for more in corpus.frame("train")["more"]][1] == ["x", "1"]
+
+
 def test_a_split_that_the_source_brings_is_not_carved(tmp_path):
     entry = {**PAIRS, "carve": {"validation": 0.3}}
     corpus = prepared(tmp_path, entry, train=TRAIN, validation=[pair("six", "seven")])

@@ -97,6 +97,15 @@ def test_parquet_round_trips(tmp_path, table, words):
 
 
 @QUICK
+@given(st.lists(st.tuples(WORD, LINE), min_size=1, max_size=6), st.sampled_from([" ", "\t"]))
+def test_lines_of_label_and_text_round_trip(tmp_path, table, blank):
+    content = "\r\n".join(label + blank + text for label, text in table).encode()
+    found = read_bytes(tmp_path, content, ("kind", "text"), format="label_text", columns={"kind": "label"})
+    assert rows(found) == table
+    assert found.lines == list(range(1, len(table) + 1))
+
+
+@QUICK
 @given(SENTENCES, st.sampled_from([" ", "\t", "  "]), st.integers(1, 2), st.sets(st.integers(0, 4)))
 def test_conll_round_trips_with_lines_and_documents(tmp_path, sentences, blank, gap, starts):
     lines, first, document = [], [], 0
@@ -143,6 +152,16 @@ def test_fields_after_the_named_ones_are_allowed_without_a_header(tmp_path):
     assert rows(found) == [("a", "1"), ("b", "0")]
 
 
+def test_a_header_in_the_files_of_some_splits(tmp_path):
+    for split, first in (("train", "text\tlabel\n"), ("test", "")):
+        (tmp_path / split).write_text(first + "a\t1\n")
+    columns = {"text": 0, "label": 1}
+    entry = {**PLAIN, "splits": {"train": "train", "test": "test"}, "columns": columns, "header": ["train"]}
+    source = Files.model_validate(entry)
+    for split in ("train", "test"):
+        assert rows(read(tmp_path / split, source.of_split(split), ["text", "label"])) == [("a", "1")]
+
+
 def test_other_encodings(tmp_path):
     found = read_bytes(tmp_path, "text\tlabel\ncaf\xe9\t1\n".encode("latin-1"), **PLAIN, encoding="latin-1")
     assert rows(found) == [("caf\xe9", "1")]
@@ -168,6 +187,8 @@ MISTAKES = {
     "text after quote": (b'text,label\n1,"a" b\n', QUOTED, ":2: field 2: text follows a closing quote; write"),
     "quote elsewhere": (b'text,label\n1,"a\nb" c\n', QUOTED, ":2: field 2: text follows .* in line 3"),
     "carriage return": (b"text,label\na\rb,1\n", QUOTED, ":2: a carriage return stands inside a field"),
+    "no blank": (b"1 a\nlonely\n", {"format": "label_text"}, ":2: a label, a blank and a text are due; .*'lonely'"),
+    "label_text name": (b"1 a\n", {"format": "label_text", "columns": {"text": "txt"}}, "column 'txt': is missing"),
     "json": (b'{"text": "a"\n', {"format": "jsonl"}, ":1:\\d+: not valid JSON"),
     "json value": (b"[1]\n", {"format": "jsonl"}, ":1: a JSON object is due"),
     "json key": (b'{"text": "", "lable": 1}\n', {"format": "jsonl"}, ":1: column 'label': is missing; did you mean"),

@@ -1,8 +1,7 @@
 """Real corpora as they lie in ../shared/data: counts as its README has them, sizes as the catalogue has them."""
 
 import gzip
-import json
-from collections import Counter
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,12 +22,11 @@ def prepare_entry(name: str, entry: Entry, data_dir, out, sources=("files", "syn
 
 @pytest.fixture(scope="module")
 def shipped(catalogue, shared_data, tmp_path_factory):
-    """The corpora of the catalogue, prepared from the real files, by id."""
+    """Prepare a corpus of the catalogue from the real files, once: shipped(name)."""
     folder = tmp_path_factory.mktemp("real")
-    return {
-        name: prepare_entry(name, catalogue.get("corpora", name, "test"), shared_data, folder / name)
-        for name in ("sick", "mrpc", "conll2003")
-    }
+    return cache(
+        lambda name: prepare_entry(name, catalogue.get("corpora", name, "test"), shared_data, folder / name),
+    )
 
 
 def labels_of(corpus: Corpus, split: str, target: str) -> list[int]:
@@ -37,13 +35,14 @@ def labels_of(corpus: Corpus, split: str, target: str) -> list[int]:
     return [counts[label] for label in corpus.labels(target)]
 
 
+def rows_of(corpus: Corpus) -> dict[str, int]:
+    """Return the rows of each split."""
+    return {split: corpus.card["splits"][split]["rows"] for split in corpus.splits}
+
+
 def test_sick(shipped):
-    sick = shipped["sick"]
-    assert {split: sick.card["splits"][split]["rows"] for split in sick.splits} == {
-        "train": 4500,
-        "validation": 500,
-        "test": 4927,
-    }
+    sick = shipped("sick")
+    assert rows_of(sick) == {"train": 4500, "validation": 500, "test": 4927}
     assert sick.labels("entailment") == ["contradiction", "neutral", "entailment"]
     assert labels_of(sick, "train", "entailment") == [665, 2536, 1299]
     assert labels_of(sick, "validation", "entailment") == [74, 282, 144]
@@ -55,7 +54,7 @@ def test_sick(shipped):
 
 
 def test_mrpc_with_a_validation_split_that_shares_no_sentence(shipped):
-    mrpc = shipped["mrpc"]
+    mrpc = shipped("mrpc")
     train, carved = (labels_of(mrpc, split, "paraphrase") for split in ("train", "validation"))
     assert [a + b for a, b in zip(train, carved, strict=True)] == [1323, 2753]
     assert labels_of(mrpc, "test", "paraphrase") == [578, 1147]
@@ -66,7 +65,7 @@ def test_mrpc_with_a_validation_split_that_shares_no_sentence(shipped):
 
 
 def test_conll2003(shipped):
-    conll = shipped["conll2003"]
+    conll = shipped("conll2003")
     expected = {"train": (14041, 203621, 23499, 946), "validation": (3250, 51362, 5942, 216)}
     expected["test"] = (3453, 46435, 5648, 231)
     for split, (rows, words, entities, documents) in expected.items():
@@ -76,85 +75,82 @@ def test_conll2003(shipped):
     assert [tags[f"B-{kind}"] for kind in ("LOC", "ORG", "PER", "MISC")] == [1668, 1661, 1617, 702]
 
 
-def test_sts_benchmark_without_header_and_with_further_columns(shared_data, tmp_path):
-    entry = {
-        "texts": ["a", "b"],
-        "targets": {"score": "score"},
-        "files": {
-            "format": "tsv",
-            "quoting": "none",
-            "header": False,
-            "splits": {"train": "stsb/sts-train.csv", "validation": "stsb/sts-dev.csv", "test": "stsb/sts-test.csv"},
-            "columns": {"a": 5, "b": 6, "score": 4},
-        },
-    }
-    stsb = prepare_entry("stsb", Entry.model_validate(entry), shared_data, tmp_path / "out")
-    assert [len(stsb.frame(split)) for split in ("train", "validation", "test")] == [5749, 1500, 1379]
+def test_stsb_without_header_and_with_further_columns(shipped):
+    stsb = shipped("stsb")
+    assert rows_of(stsb) == {"train": 5749, "validation": 1500, "test": 1379}
+    scores = stsb.targets({"target": "similarity"}, "train")
+    assert (scores.min(), scores.max()) == (0, 5)
+    assert stsb.frame("train")["sentence_b"][0] and not stsb.frame("test")["sentence_b"].str.contains("\t").any()
 
 
-def test_cola_by_position(shared_data, tmp_path):
-    names = {"train": "in_domain_train", "validation": "in_domain_dev", "test": "out_of_domain_dev"}
-    entry = {
-        "texts": ["sentence"],
-        "targets": {"label": "label"},
-        "files": {
-            "format": "tsv",
-            "quoting": "none",
-            "header": False,
-            "splits": {split: f"cola/raw/{name}.tsv" for split, name in names.items()},
-            "columns": {"sentence": 3, "label": 1},
-        },
-    }
-    cola = prepare_entry("cola", Entry.model_validate(entry), shared_data, tmp_path / "out")
-    assert [labels_of(cola, split, "label") for split in names] == [[2528, 6023], [162, 365], [162, 354]]
+def test_cola_with_two_test_splits_and_a_carved_validation(shipped):
+    cola = shipped("cola")
+    assert labels_of(cola, "in_domain", "acceptability") == [162, 365]
+    assert labels_of(cola, "out_of_domain", "acceptability") == [162, 354]
+    train, carved = (labels_of(cola, split, "acceptability") for split in ("train", "validation"))
+    assert [a + b for a, b in zip(train, carved, strict=True)] == [2528, 6023]
+    assert sum(carved) == 855 and carved[1] / 855 == pytest.approx(6023 / 8551, abs=0.001)
+    assert not cola.frame("validation")["seen"].any()
 
 
-def test_sst2_phrases_stay_with_their_sentence(shared_data, tmp_path):
-    """Phrases carved one by one often lie inside a training phrase; carved by their parent sentence hardly any does.
+def test_trec_in_latin_1_with_two_labels_from_one(shipped):
+    trec = shipped("trec")
+    assert rows_of(trec) == {"train": 4907, "validation": 545, "test": 500}
+    counts = [labels_of(trec, split, "coarse") for split in ("train", "validation")]
+    assert trec.labels("coarse") == ["ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"]
+    assert [sum(pair) for pair in zip(*counts, strict=True)] == [86, 1162, 1250, 1223, 835, 896]
+    assert labels_of(trec, "test", "coarse") == [9, 138, 94, 65, 81, 113]
+    assert min(labels_of(trec, "train", "fine")) > 0
+    assert sum(count > 0 for count in labels_of(trec, "test", "fine")) == 42
+    assert trec.frame("train")["question"].str.contains("\xf0").sum() == 1
 
-    The published file has no parent column: here a phrase's parent is the longest phrase that holds it. Of its
-    first 4,000 rows 21 % of the validation phrases lie inside a training phrase, of all rows 88 %.
-    """
+
+def test_sst2_as_sentences(shipped):
+    sst2 = shipped("sst2_sentences")
+    found = {split: labels_of(sst2, split, "sentiment") for split in sst2.splits}
+    assert found == {"train": [3310, 3610], "validation": [428, 444], "test": [912, 909]}
+
+
+def test_sst2_as_phrases_with_a_header_in_two_of_three_files(shipped):
+    sst2 = shipped("sst2")
+    found = {split: labels_of(sst2, split, "sentiment") for split in sst2.splits}
+    assert found == {"train": [29780, 37569], "validation": [428, 444], "test": [912, 909]}
+    assert sst2.card["splits"]["test"]["overlap_train"]["rows"] == 2
+
+
+def test_sst2_phrases_are_carved_with_the_sentence_that_they_are_from(shared_data, tmp_path):
+    """Of the first 4,000 rows 21 % of the phrases drawn one by one lie inside a training phrase, of all rows 88 %."""
     with gzip.open(shared_data / "sst2/glue/train.tsv.gz", "rt", encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file][1:4001]
-    whole, parent = [f" {text.strip()} " for text, _ in rows], {}
-    for text in sorted(set(whole), key=len, reverse=True):
-        parent[text] = next((parent[known] for known in parent if text in known), len(parent))
-    lines = [json.dumps({"text": t, "label": y, "parent": parent[w]}) for (t, y), w in zip(rows, whole, strict=True)]
-    (tmp_path / "train.jsonl").write_text("\n".join(lines))
+        (tmp_path / "train.tsv").write_text("".join(next(file) for _ in range(4001)), encoding="utf-8")
     inside = {}
-    for group_by in ("row", "parent"):
+    for group_by in ("row", "phrase"):
         entry = {
-            "texts": ["text"],
+            "texts": ["sentence"],
             "targets": {"label": "label"},
             "carve": {"validation": 0.1},
             "group_by": group_by,
-            "files": {"format": "jsonl", "splits": {"train": "train.jsonl"}},
+            "files": {"format": "tsv", "quoting": "none", "splits": {"train": "train.tsv"}},
         }
         corpus = prepare_entry("sst2", Entry.model_validate(entry), tmp_path, tmp_path / group_by)
-        train, validation = ([f" {text.strip()} " for text in corpus.frame(s)["text"]] for s in ("train", "validation"))
+        parts = (corpus.frame(split)["sentence"] for split in ("train", "validation"))
+        train, validation = ([f" {text.strip()} " for text in part] for part in parts)
         text = "\n".join(train)
         inside[group_by] = sum(phrase in text for phrase in validation) / len(validation)
-        assert len(corpus.frame("validation")) == pytest.approx(400, rel=0.05)
-    assert inside["row"] > 0.15 and inside["parent"] < 0.02
+        assert len(validation) == pytest.approx(400, rel=0.05)
+    assert inside["row"] > 0.15 and inside["phrase"] < 0.02
 
 
-def test_universal_dependencies(shared_data, tmp_path):
-    parts = {"train": "train", "validation": "dev", "test": "test"}
-    entry = {
-        "words": "form",
-        "targets": {"upos": "tags", "deprel": "tags"},
-        "group_by": "document",
-        "files": {
-            "format": "conllu",
-            "splits": {split: f"ud_english_ewt/en_ewt-ud-{part}.conllu" for split, part in parts.items()},
-        },
-    }
-    ewt = prepare_entry("ewt", Entry.model_validate(entry), shared_data, tmp_path / "out")
-    words = [(len(ewt.frame(split)), ewt.frame(split)["form"].str.len().sum()) for split in parts]
-    assert words == [(12544, 204577), (2001, 25147), (2077, 25094)]
+def test_universal_dependencies(shipped):
+    ewt = shipped("ud_english_ewt")
+    words = {split: (len(ewt.frame(split)), ewt.frame(split)["words"].str.len().sum()) for split in ewt.splits}
+    assert words == {"train": (12544, 204577), "validation": (2001, 25147), "test": (2077, 25094)}
     upos = ewt.card["splits"]["train"]["labels"]["upos"]
-    assert Counter(upos).most_common(3) == [("NOUN", 34751), ("PUNCT", 23596), ("VERB", 22576)]
+    assert len(upos) == 17 and all(upos.values())
+    assert [upos[tag] for tag in ("NOUN", "PUNCT", "VERB", "PRON", "ADP")] == [34751, 23596, 22576, 18677, 17742]
+    first = ewt.frame("train").iloc[0]
+    assert list(first["head"][:2]) == ["0", "3"] and list(first["deprel"][:2]) == ["root", "punct"]
+    relations = {relation for relations in ewt.frame("train")["deprel"] for relation in relations}
+    assert len(relations) == 51
 
 
 def tokens_of(corpus: Corpus) -> dict[str, int]:
@@ -178,9 +174,15 @@ def tokens_of(corpus: Corpus) -> dict[str, int]:
     return {"examples": examples, "tokens": tokens}
 
 
-@pytest.mark.parametrize("name", ["sick", "mrpc", "conll2003"])
+@pytest.mark.parametrize("name", ["sick", "mrpc", "stsb", "cola", "trec", "sst2_sentences", "conll2003"])
 def test_sizes_in_the_catalogue(catalogue, shipped, name):
-    assert catalogue.get("corpora", name, "test").size.model_dump() == tokens_of(shipped[name])
+    assert catalogue.get("corpora", name, "test").size.model_dump() == tokens_of(shipped(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sst2", "ud_english_ewt"])
+def test_sizes_of_the_largest(catalogue, shipped, name):
+    assert catalogue.get("corpora", name, "test").size.model_dump() == tokens_of(shipped(name))
 
 
 def test_sizes_of_synthetic_corpora(catalogue, tmp_path):

@@ -26,13 +26,16 @@ def sentences(columns: dict[str, list], names: list[str]) -> list[list[str]]:
 def group(columns: dict[str, list], names: list[str], group_by: str) -> np.ndarray:
     """Return each row's group [N] int64, numbered by first appearance.
 
-    group_by: `sentence` (rows connected through shared normalised sentences, over any number of steps), `row`
-    (each on its own), or a column whose equal values belong together: a document, a parent sentence.
+    group_by: `sentence` (rows connected through shared normalised sentences, over any number of steps), `phrase`
+    (a text goes with the longest one that holds it), `row` (each on its own), or a column whose equal values
+    belong together: a document, a parent sentence.
     """
     if group_by == "row":
         keys = range(len(columns[names[0]]))
     elif group_by == "sentence":
         keys = _components(sentences(columns, names))
+    elif group_by == "phrase":
+        keys = _holders([texts[0] for texts in sentences(columns, names)])
     else:
         keys = columns[group_by]
     numbers: dict = {}
@@ -55,6 +58,21 @@ def _components(rows: list[list[str]]) -> list[int]:
             a, b = root(first.setdefault(text, i)), root(i)
             parent[max(a, b)] = min(a, b)
     return [root(i) for i in range(len(rows))]
+
+
+def _holders(texts: list[str]) -> list[str]:
+    """Return for each text [N] the longest of them in which its words stand in a row; itself where there is none."""
+    holder, known = {}, set(texts)
+    for whole in sorted(known, key=lambda text: (-len(text.split()), text)):
+        if whole in holder:
+            continue
+        words = whole.split()
+        for start in range(len(words)):
+            for end in range(start + 1, len(words) + 1):
+                phrase = " ".join(words[start:end])
+                if phrase in known:
+                    holder.setdefault(phrase, whole)
+    return [holder[text] for text in texts]
 
 
 def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], place: str) -> dict[str, np.ndarray]:

@@ -6,19 +6,23 @@ from typing import NamedTuple
 
 from thaw.data.tables import Table
 from thaw.records import UserError, near
-from thaw.settings import Corpus
+from thaw.settings import Corpus, Source
 
 SPAN = ("B-", "I-")
 
 
 class Cleaned(NamedTuple):
-    """A split after the checks: canonical columns, and each row's number (from 0) in its source."""
+    """A split after the checks: canonical columns, each row's number (from 0) in its source.
+
+    `left_out` counts the rows with labels that the entry's `only` does not name.
+    """
 
     columns: dict[str, list]
     rows: list[int]
+    left_out: int
 
 
-def clean(table: Table, corpus: Corpus, rename: dict[str, dict[str, str]], scheme: str) -> Cleaned:
+def clean(table: Table, corpus: Corpus, source: Source) -> Cleaned:
     """Check one split and return it in canonical form.
 
     Texts become strings, words and tags lists of strings (spans in BIO), labels strings, scores floats.
@@ -33,14 +37,21 @@ def clean(table: Table, corpus: Corpus, rename: dict[str, dict[str, str]], schem
     for name, kind in corpus.targets.items():
         values = table.columns[name]
         columns[name] = [checkers[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
-        if kind != "score" and name in rename:
-            columns[name] = _renamed(columns[name], rename[name])
+        if kind != "score":
+            columns[name] = _named(columns[name], source.until.get(name), source.rename.get(name, {}))
         if kind == "tags":
-            _check_tags(columns[name], columns.get(corpus.words), table, name, scheme, sorted(kept))
+            _check_tags(columns[name], columns.get(corpus.words), table, name, source.scheme, sorted(kept))
     for name in (column for column in table.columns if column not in columns):
-        columns[name] = [None if value is None else str(value) for value in table.columns[name]]
-    rows = sorted(kept)
-    return Cleaned({name: [values[i] for i in rows] for name, values in columns.items()}, rows)
+        columns[name] = [_kept(value) for value in table.columns[name]]
+    rows = [i for i in sorted(kept) if all(columns[name][i] in only for name, only in corpus.only.items())]
+    return Cleaned({name: [values[i] for i in rows] for name, values in columns.items()}, rows, len(kept) - len(rows))
+
+
+def _kept(value) -> str | list[str] | None:
+    """Return a value of a column that is only carried along: text, or a list of texts."""
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return None if value is None else str(value)
 
 
 def _text(value, table: Table, row: int, column: str) -> str:
@@ -115,11 +126,14 @@ def is_empty(text: str | list[str]) -> bool:
     return not (text.strip() if isinstance(text, str) else text)
 
 
-def _renamed(values: list, names: dict[str, str]) -> list:
-    """Give labels, or the tags in lists, our names."""
-    return [
-        [names.get(v, v) for v in value] if isinstance(value, list) else names.get(value, value) for value in values
-    ]
+def _named(values: list, mark: str | None, names: dict[str, str]) -> list:
+    """Give labels, or the tags in lists, our names: what stands before the mark, renamed. Dropped rows stay None."""
+
+    def ours(label: str) -> str:
+        label = label.partition(mark)[0] if mark else label
+        return names.get(label, label)
+
+    return [[ours(tag) for tag in v] if isinstance(v, list) else v and ours(v) for v in values]
 
 
 def _check_tags(tags: list, words: list | None, table: Table, column: str, scheme: str, kept: list[int]) -> None:
@@ -166,8 +180,12 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, Table], corpus: Co
     for column, kind in corpus.targets.items():
         if kind == "score":
             continue
+        found_in_train = {value for item in splits["train"].columns[column] for value in _each(item)}
+        for label in corpus.only.get(column, []):
+            if label not in found_in_train:
+                raise UserError(f"{tables['train'].name}: column '{column}': no row has '{label}', which `only` names")
         listed = corpus.labels.get(column)
-        names = listed or sorted({value for item in splits["train"].columns[column] for value in _each(item)})
+        names = listed or sorted(found_in_train)
         for split, cleaned in splits.items():
             _check_known(cleaned, tables[split], column, names, listed is not None)
         if len(names) < 2:

@@ -10,7 +10,7 @@ from thaw.data.checks import Cleaned, clean, label_names
 from thaw.data.sources import load
 from thaw.records import UserError, digest, write_json, write_parquet
 from thaw.runtime import log
-from thaw.settings import Corpus
+from thaw.settings import GROUPINGS, Corpus, Source
 
 
 def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
@@ -24,9 +24,8 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     tables, record = load(name, corpus, spec["source"], spec["files"], data_dir)
     if "train" not in tables:
         raise UserError(f"corpora.{name}: splits name no train; there are {', '.join(tables)}")
-    source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else None
-    rename, scheme = (source.rename, source.scheme) if source else ({}, "bio")
-    cleaned = {split: clean(table, corpus, rename, scheme) for split, table in tables.items()}
+    source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else Source(splits={})
+    cleaned = {split: clean(table, corpus, source) for split, table in tables.items()}
     labels = label_names(cleaned, tables, corpus)
     splits, carved = _split(name, corpus, cleaned)
     texts = _text_columns(corpus)
@@ -44,7 +43,7 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
         "splits": {
             split: {
                 **describe(columns, texts, labels),
-                "dropped": len(tables[split]) - len(cleaned[split].rows) if split in tables else 0,
+                **_not_kept(tables, cleaned, split, corpus),
                 "carved_from": "train" if split in carved else None,
             }
             for split, columns in splits.items()
@@ -52,6 +51,14 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     }
     _write(out, splits, corpus, card)
     return card
+
+
+def _not_kept(tables: dict, cleaned: dict[str, Cleaned], split: str, corpus: Corpus) -> dict[str, int]:
+    """Count a split's rows that the source has and we have not: empty texts and, under `only`, other labels."""
+    part = cleaned.get(split)
+    left_out = part.left_out if part else 0
+    dropped = len(tables[split]) - len(part.rows) - left_out if part else 0
+    return {"dropped": dropped, **({"left_out": left_out} if corpus.only else {})}
 
 
 def _text_columns(corpus: Corpus) -> list[str]:
@@ -66,8 +73,8 @@ def _split(name: str, corpus: Corpus, cleaned: dict[str, Cleaned]) -> tuple[dict
     splits = {}
     for split, part in cleaned.items():
         if not part.rows:
-            raise UserError(f"corpora.{name}: {split} has no rows left after the empty ones were dropped")
-        known = corpus.group_by in ("sentence", "row", *part.columns)
+            raise UserError(f"corpora.{name}: {split} has no rows left after empty texts and other labels were dropped")
+        known = corpus.group_by in (*GROUPINGS, *part.columns)
         groups = carving.group(part.columns, _text_columns(corpus), corpus.group_by if known else "row")
         splits[split] = {"row": part.rows, **part.columns, "group": groups.tolist()}
     shares = {split: share for split, share in corpus.carve.items() if split not in splits}

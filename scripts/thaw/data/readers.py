@@ -1,4 +1,6 @@
-"""Readers of tabular files: CSV, TSV, JSONL and Parquet. Sentences in columns are read by `thaw.data.conll`.
+"""Readers of files with one example a row: CSV, TSV, JSONL, Parquet, lines of a label and a text.
+
+Sentences in columns are read by `thaw.data.conll`.
 
 Every reader yields (first line of the row, {our column: raw value}); `read` collects them in a Table.
 """
@@ -16,6 +18,7 @@ from thaw.settings import Files
 Columns = dict[str, str | int]
 Rows = Iterator[tuple[int, dict]]
 LONGEST_FIELD = 2**31 - 1
+LABEL_TEXT = ["label", "text"]
 
 
 def read(path: Path, source: Files, wanted: list[str]) -> Table:
@@ -28,7 +31,13 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
         from thaw.data.conll import read_sentences
 
         return read_sentences(path, source, columns)
-    reader = {"csv": read_delimited, "tsv": read_delimited, "jsonl": read_jsonl, "parquet": read_parquet}
+    reader = {
+        "csv": read_delimited,
+        "tsv": read_delimited,
+        "jsonl": read_jsonl,
+        "parquet": read_parquet,
+        "label_text": read_label_text,
+    }
     table = Table(str(path), {ours: [] for ours in wanted}, unit="row" if source.format == "parquet" else "line")
     for line, values in reader[source.format](path, source, columns):
         table.lines.append(line)
@@ -117,6 +126,16 @@ def _broken_record(error: csv.Error, record: str, delimiter: str, first: int) ->
     line = first + record.count("\n", 0, closed.end())
     where = f" in line {line}" if line != first else ""
     return f"field {column}: text follows a closing quote{where}; {mend}"
+
+
+def read_label_text(path: Path, source: Files, columns: Columns) -> Rows:
+    """Yield the rows of a file with lines `<label> <text>`, split at the first blank; they are its two columns."""
+    positions = {ours: find_position(name, LABEL_TEXT, str(path), ours) for ours, name in columns.items()}
+    for line, content in read_lines(path, source.encoding):
+        fields = re.split("[ \t]", content, maxsplit=1)
+        if len(fields) < 2:
+            raise UserError(f"{path}:{line}: a label, a blank and a text are due; this is {content!r:.40}")
+        yield line, {ours: fields[position] for ours, position in positions.items()}
 
 
 def read_jsonl(path: Path, source: Files, columns: Columns) -> Rows:

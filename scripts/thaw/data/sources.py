@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thaw.data.tables import Table, find_position
 from thaw.records import UserError, file_sha256
-from thaw.settings import Corpus, Files, Hub, Source
+from thaw.settings import GROUPINGS, Corpus, Files, Hub, Source
 
 SCRIPT_BRANCH = "refs/convert/parquet"
 
@@ -54,7 +54,7 @@ def wanted_columns(corpus: Corpus, source: Source | None) -> list[str]:
     """
     wanted = [*corpus.texts, *([corpus.words] if corpus.words else []), *corpus.targets, *corpus.keep]
     carves = source is not None and any(split not in source.splits for split in corpus.carve)
-    if corpus.group_by not in ("sentence", "row") and (carves or isinstance(source, Files)):
+    if corpus.group_by not in GROUPINGS and (carves or isinstance(source, Files)):
         wanted.append(corpus.group_by)
     return list(dict.fromkeys(wanted))
 
@@ -75,7 +75,7 @@ def load(name: str, corpus: Corpus, source: str, files: dict[str, str], data_dir
     from thaw.data.readers import read
 
     wanted = wanted_columns(corpus, corpus.files)
-    tables = {split: read(Path(data_dir) / path, corpus.files, wanted) for split, path in paths.items()}
+    tables = {split: read(Path(data_dir) / path, corpus.files.of_split(split), wanted) for split, path in paths.items()}
     return tables, {"kind": "files", "files": files}
 
 

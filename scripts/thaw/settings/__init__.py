@@ -7,6 +7,7 @@ option orphans no finished result. Unknown keys are errors; `thaw.catalogue` nam
 from thaw.settings.base import DISPLAY_KEYS, Entry, spec_of
 from thaw.settings.data import (
     GRAMMARS,
+    GROUPINGS,
     METRICS,
     METRICS_OF_TYPE,
     TARGET_OF_TYPE,
@@ -34,9 +35,9 @@ __all__ = [
     "Experiment",
     "Files",
     "GRAMMARS",
-    "Head",
     "GROUPINGS",
     "HEAD_KINDS",
+    "Head",
     "Hub",
     "METRICS",
     "METRICS_OF_TYPE",

@@ -24,6 +24,7 @@ TARGET_OF_TYPE = {
     "tagging": "tags",
     "spans": "tags",
 }
+GROUPINGS = ("sentence", "phrase", "row")
 GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase", "similarity")
 
 
@@ -42,6 +43,7 @@ class Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     splits: dict[Id, Text] = Field(description="our split name: their file below data_dir, or their split")
     columns: dict[Id, str | int] = Field({}, description="our column: theirs, by name or by position from 0")
+    until: dict[Id, Text] = Field({}, description="column: the mark that ends its label; what follows is left off")
     rename: dict[Id, dict[str, str]] = Field({}, description="column: {their label: our label}")
     scheme: Literal["bio", "iob1"] = Field("bio", description="how their span tags are written; ours are bio (IOB2)")
 
@@ -49,9 +51,11 @@ class Source(BaseModel):
 class Files(Source):
     """A corpus in local files, as published."""
 
-    format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu"]
+    format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu", "label_text"]
     quoting: Literal["none", "double"] | None = Field(None, description="csv and tsv must say: are quotes quotes?")
-    header: bool = Field(True, description="csv and tsv: the first line names the columns")
+    header: bool | list[Id] = Field(
+        True, description="csv and tsv: the first line names the columns; a list: it does in the files of these splits"
+    )
     encoding: str = "utf-8"
 
     @model_validator(mode="after")
@@ -59,6 +63,18 @@ class Files(Source):
         if self.format in ("csv", "tsv") and self.quoting is None:
             raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
         return self
+
+    @model_validator(mode="after")
+    def _header_names_splits(self):
+        unknown = [] if isinstance(self.header, bool) else [split for split in self.header if split not in self.splits]
+        if unknown:
+            raise ValueError(f"header: there is no split {unknown[0]}; there are {', '.join(self.splits)}")
+        return self
+
+    def of_split(self, split: str) -> "Files":
+        """Return the source as it holds for one split: its header is there or is not."""
+        headed = self.header if isinstance(self.header, bool) else split in self.header
+        return self.model_copy(update={"header": headed})
 
 
 class Hub(Source):
@@ -89,7 +105,10 @@ class Corpus(Entry):
     files: Files | None = None
     hub: Hub | None = None
     empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
-    group_by: Id = Field("sentence", description="what keeps rows together when carving: sentence, row, or a column")
+    only: dict[Id, list[str]] = Field({}, description="target: the labels whose rows are kept; else all rows")
+    group_by: Id = Field(
+        "sentence", description="what keeps rows together when carving: sentence, phrase, row, or a column"
+    )
     carve: dict[Id, Share] = Field({}, description="split to carve from train: share of its rows")
     size: Size | None = None
 
@@ -99,6 +118,15 @@ class Corpus(Entry):
             raise ValueError("a corpus has either texts: [column, ...] or words: column")
         if not (self.synthetic or self.files or self.hub):
             raise ValueError("a corpus needs a source: files, hub or synthetic")
+        return self
+
+    @model_validator(mode="after")
+    def _only_and_phrase_fit(self):
+        for column in self.only:
+            if self.targets.get(column) != "label":
+                raise ValueError(f"only: {column} is no target of kind label")
+        if self.group_by == "phrase" and len(self.texts) != 1:
+            raise ValueError("group_by: phrase is for a corpus with one text column")
         return self
 
 
