@@ -26,7 +26,8 @@ report: "workflow/report/workflow.rst"
 
 HOME = Path(workflow.basedir)
 sys.path.insert(0, str(HOME / "scripts"))
-shell.prefix(f"export PYTHONPATH={str(HOME / 'scripts')!r}; ")
+# A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(HOME / 'scripts')!r}; ")
 
 from thaw.plan import load
 from thaw.records import UserError

@@ -157,6 +157,15 @@ def test_two_experiments_in_turn_retrain_nothing(place):
     assert place.planned("other.yaml") == {}
 
 
+def test_a_mistake_in_the_data_fails_its_step_with_one_sentence(place):
+    original = (place.folder / "data/test.csv").read_text()
+    (place.folder / "data/test.csv").write_text(original + "the old river number 999,grey,1.0\n")
+    printed = place.snakemake(check=False)
+    (place.folder / "data/test.csv").write_text(original)
+    assert "error: data/test.csv:22: column 'colour': label 'grey'" in printed and "exit status 1" in printed
+    assert "MissingOutputException" not in printed and "Traceback" not in printed
+
+
 def test_a_wrong_key_is_one_sentence_with_its_place(place):
     altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(epoch=2))
     printed = place.snakemake("--dry-run", check=False)
