@@ -45,6 +45,7 @@ def write_corpus(folder: Path, words: bool = False) -> Path:
         frame.to_parquet(folder / f"{split}.parquet", index=False)
     card = {"corpus": "ours", "digest": "c" * 16, "splits": {split: {"rows": rows} for split, rows in ROWS.items()}}
     card |= {"words": "words"} if words else {"texts": ["first", "second"]}
+    card |= {"targets": {}}
     (folder / "card.json").write_text(json.dumps(card))
     return folder
 
@@ -212,7 +213,7 @@ def test_words_of_byte_level_tokenizers_stand_after_a_space(family, steps, tmp_p
     tokenizer = load_tokenizer(tmp_path, words=True)
     columns, cut = tokenise([[["cat", "sings", "internationalisation"]]], tokenizer, View(), words=True)
     plain = load_tokenizer(tmp_path)(" cat sings internationalisation")["input_ids"]
-    assert columns["input_ids"] == [plain] and cut == 0 and columns["type_ids"] == [[]]
+    assert columns["input_ids"] == [plain] and cut == [False] and columns["type_ids"] == [[]]
     assert [plain[place] for place in columns["first_pieces"][0]] == [
         load_tokenizer(tmp_path)(f" {word}", add_special_tokens=False)["input_ids"][0]
         for word in ("cat", "sings", "internationalisation")
@@ -225,7 +226,7 @@ def test_pairs_are_joint_and_cut_from_the_longer(encoder):
     columns, cut = tokenise([["the old cat sings often", "cat"], ["dog", "dog"]], tokenizer, View(max_length=7), False)
     words = [tokenizer.convert_ids_to_tokens(ids) for ids in columns["input_ids"]]
     assert words == [["[CLS]", "the", "old", "cat", "[SEP]", "dog", "[SEP]"], ["[CLS]", "cat", "[SEP]", "dog", "[SEP]"]]
-    assert columns["type_ids"] == [[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1]] and cut == 1
+    assert columns["type_ids"] == [[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1]] and cut == [True, False]
 
 
 def test_what_can_not_be_extracted_is_refused(encoder, corpus, tmp_path):

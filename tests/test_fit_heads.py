@@ -38,7 +38,7 @@ def spec_of(bench: Bench, **changes) -> dict:
 
 def fitted(bench: Bench, spec: dict):
     """Fit in-process; return the fit and what it leaves."""
-    fit = Fit(spec, bench.corpus, bench.store, bench.encoder, torch.device("cpu"))
+    fit = Fit(spec, bench.inputs())
     return fit, fit.run(Stopwatch())
 
 
@@ -98,11 +98,12 @@ def test_layers_that_are_not_in_the_store_are_computed(benches, boundary):
 @pytest.mark.parametrize("pooling", ["first", "mean", "max"])
 def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
     bench = benches["pair_classification"]
-    fit = Fit(spec_of(bench, head={"pooling": pooling}), bench.corpus, bench.store, bench.encoder, torch.device("cpu"))
+    fit = Fit(spec_of(bench, head={"pooling": pooling}), bench.inputs())
     rows = np.array([5, 0, 3])
     batch = bench.store.batch("train", rows)
     states = bench.store.states(bench.layers, "train").gather(rows, batch)
-    assert torch.equal(fit._vectors(None, "train", rows).values, POOLINGS[pooling](32)(states, batch.mask))
+    found = fit._vectors(None, bench.store, "train", rows, None)
+    assert torch.equal(found.values, POOLINGS[pooling](32)(states, batch.mask))
 
 
 def test_a_word_that_was_cut_off_has_no_answer(tmp_path):

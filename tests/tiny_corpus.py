@@ -14,16 +14,19 @@ from thaw.data.corpus import Corpus
 from thaw.features.store import Store
 from thaw.records import canonical
 from thaw.strategies.selectors import boundary, components
+from thaw.training.inputs import Inputs
 from thaw.training.run import Run
 from tiny import WORDS, tiny_encoder
 
 ENTRIES = {
     "classification": {"texts": ["text"], "targets": {"label": "label"}},
     "pair_classification": {"texts": ["a", "b"], "targets": {"label": "label"}},
+    "pair_regression": {"texts": ["a", "b"], "targets": {"score": "score"}},
     "regression": {"texts": ["text"], "targets": {"score": "score"}},
     "spans": {"words": "words", "targets": {"tags": "tags"}},
 }
-METRICS = {"classification": "accuracy", "pair_classification": "accuracy", "regression": "pearson", "spans": "span_f1"}
+METRICS = {"classification": "accuracy", "pair_classification": "accuracy", "spans": "span_f1"}
+METRICS |= {"regression": "pearson", "pair_regression": "pearson"}
 NAMES = {"Anna": "B-PER", "Karl": "B-PER", "Berlin": "B-LOC", "Oslo": "B-LOC"}
 
 
@@ -65,7 +68,7 @@ def tiny_corpus(folder: Path, kind: str, **splits) -> Corpus:
 class Bench:
     """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
 
-    def __init__(self, folder: Path, family: str, corpus: Corpus, kind: str, dtype="fp32", max_length=64, layers=3):
+    def __init__(self, folder: Path, family: str, corpus: Corpus, kind: str, dtype="fp32", layers=3, **view):
         self.kind, self.corpus, self.layers = kind, corpus, layers
         self.encoder, self.features = folder / "encoder", folder / "features"
         entry = {"folder": str(tiny_encoder(family, folder / "source", layers)), "layers": layers, "width": 32}
@@ -73,7 +76,7 @@ class Bench:
         fetch = canonical({"version": 1, "encoder": "e", "entry": entry})
         run_in_process("fetch", "--spec", fetch, "--out", self.encoder)
         card = json.loads((self.encoder / "card.json").read_text())
-        view = {"max_length": max_length}
+        view = {"max_length": 64} | view
         spec = {"version": 1, "view": view, "dtype": dtype, "data": corpus.card["digest"], "encoder": card["digest"]}
         spec["compute"] = {"threads": 1}
         folders = ("--data", corpus.folder, "--encoder", self.encoder, "--out", self.features)
@@ -108,10 +111,14 @@ class Bench:
         usual = {} if settings.get("optimizer") == "lbfgs" else usual
         return usual | {"components": chosen, "boundary": lowest} | settings
 
+    def inputs(self, store=None) -> Inputs:
+        """Return what a run on this bench reads."""
+        return Inputs(self.corpus, store or self.store, self.encoder, torch.device("cpu"))
+
     def run(self, spec: dict, start=None, store=None) -> Run:
         """Return a run, not yet trained."""
         torch.set_num_threads(1)
-        return Run(spec, self.corpus, store or self.store, self.encoder, torch.device("cpu"), start)
+        return Run(spec, self.inputs(store), start)
 
     def train(self, spec: dict, start=None, store=None):
         """Train a run; return it and what it leaves."""

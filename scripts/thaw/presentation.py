@@ -50,6 +50,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         task = catalogue.get("tasks", name, "tasks")
         views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
+        tasks[name] |= {"validation": task.validation, "test": task.test}
     found = {(run.encoder, run.strategy, run.variant): run for run in runs}
     grid = []
     for encoder in experiment.encoders:
@@ -58,6 +59,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
+        point["pairs"] = run.pairs
         of = run.encoder.removesuffix(RUN_BASELINES[baseline][2])
         entry = shown.setdefault((baseline, of), {"baseline": baseline, "of": of, "tasks": [], **point})
         entry["tasks"] += [run.task] if run.task not in entry["tasks"] else []
@@ -83,7 +85,7 @@ def _point(run: Run, planner: RunPlanner) -> dict:
     every = planner.experiment.tasks
     tasks = [task for task in every if planner.applies(run.strategy, task)]
     point |= {"tasks": tasks} if len(tasks) < len(every) else {}
-    return point | {"after": after, "pairs": run.pairs}
+    return point | {"after": after, "pairs": "joint" if run.pairs == "task" else run.pairs}
 
 
 def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:
@@ -112,11 +114,11 @@ def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> di
         block: {name: catalogue.get(block, name, block).label or name for name in names}
         for block, names in chosen.items()
     }
-
-
     metrics = [word for name in experiment.tasks for word in catalogue.get("tasks", name, "tasks").metrics]
     own = {word: parts.look(word).stated("label", word.partition(":")[2]) for word in filter(parts.is_own, metrics)}
     return labels | ({"metrics": own} if own else {})
+
+
 def _notes(experiment: Experiment, catalogue: Catalogue) -> dict[str, str]:
     """Return the footnotes of the encoders that have one."""
     entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}

@@ -68,7 +68,7 @@ def pair_views(task: Task, pairs: str) -> tuple[str, ...]:
     """Return the views that a strategy reads a task in: its own, the one that reads pairs apart, or both."""
     if not is_pair(task):
         return (task.view,)
-    return {"joint": (task.view,), "separate": (task.separate,), "best": (task.view, task.separate)}[pairs]
+    return {"separate": (task.separate,), "best": (task.view, task.separate)}.get(pairs, (task.view,))
 
 
 def task_spec(name: str, task: Task) -> dict:
@@ -109,9 +109,9 @@ class RunPlanner:
                     yield from self._with_start(self._run((task, subset, encoder, head, name, value, seed)), done)
 
     def applies(self, strategy: str, task: str) -> bool:
-        """Return whether a strategy is run on a task: one that reads texts apart is for pairs only."""
+        """Return whether a strategy is run on a task: one that states one way to read pairs is for pairs only."""
         entry = self.catalogue.get("strategies", strategy, "strategies")
-        return entry.pairs != "separate" or is_pair(self.catalogue.get("tasks", task, "tasks"))
+        return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
 
     def baseline_runs(self) -> list[tuple[str, Run]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""
@@ -138,7 +138,7 @@ class RunPlanner:
             name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
             strategy = self.catalogue.get("strategies", name, "strategies")
             if not any(self.applies(name, task) for task in self.experiment.tasks):
-                raise UserError(f"strategies: {name} reads the texts of pairs apart, and no task here is on pairs")
+                raise UserError(f"strategies: {name} is for pairs of texts, and no task here is on pairs")
             if not strategy.sweep:
                 if points is not None:
                     raise UserError(f"strategies: {name} has no sweep; write - {name}")

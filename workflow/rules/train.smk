@@ -1,7 +1,8 @@
 """
 Training: one run per task, subset, encoder, head, strategy, variant and seed.
 
-INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from;
+INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from, in each view that it
+            reads; the same of the further test corpora of its task;
             for a strategy with `after:`, the metrics.json of the run that it starts from
 OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
             history.csv, predictions.parquet, head.safetensors beside it)
@@ -24,6 +25,9 @@ rule fit_heads:
         encoder=made("fit_heads", "encoder"),
         tokens=made("fit_heads", "tokens"),
         boundaries=made("fit_heads", "boundaries"),
+        also_data=made("fit_heads", "also_data"),
+        also_tokens=made("fit_heads", "also_tokens"),
+        also_boundaries=made("fit_heads", "also_boundaries"),
     output:
         metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
         costs=expand(f"{RUN}/seed{{seed}}/cost.json", seed=PLAN.seeds(), allow_missing=True),
@@ -41,9 +45,10 @@ rule fit_heads:
         "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
         f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
-        " --spec {params.spec:q}"
+        f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
+        " --features $(dirname {input.tokens:q})"
+        " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
 rule train:
@@ -53,6 +58,9 @@ rule train:
         encoder=made("train", "encoder"),
         tokens=made("train", "tokens"),
         boundaries=made("train", "boundaries"),
+        also_data=made("train", "also_data"),
+        also_tokens=made("train", "also_tokens"),
+        also_boundaries=made("train", "also_boundaries"),
         after=made("train", "after"),
     output:
         metrics=f"{RUN}/seed{{seed}}/metrics.json",
@@ -70,9 +78,11 @@ rule train:
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        "python -m thaw.steps.train --spec {params.spec:q} --out $(dirname {output.metrics:q})"
+        f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+        " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q}) --after {input.after:q} 2>&1 | tee {log:q}"
+        " --features $(dirname {input.tokens:q}) --after {input.after:q}"
+        " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
 rule baseline:
@@ -92,4 +102,5 @@ rule baseline:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
         "python -m thaw.steps.baseline --spec {params.spec:q} --data $(dirname {input.data:q})"
+        f" --catalogues {PLAN.catalogues}"
         " --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"

@@ -1,6 +1,7 @@
 """A batch of tokenised examples, padded to its longest.
 
-B examples, T tokens of the longest, W words of the longest.
+B examples, S sequences (B; 2B where the texts of pairs are read apart: first and second of an example next to each
+other), T tokens of the longest, W words of the longest.
 """
 
 from dataclasses import dataclass, fields
@@ -12,9 +13,9 @@ import torch
 class Batch:
     """What an encoder and a head read of some examples; padding has mask False, and -1 in first_pieces."""
 
-    input_ids: torch.Tensor  # [B, T] int64
-    mask: torch.Tensor  # [B, T] bool
-    type_ids: torch.Tensor | None  # [B, T] int64; None where the tokenizer gives none
+    input_ids: torch.Tensor  # [S, T] int64
+    mask: torch.Tensor  # [S, T] bool
+    type_ids: torch.Tensor | None  # [S, T] int64; None where the tokenizer gives none
     first_pieces: torch.Tensor | None  # [B, W] int64, position of each word's first piece; None without words
     rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
 

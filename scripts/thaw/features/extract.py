@@ -1,6 +1,6 @@
 """Extraction: one pass of the frozen encoder over a corpus writes all boundaries that anybody asked for.
 
-B examples, T tokens of the longest, N tokens of a split, d width.
+S sequences, T tokens of the longest, N tokens of a split, d width.
 """
 
 import contextlib
@@ -17,15 +17,16 @@ from thaw.runtime import log, progress, set_threads
 TOKENS_PER_BATCH = 2048  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
 
 
-def batches(lengths: np.ndarray) -> list[np.ndarray]:
+def batches(sizes: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each batch of the extraction: sorted by length, longest first, at most 2,048 tokens.
 
-    lengths: tokens of each row, [N]. Every row stands in exactly one batch; equal lengths keep their order.
+    sizes: what each row takes in a batch that it sets the length of, [N]. Every row stands in exactly one batch; equal
+    sizes keep their order.
     """
-    order, found = np.argsort(-lengths, kind="stable"), []
+    order, found = np.argsort(-sizes, kind="stable"), []
     start = 0
     while start < len(order):
-        count = max(1, TOKENS_PER_BATCH // int(lengths[order[start]]))
+        count = max(1, TOKENS_PER_BATCH // int(sizes[order[start]]))
         found.append(order[start : start + count])
         start += count
     return found
@@ -73,12 +74,12 @@ def remake(store: Store, encoder_folder, boundaries: list[int], device) -> None:
 
 def _pass(store: Store, encoder: Encoder, split: str, payloads: dict[int, Payload], device) -> None:
     """Run the encoder once over a split and put each boundary's states into its payload."""
-    card, lengths = store.card, store.lengths(split)
+    card, sizes = store.card, store.sizes(split)
     log(
         f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
-        f"{len(lengths)} examples, {store.tokens(split)} tokens"
+        f"{len(sizes)} examples, {store.tokens(split)} tokens"
     )
-    for rows in progress(batches(lengths), f"{card['encoder']} reads {split}"):
+    for rows in progress(batches(sizes), f"{card['encoder']} reads {split}"):
         batch = store.batch(split, rows)
         places = store.places(split, rows)
         states = encoder.states(batch.to(device), list(payloads))

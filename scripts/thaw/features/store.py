@@ -4,7 +4,9 @@ A folder holds `tokens.parquet` and its card `tokens.json`, and per boundary n a
 tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet file) and its card `b<n>.json`. The
 card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again.
 
-B examples, T tokens of the longest, W words, N rows of a split, d width.
+In a view that reads the texts of pairs apart, a row's tokens are those of two sequences, one after the other.
+
+B examples, S sequences (B or 2B), T tokens of the longest, W words, N rows of a split, d width.
 """
 
 import contextlib
@@ -42,10 +44,29 @@ class Ragged:
         return torch.from_numpy(np.where(real, values, fill).astype(np.int64))
 
 
+class Sequences(Ragged):
+    """The token ids of a split, by sequence: one a row, or two next to each other for pairs that are read apart."""
+
+    def __init__(self, flat: np.ndarray, lengths: np.ndarray, seconds: np.ndarray | None = None):
+        """Take all ids, the tokens of each row, and for pairs that are read apart where the second text begins."""
+        self.each = 1 if seconds is None else 2
+        self.rows = lengths.astype(np.int64)
+        super().__init__(flat, lengths if seconds is None else np.stack([seconds, lengths - seconds], 1).ravel())
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the sequences [S] of some rows [B]."""
+        return (np.asarray(rows)[:, None] * self.each + np.arange(self.each)).ravel()
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Return what each row takes in a batch where its longest sequence sets the padding, int64 [N]."""
+        return self.lengths.reshape(-1, self.each).max(1, initial=0) * self.each
+
+
 class Boundary:
     """The hidden states of one boundary and split."""
 
-    def __init__(self, flat: np.ndarray, dtype: str, tokens: Ragged):
+    def __init__(self, flat: np.ndarray, dtype: str, tokens: Sequences):
         self.flat = flat  # [tokens, d], memory-mapped; bf16 as its 16 bits
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns that nobody may write to these; nobody does
@@ -54,8 +75,8 @@ class Boundary:
         self._tokens = tokens
 
     def gather(self, rows, batch: Batch) -> torch.Tensor:
-        """Return the states of some rows, float32 [B, T, d], zero where the batch is padded."""
-        places, real = self._tokens.places(np.asarray(rows))
+        """Return the states of some rows, float32 [S, T, d], zero where the batch is padded."""
+        places, real = self._tokens.places(self._tokens.of(rows))
         if tuple(batch.mask.shape) != places.shape:
             raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
         found = torch.index_select(self._states, 0, torch.from_numpy(places.ravel())).float()
@@ -79,7 +100,21 @@ class Store:
 
     def lengths(self, split: str) -> np.ndarray:
         """Return the number of tokens of each row, int64 [N]."""
-        return self._columns(split)["input_ids"].lengths
+        return self._columns(split)["input_ids"].rows
+
+    def sizes(self, split: str) -> np.ndarray:
+        """Return what each row takes in a batch, padding between its own sequences included, int64 [N]."""
+        return self._columns(split)["input_ids"].sizes
+
+    def sequences(self, split: str, rows) -> np.ndarray:
+        """Return the number of tokens of each sequence of some rows, int64 [S]."""
+        ids = self._columns(split)["input_ids"]
+        return ids.lengths[ids.of(rows)]
+
+    @property
+    def apart(self) -> bool:
+        """Whether the texts of pairs are read apart."""
+        return self.card.get("apart", False)
 
     def tokens(self, split: str) -> int:
         """Return the number of tokens of all rows of a split."""
@@ -88,15 +123,17 @@ class Store:
     def batch(self, split: str, rows) -> Batch:
         """Return some rows of a split as token ids, padded to the longest of them."""
         rows, columns = np.asarray(rows), self._columns(split)
-        ids = columns["input_ids"].padded(rows, self.card["pad"])
-        mask = torch.from_numpy(columns["input_ids"].places(rows)[1])
-        types = columns["type_ids"].padded(rows, 0) if self.card["types"] else None
+        chosen = columns["input_ids"].of(rows)
+        ids = columns["input_ids"].padded(chosen, self.card["pad"])
+        mask = torch.from_numpy(columns["input_ids"].places(chosen)[1])
+        types = columns["type_ids"].padded(chosen, 0) if self.card["types"] else None
         pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
         return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)))
 
     def places(self, split: str, rows) -> np.ndarray:
         """Return where the tokens of some rows lie in a payload, row after row, int64 [tokens of the rows]."""
-        places, real = self._columns(split)["input_ids"].places(np.asarray(rows))
+        ids = self._columns(split)["input_ids"]
+        places, real = ids.places(ids.of(rows))
         return places[real]
 
     def has(self, boundary: int) -> bool:
@@ -169,7 +206,7 @@ class Store:
                 raise UserError(f"{self.folder} has no split {split}; it has {', '.join(self.splits)}")
             self._rows[split] = _read_tokens(self.folder / "tokens.parquet", split)
             rows = self.card["splits"][split]["examples"]
-            if len(self._rows[split]["input_ids"].lengths) != rows:
+            if len(self._rows[split]["input_ids"].rows) != rows:
                 raise UserError(f"{self.folder}/tokens.parquet does not hold the {rows} rows of {split} on its card")
         return self._rows[split]
 
@@ -180,9 +217,12 @@ def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path, filters=[("split", "=", split)]).combine_chunks()
+    seconds = table.column("second").to_numpy() if "second" in table.column_names else None
     columns = {}
     for name in ("input_ids", "type_ids", "first_pieces"):
         column = table.column(name).combine_chunks()
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
-        columns[name] = Ragged(column.flatten().to_numpy(zero_copy_only=False), lengths)
+        kind = Ragged if name == "first_pieces" else Sequences
+        more = [seconds] if name == "input_ids" or (name == "type_ids" and lengths.any()) else []
+        columns[name] = kind(column.flatten().to_numpy(zero_copy_only=False), lengths, *more)
     return columns

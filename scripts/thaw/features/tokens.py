@@ -2,8 +2,11 @@
 
 Columns: split, row (position in the split's Parquet file), input_ids, type_ids (empty where the tokenizer gives none),
 first_pieces (position of each word's first piece, -1 where truncation or the tokenizer left none; empty without words).
+Where the texts of pairs are read apart, a row's ids are those of both sequences, and a column `second` says where the
+second begins.
 """
 
+from collections import Counter
 from pathlib import Path
 
 from thaw.records import UserError, replacing
@@ -13,60 +16,92 @@ from thaw.settings import View
 ROWS_AT_ONCE = 1000
 
 
-def schema():
+def schema(apart: bool = False):
     """Return the Arrow schema of the file."""
     import pyarrow
 
     lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8(), "first_pieces": pyarrow.int32()}
     plain = [("split", pyarrow.string()), ("row", pyarrow.int64())]
+    plain += [("second", pyarrow.int32())] if apart else []
     return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
 
 
 def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: View) -> dict[str, dict]:
     """Tokenise all splits of a corpus into `path`; returns for each its examples, tokens, truncated, max_length.
 
-    A pair becomes one sequence, cut from its longer side (`longest_first`); a list of words keeps its words. The
-    tokenizer must be fast. Memory does not grow with the corpus.
+    `truncated` counts examples that were cut, `truncated_labels` by target their labels, or the tags of the words that
+    were cut off. A joint pair becomes one sequence, cut from its longer side (`longest_first`); a list of words keeps
+    its words. The tokenizer must be fast. Memory does not grow with the corpus.
     """
+    import pyarrow
     import pyarrow.parquet as parquet
 
     words = card.get("words")
     names = [words] if words else card["texts"]
-    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema()) as writer:
+    labels = [target for target, kind in card["targets"].items() if kind != "score"]
+    apart = view.pairs == "separate"
+    if apart and len(names) != 2:
+        raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
+    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema(apart)) as writer:
         found = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
-            pieces = source.iter_batches(ROWS_AT_ONCE, columns=names)
+            pieces = source.iter_batches(ROWS_AT_ONCE, columns=[*names, *labels])
             count = -(-source.metadata.num_rows // ROWS_AT_ONCE)
-            texts = ([piece.column(name).to_pylist() for name in names] for piece in pieces)
-            found[split] = _write_split(
-                writer, split, progress(texts, f"tokens of {split}", count), tokenizer, view, bool(words)
-            )
+            pieces = progress(pieces, f"tokens of {split}", count)
+            counted = Counted(labels)
+            for piece in pieces:
+                texts = [piece.column(name).to_pylist() for name in names]
+                columns, cut = tokenise(texts, tokenizer, view, bool(words))
+                rows = range(counted.examples, counted.examples + len(piece))
+                table = {"split": [split] * len(piece), "row": rows, **columns}
+                writer.write_table(pyarrow.table(table, schema=schema(apart)))
+                counted.add(columns, cut, piece)
+            found[split] = counted.facts()
     return found
 
 
-def _write_split(writer, split: str, pieces, tokenizer, view: View, words: bool) -> dict[str, int]:
-    """Tokenise and write a split, some rows at a time; returns what was counted."""
-    import pyarrow
+class Counted:
+    """What is counted while a split is written."""
 
-    facts = {"examples": 0, "tokens": 0, "truncated": 0, "max_length": 0}
-    for texts in pieces:
-        columns, truncated = tokenise(texts, tokenizer, view, words)
+    def __init__(self, labels: list[str]):
+        self.examples = self.tokens = self.truncated = self.longest = 0
+        self.labels = {target: Counter() for target in labels}
+
+    def add(self, columns: dict[str, list], cut: list[bool], piece) -> None:
+        """Count some rows: their token ids, whether each was cut, and the piece of the corpus that has their targets."""
         lengths = [len(ids) for ids in columns["input_ids"]]
-        rows = range(facts["examples"], facts["examples"] + len(lengths))
-        writer.write_table(pyarrow.table({"split": [split] * len(lengths), "row": rows, **columns}, schema=schema()))
-        facts["examples"] += len(lengths)
-        facts["tokens"] += sum(lengths)
-        facts["truncated"] += truncated
-        facts["max_length"] = max(facts["max_length"], *lengths)
-    return facts
+        self.examples += len(lengths)
+        self.tokens += sum(lengths)
+        self.truncated += sum(cut)
+        self.longest = max(self.longest, *lengths)
+        for target, counter in self.labels.items():
+            rows = zip(piece.column(target).to_pylist(), cut, columns["first_pieces"], strict=True)
+            for value, short, pieces in rows:
+                if short and isinstance(value, list):
+                    counter.update(tag for tag, place in zip(value, pieces, strict=True) if place < 0)
+                elif short:
+                    counter[value] += 1
+
+    def facts(self) -> dict:
+        """Return the counts as they stand on the card."""
+        facts = {"examples": self.examples, "tokens": self.tokens, "truncated": self.truncated}
+        labels = {target: dict(sorted(counter.items())) for target, counter in self.labels.items()}
+        return facts | {"max_length": self.longest, "truncated_labels": labels}
 
 
-def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dict[str, list], int]:
-    """Return input_ids, type_ids and first_pieces of some rows, and how many of the rows were cut.
+def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dict[str, list], list[bool]]:
+    """Return input_ids, type_ids, first_pieces (and second) of some rows, and which of the rows were cut.
 
     texts: one list of strings, two for pairs, or with `words` one list of lists of words.
     """
+    if view.pairs == "separate":
+        first, second = (
+            tokenise([column], tokenizer, view.model_copy(update={"pairs": "joint"}), False) for column in texts
+        )
+        both = {name: [a + b for a, b in zip(first[0][name], second[0][name], strict=True)] for name in first[0]}
+        cut = [a or b for a, b in zip(first[1], second[1], strict=True)]
+        return both | {"second": [len(ids) for ids in first[0]["input_ids"]]}, cut
     encoded = tokenizer(
         *texts, is_split_into_words=words, truncation="longest_first", max_length=view.max_length, padding=False
     )
@@ -78,7 +113,7 @@ def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dic
     }
     if words:
         columns["first_pieces"] = [_first_pieces(encoded.word_ids(i), len(texts[0][i])) for i in range(rows)]
-    return columns, sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+    return columns, [bool(encoding.overflowing) for encoding in encoded.encodings]
 
 
 def has_types(tokenizer) -> bool:

@@ -1,6 +1,7 @@
 """What every head is: states in, logits out, a loss, and answers.
 
-B examples, T tokens, W words, d width, C outputs (classes or tags; 1 for a score).
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs (classes
+or tags; 1 for a score).
 """
 
 import torch
@@ -18,21 +19,22 @@ class Head(nn.Module):
     """The task-specific module on top of the encoder.
 
     A kind of head overrides `forward`; one with a loss of its own (a CRF) `loss` and `decode`
-    too.
+    too. `width` is that of the vectors which its last layer reads.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str):
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
         """Keep what all heads need to know.
 
-        Args: entry of the catalogue; width d of the states; number of outputs C; type of the task.
+        Args: entry of the catalogue; width d of the states; number of outputs C; type of the task; whether the texts of
+        a pair are read apart.
         """
         super().__init__()
-        self.entry, self.width, self.outputs = entry, width, outputs
+        self.entry, self.width, self.outputs, self.apart = entry, width, outputs, apart
         self.words = task_type in ("tagging", "spans")
         self.scores = task_type.endswith("regression")
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return logits of states [B, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
+        """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
         raise NotImplementedError
 
     def start(self, targets) -> None:

@@ -1,11 +1,13 @@
-"""The linear head: one matrix and a bias on a pooled text, or on the first piece of each word.
+"""Linear heads: one matrix and a bias on a pooled text, on two texts compared, or on the first piece of each word.
 
-B examples, T tokens, W words, d width, C outputs.
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs, F width
+of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 """
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from thaw import settings
 from thaw.features.batch import Batch
@@ -14,24 +16,53 @@ from thaw.heads.pooling import POOLINGS, word_states
 
 
 class LinearHead(Head):
-    """Dropout, then `output` [C, d]; weights start normal with deviation 0.02, biases 0 (as in BERT)."""
+    """Dropout, then `output` [C, F]; weights start normal with deviation 0.02, biases 0 (as in BERT)."""
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str):
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the pooling (none for words) and the output layer."""
-        super().__init__(entry, width, outputs, task_type)
-        self.pooling = None if self.words else POOLINGS[entry.pooling](width)
+        super().__init__(entry, self.reads(width, apart), outputs, task_type, apart)
+        pooling = POOLINGS[entry.separate_pooling if apart else entry.pooling]
+        self.pooling = None if self.words else pooling(width)
         self.dropout = nn.Dropout(entry.dropout)
-        self.output = nn.Linear(width, outputs)
+        self.output = nn.Linear(self.width, outputs)
         nn.init.normal_(self.output.weight, std=0.02)
         nn.init.zeros_(self.output.bias)
+
+    @staticmethod
+    def reads(width: int, apart: bool) -> int:
+        """Return the width F of the vectors that the matrix reads, for states of width d."""
+        return 4 * width if apart else width
 
     def start(self, targets) -> None:
         """For scores, begin at their mean over train: the first updates need not find it."""
         if self.scores:
             nn.init.constant_(self.output.bias, float(np.mean(targets)))
 
+    def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return what the matrix reads of states [S, T, d]: [B, F], or [B, W, F] for words."""
+        if self.words:
+            return word_states(states, batch)
+        pooled = self.pooling(states, batch.mask)
+        return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.apart else pooled
+
+    def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Return [u; v; |u - v|; u * v], [B, 4d], of two texts' vectors [B, d] (Mou et al. 2016)."""
+        return torch.cat([u, v, (u - v).abs(), u * v], -1)
+
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return logits of states [B, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
-        vectors = word_states(states, batch) if self.words else self.pooling(states, batch.mask)
-        logits = self.output(self.dropout(vectors))
+        """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
+        logits = self.output(self.dropout(self.vectors(states, batch)))
         return logits.squeeze(-1) if self.scores else logits
+
+
+class CosineHead(LinearHead):
+    """The same on one number, the cosine of the two texts: a correlation with it is that of the untrained cosine."""
+
+    @staticmethod
+    def reads(width: int, apart: bool) -> int:
+        """Return 1."""
+        return 1
+
+    def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Return the cosine [B, 1] of two texts' vectors [B, d]."""
+        return functional.cosine_similarity(u, v, dim=-1).unsqueeze(-1)

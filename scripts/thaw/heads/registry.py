@@ -1,12 +1,53 @@
-"""Which class a head's `kind` in the catalogue stands for."""
+"""Which class a head's `kind` in the catalogue stands for: one of Thaw's, or an own one by its import path.
 
-from thaw import settings
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs.
+"""
+
+import torch
+
+from thaw import parts, settings
+from thaw.features.batch import Batch
 from thaw.heads.base import Head
-from thaw.heads.linear import LinearHead
+from thaw.heads.linear import CosineHead, LinearHead
+from thaw.records import UserError
 
-HEADS: dict[str, type[Head]] = {"linear": LinearHead}
+HEADS: dict[str, type[Head]] = {"linear": LinearHead, "cosine": CosineHead}
 
 
-def build(entry: settings.Head, width: int, outputs: int, task_type: str) -> Head:
-    """Return a new head for states of this width; its numbers come from torch's global generator."""
-    return HEADS[entry.kind](entry, width, outputs, task_type)
+def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False) -> Head:
+    """Return a new head for states of this width; its numbers come from torch's global generator.
+
+    `apart` says whether the texts of a pair are read apart, in two sequences. Raises UserError for an own head whose
+    logits have another shape than is due: it is tried on two made-up examples, before hours of training.
+    """
+    if not parts.is_own(entry.kind):
+        return HEADS[entry.kind](entry, width, outputs, task_type, apart)
+    part, found = parts.look(entry.kind), parts.load(entry.kind)
+    hint = f"try: python scripts/contract.py head {entry.kind}"
+    if not (isinstance(found, type) and issubclass(found, Head)):
+        raise UserError(f"{part.place}: {entry.kind} is no class derived from thaw.heads.base.Head")
+    try:
+        head = found(entry, width, outputs, task_type, apart)
+        with torch.random.fork_rng(), torch.no_grad():
+            shape = tuple(head.eval()(*example(width, head.words, apart)).shape)
+    except Exception as error:  # it is the user's code and may raise anything
+        raise UserError(f"{entry.kind}: {parts.said(error, part.path)}; {hint}") from error
+    if shape != due_shape(head, 2):
+        due = list(due_shape(head, 2))
+        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {due} are due; {hint}")
+    return head.train()
+
+
+def example(width: int, words: bool, apart: bool) -> tuple[torch.Tensor, Batch]:
+    """Return states [S, 3, d] of ones and their batch, of two made-up examples (with two words each)."""
+    sequences = 4 if apart else 2
+    ids = torch.zeros(sequences, 3, dtype=torch.int64)
+    pieces = torch.tensor([[1, 2], [1, -1]]) if words else None
+    return torch.ones(sequences, 3, width), Batch(ids, ids == 0, None, pieces, torch.arange(2))
+
+
+def due_shape(head: Head, examples: int, words: int = 2) -> tuple[int, ...]:
+    """Return the shape that a head's logits of so many examples (with so many words each) must have."""
+    if head.words:
+        return examples, words, head.outputs
+    return (examples,) if head.scores else (examples, head.outputs)

@@ -47,6 +47,13 @@ class Head(Entry):
         "mean", description="the same for each text of a pair where the two are read apart"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
+    options: dict[Id, int | float | str] = Field({}, description="of a head of your own: what it reads from entry")
+
+    @model_validator(mode="after")
+    def _options_have_a_reader(self):
+        if self.options and self.kind in HEAD_KINDS:
+            raise ValueError(f"options are for a head of your own; {self.kind} reads none")
+        return self
 
 
 class Phase(BaseModel):
@@ -93,8 +100,10 @@ class Strategy(Entry):
 
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
     after: Id | After | None = Field(None, description="start from this strategy's run of the same task, head and seed")
-    pairs: Literal["joint", "separate", "best"] = Field(
-        "joint", description="pairs of texts: in the task's view, apart, or (lbfgs alone) as validation chooses"
+    pairs: Literal["task", "joint", "separate", "best"] = Field(
+        "task",
+        description="how pairs are read: task and joint in the task's view, joint and separate on pairs alone, "
+        "best (lbfgs only) as validation chooses",
     )
     sweep: dict[Id, list[int] | Literal["layers"]] = Field(
         {}, max_length=1, description="one variable and its values; layers: 0 to L"
@@ -108,5 +117,5 @@ class Strategy(Entry):
         if solved and (len(self.phases) > 1 or self.after or self.sweep or list(solved[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
         if self.pairs == "best" and not solved:
-            raise ValueError("pairs: best is for optimizer lbfgs; take joint or separate")
+            raise ValueError("pairs: best is for optimizer lbfgs; take task, joint or separate")
         return self

@@ -30,6 +30,7 @@ def main() -> None:
         "encoder": encoder["encoder"],
         "corpus": corpus["corpus"],
         "view": out.name,
+        "settings": spec["view"],
         "weights": encoder["sha256"],
         "tokenizer": encoder["tokenizer_sha256"],
         "data": corpus["digest"],
@@ -53,6 +54,7 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     splits = tokens.write_tokens(path, data, corpus, tokenizer, view)
     facts = {"splits": splits, "sha256": file_sha256(path), "pad": tokenizer.pad_token_id}
     facts |= {"types": tokens.has_types(tokenizer), "words": bool(corpus.get("words"))}
+    facts |= {"apart": True} if view.pairs == "separate" else {}
     write_json(out / "tokens.json", card | facts)
 
 

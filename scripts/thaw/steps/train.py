@@ -7,23 +7,18 @@ from pathlib import Path
 from thaw.records import UserError, read_json
 from thaw.runtime import claim_device, run_step, set_threads
 from thaw.settings import Compute
+from thaw.training import inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the run was planned for, train, and write the records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
-    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
-    parser.add_argument("--features", required=True, type=Path, help="folder of the store")
+    inputs.add_arguments(parser)
     parser.add_argument("--after", type=Path, nargs="*", default=[], help="metrics.json of the run to start from")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     arguments = parser.parse_args()
-    from thaw.analysis.results import check_digest
-
     spec = arguments.spec
-    for name, card in (("data", "card"), ("encoder", "card"), ("features", "tokens")):
-        check_digest(getattr(arguments, name) / f"{card}.json", spec[name])
     set_threads(Compute.model_validate(spec["compute"]).threads)
     with claim_device() as device:
         run, trained, cost = train(spec, arguments, device)
@@ -31,25 +26,14 @@ def main() -> None:
 
 
 def train(spec: dict, folders, device):
-    """Train a run on a device; return the run, what it leaves, and its cost.
-
-    Args: folders, with `data`, `encoder`, `features` and `after`. Payloads that were freed are made again first.
-    """
+    """Train a run on a device; return the run, what it leaves, and its cost. Args: folders, the parsed arguments."""
     from thaw.analysis.cost import Stopwatch, measured
-    from thaw.data.corpus import Corpus
-    from thaw.encoders.parity import check_once
-    from thaw.features.extract import remake
-    from thaw.features.store import Store
     from thaw.training.run import Run
 
     watch = Stopwatch()
     with watch("load"):
-        corpus, store = Corpus(folders.data), Store(folders.features)
-        read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
-        store.require(read, lambda missing: remake(store, folders.encoder, missing, device))
-        if any(boundary < spec["layers"] for boundary in read):
-            check_once(folders.encoder)
-        run = Run(spec, corpus, store, folders.encoder, device, start(spec, folders.after))
+        (found,) = inputs.open_inputs(spec, folders, device)
+        run = Run(spec, found, start(spec, folders.after))
     trained = run.train(watch)
     return run, trained, trained.cost | measured(watch, device)
 
@@ -85,14 +69,15 @@ def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
     """Write a run's files: tensors first, metrics.json last."""
     import pandas
 
-    from thaw.analysis.results import predictions_frame, save_tensors, write_result
+    from thaw.analysis.further import all_predictions
+    from thaw.analysis.results import save_tensors, write_result
 
     save_tensors(out / "head.safetensors", trained.head.state_dict())
     if spec["keep"]:
         save_tensors(out / "encoder.safetensors", trained.encoder)
     main = run.task["metrics"][0]
     history = pandas.DataFrame(trained.history).rename(columns={"validation": f"validation_{main}"})
-    predictions = predictions_frame(run.task, run.corpus, trained.answers)
+    predictions = all_predictions(run.task, run.corpus, trained.answers, trained.further)
     write_result(out, spec, trained.outcome, cost, predictions, history)
 
 

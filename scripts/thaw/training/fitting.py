@@ -4,24 +4,24 @@ N vectors (one a text, or one a word that has a piece), d width, C outputs, L la
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from thaw import settings
 from thaw.analysis.cost import Shape, Stopwatch, encoder_flops
+from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import NO_TAG, score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
-from thaw.data.corpus import Corpus, subset_rows
+from thaw.data.corpus import subset_rows
 from thaw.features.extract import batches
 from thaw.features.store import Store
 from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
-from thaw.heads.pooling import word_states
 from thaw.heads.registry import build
 from thaw.records import UserError, read_json
 from thaw.runtime import log, progress
+from thaw.training.inputs import Inputs
 from thaw.training.model import Feed, resumed
 from thaw.training.run import split_phase
 
@@ -36,11 +36,16 @@ class Vectors:
 
 @dataclass
 class Fitted:
-    """What a fit leaves: the head, its solution, its answers by split (train: all rows), and what is told about it."""
+    """What a fit leaves: the head, its solution, its answers by split (train: all rows), and what is told about it.
+
+    `validation` is the main metric there, by which one view is preferred to another.
+    """
 
     head: Head
     solution: Solution
     answers: dict[str, Answers]
+    further: list[tuple[Further, dict[str, Answers]]]
+    validation: float | None
     history: list[dict]
     cost: dict
 
@@ -48,21 +53,22 @@ class Fitted:
 class Fit:
     """A head-only run in the making. The problem is convex: no seed has a part in it, and all seeds share one fit.
 
-    Args: the spec, which needs no seed; the corpus; the store, with the boundary that the phase reads; the folder of
-    the encoder; the device. Raises UserError for a head that is not linear in its features.
+    Args: the spec, which needs no seed; what it reads. Raises UserError for a head that is not linear in its features.
     """
 
-    def __init__(self, spec: dict, corpus: Corpus, store: Store, encoder: Path, device):
+    def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
-        self.corpus, self.store, self.folder, self.device = corpus, store, encoder, device
+        self.inputs, self.corpus, self.store = inputs, inputs.corpus, inputs.store
+        self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
         self.labels = corpus.labels(self.task["target"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
-        self.shape = Shape.of(read_json(encoder / "config.json"))
+        self.shape = Shape.of(read_json(self.folder / "config.json"))
         phase, _, self.boundary = split_phase(spec["phases"][0])
         self.strengths, self.layers = phase.l2, spec["layers"]
         entry = settings.Head.model_validate(spec["head"])
-        self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"]).to(device)
+        outputs = len(self.labels) or 1
+        self.head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart).to(self.device)
         if not self.head.words and list(self.head.pooling.parameters()):
             raise UserError(
                 f"optimizer lbfgs cannot fit a head with pooling: {entry.pooling}, which is learned too; "
@@ -75,22 +81,27 @@ class Fit:
         rows["train"] = self.rows
         with watch("load"):
             encoder = resumed(self.folder, self.boundary, self.layers, {}, self.device)
-            vectors = {split: self._vectors(encoder, split, rows[split]) for split in rows}
+            vectors = {
+                split: self._vectors(encoder, self.store, split, found, self._words(split, found))
+                for split, found in rows.items()
+            }
         log(f"fitting {len(self.strengths)} strengths to {len(vectors['train'].values)} vectors")
         with watch("train"):
             solutions = self._solve(vectors["train"])
         with watch("evaluate"):
             found = [self._validate(solution, vectors) for solution in solutions]
             ranks = [(-np.inf if v is None else v, s.l2) for v, s in zip(found, solutions, strict=True)]
-            chosen = solutions[ranks.index(max(ranks))]
+            place = ranks.index(max(ranks))
+            chosen = solutions[place]
             answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in rows}
+            further = [(f, self._further(chosen, encoder, f, store)) for f, store in self.inputs.further]
         log(f"l2 {chosen.l2:g} chosen on {self.task['validation']}")
         self.head.load_state_dict(chosen.state())
         history = [
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": v}
             for s, v in zip(solutions, found, strict=True)
         ]
-        return Fitted(self.head, chosen, answers, history, self._cost(solutions))
+        return Fitted(self.head, chosen, answers, further, found[place], history, self._cost(solutions))
 
     def outcome(self, fitted: Fitted, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength, as they stand in a seed's metrics.json."""
@@ -98,27 +109,49 @@ class Fit:
         scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
         sample = Answers(self.rows[scored], take(answers.values, scored))
         outcome = assess(self.task, self.corpus, {**fitted.answers, "train": sample})
+        outcome = joined(outcome, self.task, fitted.further)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
         return outcome | {"chosen": {"l2": fitted.solution.l2}}
 
+    @property
+    def pairs(self) -> str:
+        """How pairs of texts are read: joint or separate."""
+        return "separate" if self.store.apart else "joint"
+
     @torch.no_grad()
-    def _vectors(self, encoder, split: str, rows: np.ndarray) -> Vectors:
-        """Return what the head reads of some rows: pooled texts, or each word's first piece, in the rows' order."""
-        feed = Feed(self.store, self.boundary, self.device)
+    def _vectors(self, encoder, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
+        """Return what the head reads of some rows: pooled texts, or each word's first piece, in the rows' order.
+
+        `words` are the word counts of these rows, None where the task has none.
+        """
+        feed = Feed(store, self.boundary, self.device)
         found: list = [None] * len(rows)
         seen: list = [None] * len(rows)
-        lengths = take(self.corpus.targets(self.task, split), rows) if self.head.words else None
-        for positions in progress(batches(self.store.lengths(split)[rows]), f"vectors of {split}"):
+        for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
             batch, state = feed(split, rows[positions])
             states = state if encoder is None else encoder(batch, state)
-            read = word_states(states, batch) if self.head.words else self.head.pooling(states, batch.mask)
+            read = self.head.vectors(states, batch)
             for i, position in enumerate(positions):
                 if self.head.words:
-                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: len(lengths[position])]
+                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: words[position]]
                     found[position] = read[i][batch.first_pieces[i] >= 0]
                 else:
                     found[position] = read[i : i + 1]
         return Vectors(torch.cat(found), seen if self.head.words else None)
+
+    def _words(self, split: str, rows: np.ndarray) -> list[int] | None:
+        """Return the word counts of some rows, None where the task has none."""
+        if not self.head.words:
+            return None
+        return [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
+
+    def _further(self, solution: Solution, encoder, further: Further, store: Store) -> dict[str, Answers]:
+        """Return a solution's answers to the test splits of another corpus, by split."""
+        answers = {}
+        for split, rows in further.rows().items():
+            vectors = self._vectors(encoder, store, split, rows, further.words(split))
+            answers[split] = self._answers(solution, vectors, rows)
+        return answers
 
     def _solve(self, train: Vectors) -> list[Solution]:
         """Fit the head to the training vectors with every strength."""
@@ -159,7 +192,7 @@ class Fit:
 
         Seconds, memory and machine are not in it: the step measures them.
         """
-        lengths = self.store.lengths("train")[self.rows]
+        lengths = self.store.sequences("train", self.rows)
         flops = encoder_flops(self.shape, lengths, self.boundary) + sum(solution.flops for solution in solutions)
         trained = sum(parameter.numel() for parameter in self.head.parameters())
         return {

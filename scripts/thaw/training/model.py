@@ -1,6 +1,7 @@
 """What one phase computes with: the encoder above its boundary, the head, and what they are fed.
 
-B examples, T tokens, W words, d width, C outputs, L layers.
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs, L
+layers.
 """
 
 from pathlib import Path
@@ -25,7 +26,7 @@ class Feed:
         self.store, self.boundary, self.device = store, boundary, device
 
     def __call__(self, split: str, rows) -> tuple[Batch, torch.Tensor | None]:
-        """Return a batch and the state [B, T, d] float32, or None, of some rows."""
+        """Return a batch and the state [S, T, d] float32, or None, of some rows."""
         batch = self.store.batch(split, rows)
         if self.boundary is None:
             return batch.to(self.device), None
@@ -44,7 +45,7 @@ class Model(nn.Module):
         self.encoder, self.head, self.precision = encoder, head, precision
 
     def forward(self, batch: Batch, state: torch.Tensor | None) -> torch.Tensor:
-        """Return the head's logits, from the state [B, T, d] or, where it is None, from the token ids."""
+        """Return the head's logits, from the state [S, T, d] or, where it is None, from the token ids."""
         device = batch.mask.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
             states = state if self.encoder is None else self.encoder(batch, state)
@@ -65,7 +66,7 @@ class Model(nn.Module):
         self.eval()
         values: list = [None] * len(rows)
         likely: list = [None] * len(rows)
-        for positions in batches(feed.store.lengths(split)[rows]):
+        for positions in batches(feed.store.sizes(split)[rows]):
             batch, state = feed(split, rows[positions])
             logits = self(batch, state)
             found = self.head.decode(logits, batch).cpu().tolist()

@@ -39,7 +39,7 @@ class Course:
     diverged: bool = False
     tokens: int = 0
     vectors: int = 0  # that the head computed: one a text, or one a word with its padding
-    lengths: list[int] = field(default_factory=list)  # padded length of each example of each batch
+    lengths: list[int] = field(default_factory=list)  # padded length of each sequence of each batch
 
 
 class PhaseTraining:
@@ -96,9 +96,9 @@ class PhaseTraining:
     def _epoch(self, epoch: int, total: int, task: Task, feed: Feed) -> None:
         """Go once through the training rows; losses are read, and looked at, ten times an epoch."""
         course, phase = self.course, self.phase
-        lengths = feed.store.lengths("train")[task.rows]
+        lengths, sizes = feed.store.lengths("train")[task.rows], feed.store.sizes("train")[task.rows]
         seed = stream(self.seed, f"order:{self.number}:{epoch}")
-        batches = shuffled_batches(lengths, phase.batch_size, seed)
+        batches = shuffled_batches(sizes, phase.batch_size, seed)
         notes = {math.ceil(len(batches) * (i + 1) / NOTES) for i in range(NOTES)}
         self.model.train()
         losses = []
@@ -111,7 +111,7 @@ class PhaseTraining:
             course.steps += 1
             course.tokens += int(lengths[positions].sum())
             course.vectors += batch.first_pieces.numel() if self.model.head.words else len(rows)
-            course.lengths += [batch.mask.shape[1]] * len(rows)
+            course.lengths += [batch.mask.shape[1]] * len(batch.mask)
             if count in notes:
                 loss = torch.stack(losses).mean().item()
                 note = {"phase": self.number, "epoch": epoch, "step": course.steps, "loss": loss}

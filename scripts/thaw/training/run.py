@@ -4,21 +4,22 @@ L layers, d width, C outputs.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from thaw import settings
 from thaw.analysis.cost import Shape, Stopwatch, head_flops, training_flops
+from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
-from thaw.data.corpus import Corpus, subset_rows
+from thaw.data.corpus import subset_rows
 from thaw.features.store import Store
 from thaw.heads.base import Head, word_targets
 from thaw.heads.registry import build
 from thaw.records import read_json
 from thaw.runtime import log, seeded
+from thaw.training.inputs import Inputs
 from thaw.training.model import Feed, Model, resumed
 from thaw.training.phase import Course, PhaseTraining, Task
 
@@ -38,6 +39,7 @@ class Trained:
     head: Head
     encoder: dict[str, torch.Tensor]
     answers: dict[str, Answers]
+    further: list[tuple[Further, dict[str, Answers]]]
     outcome: dict  # scores, rows, flags, chosen: as they stand in metrics.json
     history: list[dict]
     cost: dict
@@ -46,25 +48,25 @@ class Trained:
 class Run:
     """A run in the making.
 
-    Args: its spec R; the corpus; the store of its features, with the boundaries that its phases resume from; the
-    folder of the encoder; the device; what an earlier run left, where it starts after one.
+    Args: its spec; what it reads; what an earlier run left, where it starts after one.
     """
 
-    def __init__(self, spec: dict, corpus: Corpus, store: Store, encoder: Path, device, start: Start | None):
+    def __init__(self, spec: dict, inputs: Inputs, start: Start | None = None):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
-        self.spec, self.corpus, self.store, self.folder, self.device = spec, corpus, store, encoder, device
+        self.spec, self.inputs, self.corpus, self.store = spec, inputs, inputs.corpus, inputs.store
+        self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
-        self.shape = Shape.of(read_json(encoder / "config.json"))
+        self.shape = Shape.of(read_json(self.folder / "config.json"))
         self.labels = corpus.labels(self.task["target"])
         entry = settings.Head.model_validate(spec["head"])
         with seeded(spec["seed"], "initialisation"):
-            self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"])
+            self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"], self.store.apart)
         self.gold = corpus.targets(self.task, "train")
         self.head.start(take(self.gold, self.rows))
         if start is not None:
             self.head.load_state_dict(start.head)
-        self.head.to(device)
+        self.head.to(self.device)
         self.trained = dict(start.encoder) if start is not None else {}
         self.courses: list[Course] = []
         self.flops = 0.0
@@ -79,15 +81,15 @@ class Run:
                 log(f"diverged: the loss of phase {number} is not finite; training ends here")
                 break
         with watch("evaluate"):
-            answers = self._answers()
-        diverged = self.courses[-1].diverged
-        outcome = assess(self.task, self.corpus, answers, diverged)
+            answers, further = self._answers(), [(f, self._further(f, store)) for f, store in self.inputs.further]
+        outcome = assess(self.task, self.corpus, answers, self.courses[-1].diverged)
+        outcome = joined(outcome, self.task, further)
         outcome["chosen"] = {"epochs": [course.epoch for course in self.courses]}
         history = [note for course in self.courses for note in course.history]
         main = self.task["metrics"][0]
         if history[-1]["validation"] is None:
             history[-1]["validation"] = outcome["scores"][self.task["validation"]][main]
-        return Trained(self.head, self.trained, answers, outcome, history, self._cost())
+        return Trained(self.head, self.trained, answers, further, outcome, history, self._cost())
 
     def _phase(self, number: int, phase, components: list[str], boundary: int | None, watch: Stopwatch):
         """Train one phase, and keep what it trained for the next."""
@@ -135,6 +137,12 @@ class Run:
         if self.head.words:
             words = [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
         return self.model.answers(self.feed, split, rows, words)
+
+    def _further(self, further: Further, store: Store) -> dict[str, Answers]:
+        """Return the model's answers to the test splits of another corpus, by split."""
+        feed = Feed(store, self.feed.boundary, self.device)
+        splits = further.rows().items()
+        return {split: self.model.answers(feed, split, rows, further.words(split)) for split, rows in splits}
 
     def _cost(self) -> dict:
         """Return what the run cost, but for its seconds, memory and machine, which the step measures."""

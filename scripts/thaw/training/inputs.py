@@ -1,0 +1,82 @@
+"""What a run reads: its corpus, the encoder, a store of features, and further test corpora with theirs.
+
+Nothing is opened that was made for another spec than the run was planned with.
+"""
+
+from argparse import ArgumentParser
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from thaw import parts
+from thaw.analysis.further import Further
+from thaw.analysis.results import check_digest
+from thaw.data.corpus import Corpus
+from thaw.encoders.parity import check_once
+from thaw.features.extract import remake
+from thaw.features.store import Store
+
+
+@dataclass
+class Inputs:
+    """What a run reads in one view; `further` holds the other corpora, each with its store in that view."""
+
+    corpus: Corpus
+    store: Store
+    encoder: Path
+    device: torch.device
+    further: list[tuple[Further, Store]] = field(default_factory=list)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments that name what a run reads."""
+    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
+    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
+    parser.add_argument("--features", required=True, type=Path, nargs="+", help="folder of the store of each view")
+    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
+    parser.add_argument("--also-data", type=Path, nargs="*", default=[], help="card.json of a further corpus, by store")
+    parser.add_argument("--also-tokens", type=Path, nargs="*", default=[], help="tokens.json of its stores")
+
+
+def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
+    """Open what the parsed arguments `folders` name, one Inputs for each view that the run reads.
+
+    Payloads that were freed are made again, and an encoder that is about to be resumed is proved once. Raises UserError
+    for a folder that was made for another spec.
+    """
+    parts.admit(spec, folders.catalogues)
+    due = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    check_digest(folders.data / "card.json", spec["data"])
+    check_digest(folders.encoder / "card.json", spec["encoder"])
+    corpus = Corpus(folders.data)
+    target = spec["task"]["target"]
+    stores = [
+        _store(folder, expected, spec, folders.encoder, device)
+        for folder, expected in zip(folders.features, due, strict=True)
+    ]
+    found = [Inputs(corpus, store, folders.encoder, device) for store in stores]
+    cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
+    for entry in spec.get("also", []):
+        for inputs, expected in zip(found, entry["features"], strict=True):
+            data, tokens = next(cards)
+            check_digest(data, entry["data"])
+            store = _store(tokens.parent, expected, spec, folders.encoder, device)
+            inputs.further.append((Further.of(entry, Corpus(data.parent), corpus.labels(target)), store))
+    read = _boundaries(spec)
+    if any(boundary < spec["layers"] for boundary in read):
+        check_once(folders.encoder)
+    return found
+
+
+def _boundaries(spec: dict) -> list[int]:
+    """Return the boundaries that a run's phases resume from."""
+    return sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
+
+
+def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> Store:
+    """Open a store of a digest, its payloads made again where they were freed."""
+    check_digest(folder / "tokens.json", due)
+    store = Store(folder)
+    store.require(_boundaries(spec), lambda missing: remake(store, encoder, missing, device))
+    return store
