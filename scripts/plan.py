@@ -80,17 +80,14 @@ def print_time(plan: Plan, stores: list[estimate.StoreEstimate]) -> None:
         if step == "features":
             work = sum(estimate.extraction_operations(plan, store) for store in stores if store.key in missing)
         else:
-            work = sum(estimate.training_operations(plan, job.spec, _store(plan, job)) for job in missing.values())
+            work = sum(
+                estimate.training_operations(plan, job.spec, estimate.store_of(plan, job)) for job in missing.values()
+            )
         if missing:
             parts[step] = estimate.seconds(work, len(missing), plan.threads, rate) / 60
     shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now; a GPU is many times faster")
-
-
-def _store(plan: Plan, job) -> str:
-    """Return the key of the store that a run's job reads."""
-    return job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
 
 
 def print_runs(plan: Plan) -> None:

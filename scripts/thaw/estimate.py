@@ -1,24 +1,33 @@
-"""Estimates: what a plan will cost in bytes and seconds, before anything runs. No torch.
+"""Estimates: what a plan will cost in bytes and seconds, and what a job asks of a cluster. No torch.
 
 Bytes follow from the catalogue's sizes before `prepare` and from the tokenised corpus after it. Seconds follow from
 the multiplications of training and extraction, and from a matrix product timed on this machine a moment ago.
 """
 
+import math
 import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from thaw.jobs import Job
 from thaw.plan import Plan
 from thaw.records import read_json
 from thaw.runs import BYTES
+from thaw.settings import Phase, View
 
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
-EFFICIENCY = (
-    0.35  # of a plain matrix product's rate, what training steps of MiniLM reached on a CPU, evaluation and all
-)
+EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached on a CPU, evaluation and all
 TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
 UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
+
+# What a job asks of a cluster. MiniLM's runs on real text did 20 to 30 GFLOP/s a thread, evaluation and all, and took
+# 1.6 GB at most.
+RATE = 10e9  # operations a second and thread; on a GPU a job ends long before its time
+MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
+PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
+VOCABULARY = 100_000  # rows of the embeddings, which no catalogue tells
+ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
 
 
 @dataclass(frozen=True)
@@ -34,14 +43,25 @@ class StoreEstimate:
 
 def stores(plan: Plan) -> list[StoreEstimate]:
     """Return what each store of the plan will take on disk: 2 or 4 bytes a number, one vector a token and boundary."""
-    found = []
-    for key, job in plan.jobs["features"].items():
-        encoder, corpus, _ = key.split("/")
-        width = plan.catalogue.get("encoders", encoder, "encoders").width
-        tokens, exact = _tokens(plan, key, corpus)
-        size = (tokens or 0) * width * BYTES[job.spec["dtype"]] * len(plan.boundaries[key])
-        found.append(StoreEstimate(key, plan.boundaries[key], tokens, exact, size))
-    return found
+    return [_store(plan, key) for key in plan.jobs["features"]]
+
+
+def _store(plan: Plan, key: str) -> StoreEstimate:
+    """Return what one store will take."""
+    tokens, exact = _tokens(plan, key, key.split("/")[1])
+    dtype, boundaries = plan.job("features", key).spec["dtype"], plan.boundaries[key]
+    size = (tokens or 0) * _encoder(plan, key).width * BYTES[dtype] * len(boundaries)
+    return StoreEstimate(key, boundaries, tokens, exact, size)
+
+
+def _encoder(plan: Plan, key: str):
+    """Return the catalogue's entry of a store's encoder."""
+    return plan.catalogue.get("encoders", key.split("/")[0], "encoders")
+
+
+def store_of(plan: Plan, job: Job) -> str:
+    """Return the key of the store that a run's job reads; of several, the first."""
+    return job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
 
 
 def _tokens(plan: Plan, key: str, corpus: str) -> tuple[int | None, bool]:
@@ -87,9 +107,8 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
 
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
     """
-    encoder, corpus, _ = key.split("/")
-    entry = plan.catalogue.get("encoders", encoder, "encoders")
-    examples, tokens = _training(plan, key, corpus)
+    entry = _encoder(plan, key)
+    examples, tokens = _training(plan, key, key.split("/")[1])
     share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
@@ -102,5 +121,44 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
 
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
     """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
-    entry = plan.catalogue.get("encoders", store.key.split("/")[0], "encoders")
+    entry = _encoder(plan, store.key)
     return 24 * entry.width**2 * (store.tokens or 0) * max(store.boundaries, default=0)
+
+
+def request(plan: Plan, step: str, key: str, attempt: int = 1) -> dict[str, int]:
+    """Return what a job asks of a cluster: memory in MB (mem_mb) and minutes (runtime).
+
+    Both double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
+    system takes its pages back where memory is short.
+    """
+    job, operations, size = plan.job(step, key), 0.0, 0.0
+    if step == "features":
+        operations, size = extraction_operations(plan, _store(plan, key)), 4 * _parameters(_encoder(plan, key))
+    elif step in ("train", "fit_heads"):
+        operations = training_operations(plan, job.spec, store_of(plan, job))
+        size = _run_bytes(plan, step, job)
+    minutes = MINUTES + operations / (RATE * plan.threads) / 60
+    more = 2 ** (attempt - 1)
+    return {"mem_mb": math.ceil(PROCESS_MB + size / 1e6) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
+
+
+def _parameters(encoder) -> int:
+    """Return about how many parameters an encoder has: 12 d^2 a layer, and its embeddings."""
+    return encoder.width * (12 * encoder.layers * encoder.width + VOCABULARY)
+
+
+def _run_bytes(plan: Plan, step: str, job: Job) -> float:
+    """Return the bytes of a run beside its process.
+
+    Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers.
+    A head fitted to convergence: weights, and three copies of the vectors that it reads, in fp64.
+    """
+    key = store_of(plan, job)
+    encoder = _encoder(plan, key)
+    if step == "fit_heads":
+        examples, tokens = _training(plan, key, key.split("/")[1])
+        vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
+        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors
+    longest = plan.job("features", key).spec["view"].get("max_length", View().max_length)
+    batch = max(phase.get("batch_size", Phase().batch_size) for phase in job.spec["phases"])
+    return 16 * _parameters(encoder) + batch * longest * encoder.layers * encoder.width * ACTIVATION

@@ -1,10 +1,15 @@
 """
-What all rules share: how a job reads files that another job made.
+What all rules share: how a job reads files that another job made, and what it asks of a cluster.
 
 A result carries the digest of its spec. Where the planned digest is already there, what made its inputs is part of it
 and their time stamps say nothing: they are ancient. Where it is not, they are plain inputs, because Snakemake looks at
 no job's params once a job above it runs: an ancient chain would stop after its first link.
+
+Memory and time follow from the encoder and the work; on one machine they limit nothing. Partitions, accounts and GPUs
+are a site's own and stand in no rule: workflow/profiles/slurm says how to ask for them.
 """
+
+from thaw.estimate import request
 
 
 def made(step, name, key=None):
@@ -16,3 +21,12 @@ def made(step, name, key=None):
         return [ancient(file) for file in found] if PLAN.is_current(step, wanted) else found
 
     return files
+
+
+def needs(step, key=None):
+    """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt."""
+
+    def resource(name):
+        return lambda wildcards, attempt: request(PLAN, step, key or PLAN.key(step, wildcards), attempt)[name]
+
+    return {name: resource(name) for name in ("mem_mb", "runtime")}

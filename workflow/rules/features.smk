@@ -25,6 +25,8 @@ for store in PLAN.jobs["features"]:
         conda:
             "../../environment.yml"
         threads: PLAN.threads
+        resources:
+            **needs("features", store),
         params:
             spec=PLAN.job("features", store).canonical,
         message:

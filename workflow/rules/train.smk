@@ -38,6 +38,8 @@ rule fit_heads:
     conda:
         "../../environment.yml"
     threads: PLAN.threads
+    resources:
+        **needs("fit_heads"),
     params:
         spec=lambda w: PLAN.canonical("fit_heads", w),
         cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
@@ -73,6 +75,8 @@ rule train:
     conda:
         "../../environment.yml"
     threads: PLAN.threads
+    resources:
+        **needs("train"),
     params:
         spec=lambda w: PLAN.canonical("train", w),
     message:
@@ -96,6 +100,9 @@ rule baseline:
     conda:
         "../../environment.yml"
     threads: 1
+    resources:
+        **needs("baseline"),
+        gpu=0,
     params:
         spec=lambda w: PLAN.canonical("baseline", w),
     message:
