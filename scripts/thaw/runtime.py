@@ -87,10 +87,17 @@ def claim_device():
         yield torch.device("cpu")
         return
     names = [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
-    paths = [Path(tempfile.gettempdir()) / f"thaw-{name}.lock" for name in names]
     with contextlib.ExitStack() as opened:
-        files = [opened.enter_context(open(path, "a")) for path in paths]
+        files = [opened.enter_context(_lock_file(name)) for name in names]
         yield torch.device("cuda", _first_lock(files))
+
+
+def _lock_file(name: str):
+    """Open the lock file of a device: to read, since another user of this machine may have made it."""
+    path = Path(tempfile.gettempdir()) / f"thaw-{name}.lock"
+    if not path.exists():
+        path.touch()
+    return open(path)
 
 
 def _first_lock(files) -> int:
