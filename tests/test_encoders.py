@@ -248,3 +248,12 @@ def test_longest(tmp_path):
     assert encoder.model(input_ids=ids)[0].shape == (1, 128, 32)
     with pytest.raises((IndexError, RuntimeError)):
         encoder.model(input_ids=torch.full((1, 129), 7))
+
+
+def test_random_weights(model, tmp_path, monkeypatch):
+    """The architecture and tokenizer stay, the weights are those of no training and the same each time."""
+    whole = run_fetch(monkeypatch, tmp_path / "whole", model)
+    cards = [run_fetch(monkeypatch, tmp_path / name, model, weights="random") for name in ("one", "two")]
+    assert cards[0]["sha256"] == cards[1]["sha256"] != whole["sha256"]
+    assert all(card["tokenizer_sha256"] == whole["tokenizer_sha256"] for card in cards)
+    assert Encoder.load(tmp_path / "one").layers == 3

@@ -9,6 +9,7 @@ import torch
 
 from thaw.encoders.sources import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
 from thaw.records import UserError, file_sha256, read_json
+from thaw.runtime import seeded
 
 
 def assemble(source: Path, target: Path, due: str | None) -> None:
@@ -30,6 +31,19 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
         shutil.copyfile(weights, target / WEIGHTS)
     else:
         _save(_shards(weights) if weights.name == SHARDS else _pickled(weights), target / WEIGHTS)
+
+
+def randomise(folder: Path) -> None:
+    """Put in the place of an assembled model's weights the random ones that its architecture begins with.
+
+    They are drawn as its config says, and always the same.
+    """
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    with seeded(0, "random weights"):
+        model = AutoModel.from_config(config, trust_remote_code=False)
+    _save(model.state_dict(), folder / WEIGHTS)
 
 
 def _check_config(path: Path) -> None:

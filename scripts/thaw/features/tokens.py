@@ -69,7 +69,7 @@ class Counted:
         self.labels = {target: Counter() for target in labels}
 
     def add(self, columns: dict[str, list], cut: list[bool], piece) -> None:
-        """Count some rows: their token ids, whether each was cut, and the piece of the corpus that has their targets."""
+        """Count some rows: their token ids, whether each was cut, and the piece of the corpus with their targets."""
         lengths = [len(ids) for ids in columns["input_ids"]]
         self.examples += len(lengths)
         self.tokens += sum(lengths)

@@ -46,12 +46,14 @@ def main() -> None:
 
 def examine(source: Path, folder: Path, entry: Entry, name: str) -> dict:
     """Copy a model into a folder, load it, compare it with its entry, and return what a card says of it."""
-    from thaw.encoders.conversion import assemble
+    from thaw.encoders.conversion import assemble, randomise
     from thaw.encoders.loading import load_tokenizer, longest
     from thaw.encoders.parity import check_resume, sign
     from thaw.encoders.transformers import Encoder
 
     assemble(source, folder, entry.sha256)
+    if entry.weights == "random":
+        randomise(folder)
     encoder = Encoder.load(folder)
     for key, found in (("layers", encoder.layers), ("width", encoder.width)):
         if found != getattr(entry, key):

@@ -1,0 +1,98 @@
+"""Further test corpora: a run of one task is scored on another's test splits, by names of labels."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from thaw.analysis.cost import Stopwatch
+from thaw.analysis.further import Further, all_predictions
+from thaw.analysis.results import Answers
+from thaw.records import UserError, canonical
+from thaw.training.fitting import Fit
+from thaw.training.inputs import Inputs
+from thaw.training.run import Run
+from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
+
+TASK = {"id": "other", "corpus": "mine", "target": "label", "type": "classification", "metrics": ["accuracy"]}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    """A small BERT on a small corpus of two labels."""
+    folder = tmp_path_factory.mktemp("here")
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory) -> Bench:
+    """The same encoder on another corpus, whose labels have other names and whose test split has a row more."""
+    folder = tmp_path_factory.mktemp("there")
+    renamed = {"yes": "right", "no": "wrong"}
+    splits = {
+        split: [{**row, "label": renamed[row["label"]]} for row in rows("classification", count, seed)]
+        for split, count, seed in (("train", 24, 5), ("validation", 8, 6), ("test", 9, 7))
+    }
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification", **splits), "classification")
+
+
+def entry(there: Bench, **rename) -> dict:
+    """Return a spec's entry of a further corpus."""
+    digests = {"data": there.corpus.card["digest"], "features": [there.store.card["digest"]]}
+    return {"task": TASK, "rename": rename, **digests}
+
+
+def inputs(bench: Bench, there: Bench) -> Inputs:
+    """Return what a run reads that is scored on the other corpus too."""
+    further = Further.of(entry(there, yes="right", no="wrong"), there.corpus, bench.corpus.labels("label"))
+    return Inputs(bench.corpus, bench.store, bench.encoder, torch.device("cpu"), [(further, there.store)])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
+def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
+    spec = bench.spec({"train": ["head"], "optimizer": optimizer})
+    if optimizer == "lbfgs":
+        fit = Fit(spec, inputs(bench, there))
+        found = fit.run(Stopwatch())
+        outcome = fit.outcome(found, 1)
+    else:
+        found = Run(spec, inputs(bench, there)).train(Stopwatch())
+        outcome = found.outcome
+    assert outcome["rows"]["other/test"] == 9 and outcome["rows"]["test"] == 8
+    frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.answers, found.further)
+    answered = frame[frame["split"] == "other/test"]["prediction"].tolist()
+    gold = there.corpus.frame("test")["label"].tolist()
+    assert set(answered) <= {"right", "wrong"}
+    assert outcome["scores"]["other/test"]["accuracy"] == pytest.approx(
+        np.mean([a == g for a, g in zip(answered, gold, strict=True)])
+    )
+
+
+def test_the_rest_of_a_result_is_what_it_is_without(bench, there):
+    spec = bench.spec({"train": ["head"]})
+    with_other = Run(spec, inputs(bench, there)).train(Stopwatch()).outcome
+    _, alone = bench.train(spec)
+    assert {name: scores for name, scores in with_other["scores"].items() if "/" not in name} == alone.outcome["scores"]
+
+
+def test_several_labels_may_become_one(there):
+    further = Further.of(entry(there, a="right", b="wrong", c="wrong"), there.corpus, ["a", "b", "c"])
+    read = further.read(Answers(np.arange(3), np.array([0, 1, 2])))
+    right, wrong = (there.corpus.labels("label").index(name) for name in ("right", "wrong"))
+    assert read.values.tolist() == [right, wrong, wrong]
+
+
+def test_a_label_that_leads_nowhere_is_refused(there):
+    with pytest.raises(UserError, match=r"also: other has no label 'yes' \(right, wrong\); say rename: {yes: ...}"):
+        Further.of(entry(there), there.corpus, ["yes", "no"])
+
+
+def test_the_step_reads_the_other_corpus_from_its_arguments(bench, there, tmp_path):
+    spec = bench.spec({"optimizer": "lbfgs"}) | {"also": [entry(there, yes="right", no="wrong")]}
+    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
+    folders += ["--also-data", there.corpus.folder / "card.json", "--also-tokens", there.features / "tokens.json"]
+    del spec["seed"]
+    run_in_process("fit_heads", "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path)
+    record = json.loads((tmp_path / "seed1" / "metrics.json").read_text())
+    assert record["rows"]["other/test"] == 9

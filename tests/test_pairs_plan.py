@@ -1,0 +1,79 @@
+"""The plan of what is read more than one way: pairs of texts, baselines that are runs, further test corpora."""
+
+import pytest
+
+from test_plan import planned
+from thaw.records import UserError
+
+PAIRS = {"tasks": ["paraphrase", "acceptability"], "seeds": [1], "outputs": ["main_table"]}
+
+
+def job(plan, **wanted):
+    """Return the job of the one run that has these attributes."""
+    (run,) = [r for r in plan.runs["demo"] if all(getattr(r, name) == value for name, value in wanted.items())]
+    return plan.job(run.step, run.key)
+
+
+def test_a_frozen_run_on_pairs_reads_both_views_and_others_their_own(home):
+    plan = planned(home, strategies=["frozen"], baselines=[], **PAIRS)
+    stores = [f"minilm/paraphrase/{view}" for view in ("joint", "separate")]
+    pair = job(plan, task="paraphrase")
+    assert pair.spec["features"] == [plan.job("features", key).digest for key in stores]
+    assert pair.inputs["tokens"] == [f"results/features/{key}/tokens.json" for key in stores]
+    single = job(plan, task="acceptability")
+    assert single.spec["features"] == plan.job("features", "minilm/acceptability/joint").digest
+    assert "minilm/acceptability/separate" not in plan.jobs["features"]
+
+
+def test_a_strategy_for_pairs_is_run_on_pairs_alone(home):
+    plan = planned(home, strategies=["frozen_joint", "frozen_separate", "full_separate", "full"], **PAIRS)
+    of = {name: {r.task for r in plan.runs["demo"] if r.strategy == name} for name in ("full", "full_separate")}
+    assert of == {"full": {"paraphrase", "acceptability"}, "full_separate": {"paraphrase"}}
+    (grid,) = plan.job("collect", "demo").spec["grid"]
+    points = {point["strategy"]: point for point in grid["strategies"]}
+    assert points["full_separate"]["tasks"] == ["paraphrase"] and "tasks" not in points["full"]
+    with pytest.raises(UserError, match="full_separate is for pairs of texts, and no task here is on pairs"):
+        planned(home, strategies=["full_separate"], tasks=["acceptability"])
+
+
+def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
+    plan = planned(home, strategies=["full"], baselines=["majority", "cosine", "random_encoder"], **PAIRS)
+    shown = [(r.task, r.encoder, r.head, r.strategy) for r in plan.runs["demo"] if r.strategy != "full"]
+    assert shown == [
+        ("paraphrase", "minilm", "cosine", "frozen_separate"),
+        ("paraphrase", "minilm_random", "linear", "frozen"),
+        ("acceptability", "minilm_random", "linear", "frozen"),
+    ]
+    assert plan.job("fetch", "minilm_random").spec["entry"]["weights"] == "random"
+    assert set(plan.jobs["baseline"]) == {"paraphrase/all/majority", "acceptability/all/majority"}
+    spec = plan.job("collect", "demo").spec
+    assert [(entry["baseline"], entry["of"], entry["tasks"]) for entry in spec["baseline_runs"]] == [
+        ("cosine", "minilm", ["paraphrase"]),
+        ("random_encoder", "minilm", ["paraphrase", "acceptability"]),
+    ]
+    assert [point["strategy"] for point in spec["grid"][0]["strategies"]] == ["full"]
+
+
+def test_further_corpora_are_planned_and_asked_for(home, tmp_path):
+    entries = (
+        "tasks:\n  more:\n    base: acceptability\n    also: [{task: sentiment, rename: {unacceptable: negative}}]\n"
+    )
+    (tmp_path / "tasks.yaml").write_text(entries)
+    changes = {"tasks": ["more"], "catalogues": [str(tmp_path)], "seeds": [1]}
+    plan = planned(home, strategies=[{"top_k": [2]}, "full"], **changes)
+    top, full = job(plan, strategy="top_k"), job(plan, strategy="full")
+    (entry,) = top.spec["also"]
+    assert entry["task"]["id"] == "sentiment" and entry["data"] == plan.job("prepare", "sentiment").digest
+    assert top.inputs["also_boundaries"] == ["results/features/minilm/sentiment/joint/b4.json"]
+    assert full.inputs["also_boundaries"] == [] and full.inputs["also_tokens"] == top.inputs["also_tokens"]
+    assert "also" not in top.spec["task"] and "also" not in plan.job("baseline", "more/all/majority").spec["task"]
+    (tmp_path / "tasks.yaml").write_text(entries.replace("sentiment", "similarity"))
+    with pytest.raises(
+        UserError, match="tasks.more.also: similarity is of type pair_regression; classification is due"
+    ):
+        planned(home, strategies=["full"], **changes)
+
+
+def test_a_head_that_compares_needs_texts_read_apart(home):
+    with pytest.raises(UserError, match="head cosine compares two texts that are read apart; say pairs: separate"):
+        planned(home, strategies=["full"], heads=["cosine"], **PAIRS)
