@@ -19,8 +19,9 @@ def planned(home, **changes):
 
 def test_the_demo_selects_what_it_says(home):
     plan = planned(home)
-    assert len(plan.runs["demo"]) == 3 * 2 * (5 + 1), "five chosen, and the one that stack-then-finetune starts from"
-    assert set(plan.strategies("fit_heads").split("|")) == {"frozen"}
+    every = 3 * 2 * (5 + 1)  # five strategies, and the one that stack-then-finetune starts from
+    assert len(plan.runs["demo"]) == every + 2 * 2, "and for the task on pairs the texts read apart, and their cosine"
+    assert set(plan.strategies("fit_heads").split("|")) == {"frozen", "frozen_separate"}
 
 
 def test_boundaries_follow_from_the_selectors():
