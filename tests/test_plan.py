@@ -65,7 +65,7 @@ def test_nothing_is_stored_without_room():
 
 
 def test_dropout_in_the_frozen_part_turns_caching_off(home):
-    plan = planned(home, strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1])
+    plan = planned(home, strategies=[{"top_k_frozen_dropout": [3]}], seeds=[1], baselines=[])
     assert all(plan.job(r.step, r.key).spec["phases"][0]["boundary"] is None for r in plan.runs["demo"])
 
 
@@ -146,7 +146,7 @@ def test_schemas_are_those_of_the_settings(home):
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     command = [sys.executable, str(home / "scripts/plan.py"), "--runs", "--config", "seeds=[1]"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home).stdout
-    assert "runs 18: frozen: 3, top_k: 6, full: 3, frozen_sgd: 3, stack_then_finetune: 3" in printed
+    assert "runs 20: frozen: 3, top_k: 6, full: 3, frozen_sgd: 3, stack_then_finetune: 3, frozen_separate: 2" in printed
     assert "acceptability/all/minilm/linear/top_k/k01/seed1  phase 1: from b5, trains head layer.6" in printed
     assert "after frozen_sgd: from text, trains head embeddings" in printed
     assert "MiB" in printed and "time, roughly" in printed
