@@ -9,10 +9,11 @@ from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
 from thaw.catalogue import Catalogue
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.data.preparation import prepare
-from thaw.data.sources import find_source
+from thaw.data.sources import convert, find_source
+from thaw.plan import load, read_config
 from thaw.records import UserError, canonical, digest
 from thaw.settings import Corpus as Entry
-from thaw.settings import Subset, spec_of
+from thaw.settings import Hub, Subset, spec_of
 
 # --- the columns, the card, the numbers -------------------------------------------------------------------------------
 
@@ -194,12 +195,45 @@ def test_the_hub_path_on_a_local_folder(tmp_path, monkeypatch):
     corpus = Corpus(tmp_path / "out")
     assert corpus.targets({"target": "tags"}, "train") == [[1, 0], [1]]
     assert corpus.frame("train")["kind"].tolist() == ["yes", "no"]
-    hub["splits"]["test"] = "test"
+    hub["splits"] = {"train": "train[:1]", "test": "train[1:]"}
+    with pytest.raises(UserError, match="made train.1:.: row 1: column 'kind': label 'no' is not in train"):
+        prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
+    hub["splits"] = {"train": "train", "test": "test"}
     with pytest.raises(UserError, match="hub: .*made test: row 2: column 'kind': has no label"):
         prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
     hub["splits"]["test"] = "testing"
     with pytest.raises(UserError, match="made testing could not be loaded"):
         prepare(spec_for(entry, tmp_path, ["hub"]), tmp_path, tmp_path / "out")
+
+
+def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
+    import datasets
+
+    rows = {"title": ["One", "Two", None], "body": ["", "three", "four"], "y": [0, 1, 1]}
+    frame = pandas.DataFrame(rows)
+    frame.to_parquet(tmp_path / "train.parquet")
+    columns = {"text": ["title", "body"], "label": "y"}
+    entry = {"texts": ["text"], "targets": {"label": "label"}}
+    entry["files"] = {"format": "parquet", "splits": {"train": "train.parquet"}, "columns": columns}
+    prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "out")
+    assert Corpus(tmp_path / "out").frame("train")["text"].tolist() == ["One", "Two three", "four"]
+    hub = Hub(id="any", splits={"train": "train"}, columns=columns)
+    table = convert(datasets.Dataset.from_dict(rows), "train", hub, ["text", "label"])
+    assert table.columns == {"text": ["One", "Two three", "four"], "label": [0, 1, 1]}
+
+
+def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_source(home, catalogue):
+    corpora = {name: catalogue.get("corpora", name, "test") for name in catalogue.ids("corpora")}
+    tasks = {name: catalogue.get("tasks", name, "test") for name in catalogue.ids("tasks")}
+    real = [name for name, task in tasks.items() if not corpora[task.corpus].synthetic]
+    for name in real:
+        corpus = corpora[tasks[name].corpus]
+        for source in filter(None, [corpus.files, corpus.hub]):
+            assert {"train", tasks[name].validation, *tasks[name].test} == {*source.splits, *corpus.carve}, name
+    changes = {"tasks": real, "strategies": ["frozen", "full"], "sources": ["hub"]}
+    plan = load(read_config([str(home / "config/config.yaml")], changes), home)
+    assert {job.spec["source"] for job in plan.jobs["prepare"].values()} == {"hub"}
+    assert len(real) == 20 and len(plan.jobs["prepare"]) == 18
 
 
 def test_a_synthetic_corpus_is_the_same_bytes_each_time(tmp_path, catalogue):

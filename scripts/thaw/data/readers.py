@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from thaw.data.tables import Table, find_position, open_bytes, read_lines
+from thaw.data.tables import Table, find_position, join, open_bytes, parts, read_lines
 from thaw.records import UserError, near
 from thaw.settings import Files
 
@@ -26,7 +26,8 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
 
     Raises UserError with file and line for whatever the file does not hold as the entry says it should.
     """
-    columns = {ours: source.columns.get(ours, ours) for ours in wanted}
+    asked = {ours: source.columns.get(ours, ours) for ours in wanted}
+    columns = parts(asked)
     if source.format in ("conll", "conllu"):
         from thaw.data.conll import read_sentences
 
@@ -38,13 +39,14 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
         "parquet": read_parquet,
         "label_text": read_label_text,
     }
-    table = Table(str(path), {ours: [] for ours in wanted}, unit="row" if source.format == "parquet" else "line")
+    table = Table(str(path), {ours: [] for ours in columns}, unit="row" if source.format == "parquet" else "line")
     for line, values in reader[source.format](path, source, columns):
         table.lines.append(line)
-        for ours in wanted:
+        for ours in columns:
             table.columns[ours].append(values[ours])
     if not table.lines:
         raise UserError(f"{path}: holds no rows")
+    table.columns = join(table.columns, asked)
     return table
 
 

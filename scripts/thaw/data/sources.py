@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from thaw.data.tables import Table, find_position
+from thaw.data.tables import Table, find_position, join, parts
 from thaw.records import UserError, file_sha256
 from thaw.settings import GROUPINGS, Corpus, Files, Hub, Source
 
@@ -133,12 +133,11 @@ def _load_split(hub: Hub, theirs: str, commit: str | None, corpus: Corpus) -> Ta
 
 def convert(data, name: str, hub: Hub, wanted: list[str]) -> Table:
     """Turn a `datasets.Dataset` into a Table: class numbers become names, -1 (withheld) None."""
-    columns = {}
-    for ours in wanted:
-        names = data.column_names
-        theirs = names[find_position(hub.columns.get(ours, ours), names, f"hub: {name}", ours)]
-        columns[ours] = _named(data[theirs], data.features[theirs])
-    return Table(f"hub: {name}", columns, list(range(1, len(data) + 1)), "row")
+    names, columns, values = data.column_names, {ours: hub.columns.get(ours, ours) for ours in wanted}, {}
+    for ours, theirs in parts(columns).items():
+        found = names[find_position(theirs, names, f"hub: {name}", ours)]
+        values[ours] = _named(data[found], data.features[found])
+    return Table(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
 
 
 def _named(values, feature) -> list:

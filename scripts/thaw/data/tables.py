@@ -39,6 +39,27 @@ class Table:
         return UserError(f"{self.place(row, word)}: column '{column}':{which} {message}")
 
 
+def parts(columns: dict[str, str | int | list]) -> dict[str, str | int]:
+    """Return the columns to read for ours: theirs as it is, or `ours, part n` for each of several to be joined."""
+    found = {}
+    for ours, theirs in columns.items():
+        several = {f"{ours}, part {n}": part for n, part in enumerate(theirs, 1)} if isinstance(theirs, list) else {}
+        found |= several or {ours: theirs}
+    return found
+
+
+def join(values: dict[str, list], columns: dict[str, str | int | list]) -> dict[str, list]:
+    """Return our columns from those that `parts` names; parts of a text are joined by blanks, empty ones left out."""
+    joined = {}
+    for ours, theirs in columns.items():
+        if isinstance(theirs, list):
+            rows = zip(*(values[f"{ours}, part {n}"] for n in range(1, len(theirs) + 1)), strict=True)
+            joined[ours] = [" ".join(str(part) for part in row if part not in (None, "")) for row in rows]
+        else:
+            joined[ours] = values[ours]
+    return joined
+
+
 def open_bytes(path: Path) -> io.BufferedIOBase:
     """Open a file for reading bytes; a name that ends in .gz is unpacked on the way."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")

@@ -42,7 +42,9 @@ class Source(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     splits: dict[Id, Text] = Field(description="our split name: their file below data_dir, or their split")
-    columns: dict[Id, str | int] = Field({}, description="our column: theirs, by name or by position from 0")
+    columns: dict[Id, str | int | list[str | int]] = Field(
+        {}, description="our column: theirs, by name or by position from 0; a list of them is joined by blanks"
+    )
     until: dict[Id, Text] = Field({}, description="column: the mark that ends its label; what follows is left off")
     rename: dict[Id, dict[str, str]] = Field({}, description="column: {their label: our label}")
     scheme: Literal["bio", "iob1"] = Field("bio", description="how their span tags are written; ours are bio (IOB2)")
@@ -62,6 +64,12 @@ class Files(Source):
     def _quoting_is_stated(self):
         if self.format in ("csv", "tsv") and self.quoting is None:
             raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
+        return self
+
+    @model_validator(mode="after")
+    def _words_are_not_joined(self):
+        if self.format in ("conll", "conllu") and any(isinstance(theirs, list) for theirs in self.columns.values()):
+            raise ValueError(f"columns: several columns cannot be joined in a {self.format} file")
         return self
 
     @model_validator(mode="after")
