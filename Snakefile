@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -42,6 +43,11 @@ try:
     PLAN = load(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
 except UserError as mistake:
     raise WorkflowError(str(mistake)) from None
+
+
+onstart:
+    for sentence in PLAN.left_out:
+        logger.info(sentence)
 
 
 wildcard_constraints:

@@ -111,6 +111,8 @@ def main() -> None:
         print(
             f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
         )
+    for sentence in plan.left_out:
+        print(f"  {sentence}")
     if given.runs:
         print_runs(plan)
     print_jobs(plan)

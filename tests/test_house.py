@@ -40,7 +40,7 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 EXCEPTIONS = {("heads", "thaw.features.batch")}
 
 # The planning wing stands beside the floors: steps know nothing of it, and it knows nothing heavy of them.
-PLANNING = {"catalogue", "versions", "runs", "presentation", "jobs", "plan", "estimate", "schemas"}
+PLANNING = {"catalogue", "versions", "runs", "presentation", "jobs", "plan", "scaling", "estimate", "schemas"}
 PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
 
 # For the people who build Thaw; part of no result.

@@ -173,10 +173,9 @@ def test_a_wrong_key_is_one_sentence_with_its_place(place):
     assert "Traceback" not in printed
 
 
-EXPERIMENTS = [
-    "config/config.yaml",
-    *sorted(str(p.relative_to(HOME)) for p in HOME.glob("config/experiments/*.yaml")),
-]
+OVERLAY = "config/experiments/offline.yaml"
+SELECTIONS = sorted({str(p.relative_to(HOME)) for p in HOME.glob("config/experiments/*.yaml")} - {OVERLAY})
+EXPERIMENTS = ["config/config.yaml", *SELECTIONS, f"{SELECTIONS[0]} {OVERLAY}"]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -188,7 +187,7 @@ def test_every_experiment_lists_its_jobs(experiment, tmp_path, request):
         "--cores",
         "2",
         "--configfile",
-        HOME / experiment,
+        *(HOME / name for name in experiment.split()),
         "--config",
         f"data_dir={data}",
     ]

@@ -47,14 +47,16 @@ class Job:
 class Jobs:
     """All jobs of one experiment or several.
 
-    Attributes: experiments; catalogue; results (folder); jobs, {step: {key: Job}}; boundaries, {store: those that some
-    run reads}; and by experiment its runs, its baselines, and the runs that are shown as baselines.
+    Attributes: experiments; catalogue; results (folder); left_out, sentences on what scaling down did; jobs,
+    {step: {key: Job}}; boundaries, {store: those that some run reads}; and by experiment its runs, its baselines, and
+    the runs that are shown as baselines.
     """
 
-    def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results"):
+    def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results", left_out=()):
         self.experiments = experiments
         self.catalogue = catalogue
         self.results = results
+        self.left_out = list(left_out)
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
@@ -100,7 +102,8 @@ class Jobs:
         self.runs[name] = [*runs, *(run for _, run in shown)]
         every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]])
         for step, key, spec in presentation.specs(experiment, self.catalogue, planner, runs, shown, every):
-            self.jobs[step][key] = Job(spec, {})
+            said = {"left_out": self.left_out} if self.left_out and step == "report" else {}
+            self.jobs[step][key] = Job(spec | said, {})
 
     def _add_task(self, name: str, experiment: Experiment) -> None:
         """Add a task's corpus, those of its further tests, and the baselines that need no encoder."""

@@ -12,6 +12,7 @@ from thaw import parts
 from thaw.catalogue import Catalogue, Document, read_yaml, validate
 from thaw.jobs import Jobs
 from thaw.records import UserError, digest, near, read_json
+from thaw.scaling import scaled_down
 from thaw.settings import Experiment
 
 CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
@@ -45,7 +46,9 @@ def load(config: dict, home: Path, results: str = "results") -> "Plan":
     experiment = validate(Experiment, config, document)
     folders = [home / "config", *experiment.catalogues]
     parts.search(experiment.catalogues)
-    return Plan([experiment], Catalogue(folders), results)
+    catalogue = Catalogue(folders)
+    experiment, left_out = scaled_down(experiment, catalogue)
+    return Plan([experiment], catalogue, results, left_out)
 
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:

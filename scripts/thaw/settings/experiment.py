@@ -35,6 +35,16 @@ class Compute(BaseModel):
     threads: int = Field(2, ge=1, le=256)
 
 
+class ScaleDown(BaseModel):
+    """How an experiment is cut to what is at hand; the key of the overlay config/experiments/offline.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    stand_in: Id | None = Field(None, description="this encoder in the place of all")
+    local_only: bool = Field(False, description="no Hub: tasks without local files or a grammar are left out")
+    subsets: list[Id] = Field([], description="in the place of the experiment's")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="in the place of the experiment's")
+
+
 class Experiment(BaseModel):
     """A selection: which runs and outputs are wanted."""
 
@@ -58,4 +68,5 @@ class Experiment(BaseModel):
     )
     store: Store = Store()
     compute: Compute = Compute()
+    scale_down: ScaleDown | None = Field(None, description="cut the experiment to what is at hand")
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: where results and logs lie")

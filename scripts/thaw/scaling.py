@@ -1,0 +1,146 @@
+"""Scaling down: an experiment cut to what is at hand, and sentences that say what was replaced and left out.
+
+The overlay config/experiments/offline.yaml asks for it. The outcome is an experiment like any other: its runs have the
+specs that they would have, had the selection been written by hand.
+"""
+
+from math import floor
+
+from thaw.catalogue import Catalogue
+from thaw.data.sources import find_source
+from thaw.records import UserError
+from thaw.runs import RunPlanner
+from thaw.settings import Experiment
+from thaw.strategies.selectors import components
+
+LOCAL = ("synthetic", "files")
+
+
+def scaled_down(experiment: Experiment, catalogue: Catalogue) -> tuple[Experiment, list[str]]:
+    """Return what its `scale_down` leaves of an experiment, under a name of its own, and what was done to it.
+
+    Without that key it is the experiment itself. Raises UserError for an experiment that was wrong before, and where
+    no task or no strategy is left.
+    """
+    if experiment.scale_down is None:
+        return experiment, []
+    scaling = Scaling(experiment, catalogue)
+    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.lists()
+    changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
+    return experiment.model_copy(update=changes), scaling.said
+
+
+class Scaling:
+    """One experiment on its way to a smaller one; `said` gathers the sentences."""
+
+    def __init__(self, experiment: Experiment, catalogue: Catalogue):
+        """Find out whether the experiment is right as it is."""
+        self.experiment, self.catalogue, self.wanted = experiment, catalogue, experiment.scale_down
+        self.planner, self.left = RunPlanner(experiment, catalogue), list(experiment.tasks)
+        self.layers = self._layers(self.wanted.stand_in) if self.wanted.stand_in else None
+        self.said: list[str] = []
+        for run in self.planner.runs():
+            self.planner.trained(run)
+
+    def tasks(self) -> dict:
+        """Leave out each task whose texts, or those of a further test corpus of it, are not at hand."""
+        if not self.wanted.local_only:
+            return {}
+        sources = list(dict.fromkeys([*(name for name in self.experiment.sources if name in LOCAL), *LOCAL]))
+        self.left = [name for name in self.experiment.tasks if self._is_at_hand(name, sources)]
+        if not self.left:
+            raise UserError("scale_down: local_only leaves no task; set data_dir, or choose a task that Thaw writes")
+        return {"tasks": self.left, "sources": sources}
+
+    def _is_at_hand(self, name: str, sources: list[str]) -> bool:
+        """Return whether a task's corpora have a source on this machine; say which has not."""
+        task = self.catalogue.get("tasks", name, "tasks")
+        for one in (task, *(self.catalogue.get("tasks", further.task, "also") for further in task.also)):
+            corpus = self.catalogue.get("corpora", one.corpus, "corpus")
+            try:
+                find_source(one.corpus, corpus, sources, self.experiment.data_dir)
+            except UserError:  # the folder of the users' files stands in no spec, so not in this sentence either
+                said = f"corpus {one.corpus} is not complete in data_dir, and Thaw has no grammar for it"
+                self.said.append(f"Task {name} was left out: {said}.")
+                return False
+        return True
+
+    def encoders(self) -> dict:
+        """Let one encoder stand in for all."""
+        if not self.wanted.stand_in:
+            return {}
+        others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
+        if others:
+            self.said.append(f"Encoder {self.wanted.stand_in} stands in for {_listed(others)}.")
+        return {"encoders": [self.wanted.stand_in]}
+
+    def strategies(self) -> dict:
+        """Leave out strategies for tasks that are left out, and fit the others to the stand-in's layers."""
+        kept = []
+        for item in self.experiment.strategies:
+            name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
+            if not any(self.planner.applies(name, task) for task in self.left):
+                self.said.append(f"Strategy {name} was left out: it is for pairs of texts, and no such task is left.")
+            else:
+                kept += self._fitted(name, points) if self.wanted.stand_in else [item]
+        if not kept:
+            raise UserError(f"scale_down: no strategy is left; {self.said[-1]}")
+        return {"strategies": kept}
+
+    def _fitted(self, name: str, points: list[int] | None) -> list:
+        """Return the selection of a strategy that the stand-in has layers for, in a list; none for an empty one.
+
+        Chosen points of a sweep over all layers move in proportion to the number of layers.
+        """
+        sweep = next(iter(self.catalogue.get("strategies", name, "strategies").sweep.values()), [None])
+        values = points or (list(range(self.layers + 1)) if sweep == "layers" else sweep)
+        if sweep == "layers" and points:
+            values = self._moved(points)
+        fitting = [value for value in values if self._fits(name, value)]
+        if not fitting:
+            self.said.append(f"Strategy {name} was left out: {self.wanted.stand_in} has {self.layers} layers only.")
+            return []
+        if sweep == [None] or (points is None and fitting == values):
+            return [name]
+        if fitting != points:
+            before = _listed(sorted({self._layers(encoder) for encoder in self.experiment.encoders}))
+            change = f"{_listed(points or values)} of {before} layers became {_listed(fitting)} of {self.layers}"
+            self.said.append(f"Strategy {name}: {change}.")
+        return [{name: fitting}]
+
+    def _moved(self, points: list[int]) -> list[int]:
+        """Return points in proportion to the layers, halves rounded up, each once; what thaws a layer still does."""
+        moved = set()
+        for encoder in self.experiment.encoders:
+            ratio = self.layers / self._layers(encoder)
+            moved |= {max(min(point, 1), floor(point * ratio + 0.5)) for point in points}
+        return sorted(moved)
+
+    def _fits(self, name: str, value: int | None) -> bool:
+        """Return whether a point of a strategy, and what it starts from, selects layers that the stand-in has."""
+        strategy = self.catalogue.get("strategies", name, "strategies")
+        variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
+        try:
+            for phase in strategy.phases:
+                components(list(phase.train), self.layers, variables)
+        except UserError:
+            return False
+        start = getattr(strategy.after, "strategy", strategy.after)
+        return start is None or self._fits(start, None)
+
+    def lists(self) -> dict:
+        """Replace subsets and seeds."""
+        changes = {}
+        for name in ("subsets", "seeds"):
+            before, now = getattr(self.experiment, name), getattr(self.wanted, name)
+            if now and now != before:
+                changes[name] = now
+                self.said.append(f"{name.capitalize()}: {_listed(now)} in the place of {_listed(before)}.")
+        return changes
+
+    def _layers(self, encoder: str) -> int:
+        return self.catalogue.get("encoders", encoder, "scale_down: stand_in").layers
+
+
+def _listed(items: list) -> str:
+    return ", ".join(map(str, items))
