@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import invented
 from thaw.catalogue import Catalogue
+from thaw.outputs.runs import read_runs
 from thaw.records import canonical
 from thaw.settings import spec_of
 from thaw.versions import VERSIONS
@@ -54,3 +56,20 @@ def minilm(tmp_path_factory, catalogue) -> Path:
     run_step("fetch", "--spec", canonical(spec), "--out", folder)
     assert json.loads((folder / "card.json").read_text())["layers"] == 6
     return folder
+
+
+@pytest.fixture(scope="session")
+def invented_results(tmp_path_factory) -> Path:
+    """A results folder of invented records, with the runs.csv that `collect` makes of them. Nobody changes it."""
+    folder = tmp_path_factory.mktemp("invented")
+    invented.write_runs(folder)
+    invented.write_cards(folder)
+    spec, out = canonical(invented.collect_spec()), folder / "outputs/invented/runs.csv"
+    run_step("collect", "--spec", spec, "--results", folder, "--logs", folder / "logs", "--out", out)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def invented_frame(invented_results):
+    """The runs.csv of the invented records, as all outputs read it."""
+    return read_runs(invented_results / "outputs/invented/runs.csv")

@@ -12,8 +12,8 @@ VERSIONS = {
     "fit_heads": 1,
     "train": 1,
     "baseline": 1,
-    "collect": 1,
-    "table": 1,
-    "figure": 2,
-    "report": 1,
+    "collect": 2,
+    "table": 2,
+    "figure": 3,
+    "report": 2,
 }

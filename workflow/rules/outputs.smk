@@ -29,7 +29,8 @@ rule collect:
         "collect: the runs of {wildcards.experiment}"
     shell:
         "python -m thaw.steps.collect --spec {params.spec:q} --out {output.runs:q}"
-        " --results $(dirname $(dirname $(dirname {output.runs:q}))) 2>&1 | tee {log:q}"
+        " --results $(dirname $(dirname $(dirname {output.runs:q}))) --logs $(dirname $(dirname {log:q}))"
+        " 2>&1 | tee {log:q}"
 
 
 rule table:

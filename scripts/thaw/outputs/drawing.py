@@ -12,6 +12,7 @@ from thaw.records import replacing
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
 GREY = "#6b7280"
+BROKEN = ((0, (4, 3)), (0, (1, 1.5)), (0, (7, 2, 1, 2)), (0, (9, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -40,7 +41,7 @@ STYLE = {
 
 
 @contextlib.contextmanager
-def panels(titles: list[str], legend_rows: int = 1):
+def panels(titles: list[str]):
     """Give a figure and one axes per title, at most three in a row (four make two rows of two); close it at the end."""
     import matplotlib
 
@@ -49,7 +50,7 @@ def panels(titles: list[str], legend_rows: int = 1):
 
     wide = {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
     high = math.ceil(len(titles) / wide)
-    size = (PANEL[0] * wide if wide == 3 else 3.2 * wide, (PANEL[1] + 0.55) * high + 0.25 * legend_rows)
+    size = (PANEL[0] * wide if wide == 3 else 3.2 * wide, (PANEL[1] + 0.55) * high)
     with pyplot.rc_context(STYLE):
         figure, axes = pyplot.subplots(high, wide, figsize=size, squeeze=False, layout="constrained")
         figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
@@ -73,7 +74,10 @@ def marks(strategies) -> dict[str, tuple]:
 
 
 def legend(figure, handles) -> None:
-    """Put one legend below all panels, in as few rows as fit, read row by row (matplotlib fills columns)."""
+    """Put one legend below all panels, in as few rows as fit, read row by row (matplotlib fills columns).
+
+    The figure becomes higher by what the legend takes.
+    """
 
     def width(per_row: int) -> float:
         longest = [max(len(handle.get_label()) for handle in handles[i::per_row]) for i in range(per_row)]
@@ -82,6 +86,7 @@ def legend(figure, handles) -> None:
     fitting = (count for count in range(len(handles), 1, -1) if width(count) <= figure.get_figwidth())
     per_row = next(fitting, 1)
     by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
+    figure.set_figheight(figure.get_figheight() + 0.1 + 0.19 * math.ceil(len(handles) / per_row))
     place = {"loc": "outside lower center", "ncols": per_row}
     figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **place)
 

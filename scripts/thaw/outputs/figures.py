@@ -17,22 +17,27 @@ COSTS = {
 
 def draw(runs, spec: dict, prefix) -> None:
     """Draw an output's figure and write PDF, SVG, PNG and the CSV behind them under a path prefix."""
-    found = summary.summarise(runs, spec)
+    found = summary.summarise(runs, summary.role(spec), spec["order"])
     panels = _panels(found, spec["labels"])
     {"layer_figure": layer_figure, "cost_figure": cost_figure}[spec["kind"]](found, panels, spec, prefix)
 
 
 def _panels(found, labels: dict) -> list[tuple]:
-    """Return (title, column, rows) per panel: each task, and where there are several, each group of runs."""
+    """Return (title, column, rows) per panel: each task with a score, and where there are several, each group of runs.
+
+    A title ends in ‡ where a run is missing.
+    """
+    import pandas
+
     panels = []
-    for (subset, encoder, head), name in summary.group_names(found, labels).items():
-        mine = (found["encoder"] == encoder) & (found["head"] == head) | found["baseline"]
+    for group, name in summary.group_names(found, labels).items():
+        external = found[found["kind"] == "external"]
+        mine = pandas.concat([summary.runs_of(found, group), summary.baselines_of(found, group), external])
         for column in summary.columns(found, labels):
-            rows = found[
-                mine & (found["subset"] == subset) & (found["task"] == column.task) & (found["split"] == column.split)
-            ]
-            if (~rows["baseline"]).any():
-                parts = [name, *textwrap.wrap(column.label, 26), words.SYNTHETIC if column.synthetic else ""]
+            rows = mine[(mine["task"] == column.task) & (mine["split"] == column.split)]
+            if rows.loc[rows["fitted"], "mean"].notna().any():
+                mark = f" {words.MISSING}" if rows["missing"].any() else ""
+                parts = [name, *textwrap.wrap(column.label + mark, 26), words.SYNTHETIC if column.synthetic else ""]
                 panels.append(("\n".join(part for part in parts if part), column, rows))
     return panels
 
@@ -45,21 +50,25 @@ def _write_csv(frame, prefix, extra=()) -> None:
 
 def _strategy_marks(found, spec: dict) -> dict[str, tuple]:
     """Return the marks of the strategies that a figure shows."""
-    shown = set(found.loc[~found["baseline"], "strategy"])
+    shown = set(found.loc[found["fitted"], "strategy"])
     known = [strategy for strategy, _ in spec["order"].get("strategies", [])]
-    marks = drawing.marks([*known, *found.loc[~found["baseline"], "strategy"]])
+    marks = drawing.marks([*known, *found.loc[found["fitted"], "strategy"]])
     return {strategy: mark for strategy, mark in marks.items() if strategy in shown}
 
 
 def _handles(found, spec: dict, marks: dict, lines: bool = True) -> list:
-    """Return a legend entry per strategy: a line where it is swept and `lines` are drawn, else a mark."""
+    """Return a legend entry per strategy, a line where it is swept and `lines` are drawn, and one for missing runs."""
     from matplotlib.lines import Line2D
 
     names, swept = spec["labels"].get("strategies", {}), set(found.loc[found["swept"] & lines, "strategy"])
-    return [
+    handles = [
         Line2D([], [], color=colour, marker=marker, label=names.get(id, id), linestyle="-" if id in swept else "none")
         for id, (colour, marker) in marks.items()
     ]
+    sign = Line2D(
+        [], [], color=drawing.GREY, marker=r"$\ddagger$", markersize=7, linestyle="none", label="A run is missing"
+    )
+    return handles + [sign] * bool(found["missing"].any())
 
 
 # --- score against number of thawed layers ---------------------------------------------------------------------
@@ -69,33 +78,33 @@ def layer_figure(found, panels, spec: dict, prefix) -> None:
     """Draw the score against the number of thawed layers, one panel per task.
 
     A line joins the points of one sweep, with a band over seeds; the runs that train the embeddings too stand apart on
-    the right and are never joined; baselines are dashed lines.
+    the right and are never joined; baselines and external predictions are broken lines.
     """
     from matplotlib.patches import Patch
 
     marks = _strategy_marks(found, spec)
-    layers = int(found.loc[~found["embeddings"].astype(bool), "thawed"].max())
+    layers = int(found.loc[found["fitted"], "thawed"].max())
     whole = [id for id in marks if found.loc[found["strategy"] == id, "embeddings"].any()]
     places = {id: layers + 1.25 + 0.8 * i for i, id in enumerate(whole)}
-    with drawing.panels([title for title, *_ in panels], legend_rows=2) as (figure, axes):
+    names = dict.fromkeys(summary.row_name(row, spec["labels"]) for row in found[~found["fitted"]].itertuples())
+    broken = dict(zip(names, itertools.cycle(drawing.BROKEN)))
+    with drawing.panels([title for title, *_ in panels]) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
             _layer_panel(axis, rows, marks, places)
             _layer_axes(axis, layers, places)
             axis.margins(y=0.1)
             axis.set_ylabel(f"{column.metric} × 100")
+            _beside_lines(axis, rows, spec["labels"], broken)
         spread = _spread_name(found)
         band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
-        drawing.legend(figure, _handles(found, spec, marks) + band)
-        drawing.settle(figure)
-        for axis, (_, _, rows) in zip(axes, panels, strict=True):
-            _baseline_lines(axis, rows)
+        drawing.legend(figure, [*_handles(found, spec, marks), *band, *_beside_handles(axes)])
         drawing.save(figure, prefix)
     _write_csv(found, prefix)
 
 
 def _layer_panel(axis, rows, marks: dict, places: dict) -> None:
     """Draw one panel's strategies."""
-    fitted = rows[~rows["baseline"]]
+    fitted = rows[rows["fitted"]]
     swept = set(fitted.loc[fitted["swept"], "thawed"])
     for id, (colour, marker) in marks.items():
         points = fitted[fitted["strategy"] == id].sort_values("thawed")
@@ -141,37 +150,31 @@ def _spread_name(found) -> str:
     return f"Band, bar: mean ± sd of {seeds} seeds" if seeds >= 3 else "Band, bar: range of 2 seeds"
 
 
-def _baseline_lines(axis, rows) -> None:
-    """Draw baselines as dashed lines named at their right end; one far below the runs is a note at the lower edge."""
+def _beside_lines(axis, rows, labels: dict, broken: dict) -> None:
+    """Draw baselines and external predictions as broken lines; one far below the runs is a note at the lower edge."""
     low, high = axis.get_ylim()
-    span = high - low
-    fitted = rows.loc[~rows["baseline"], "mean"]
-    near, far = [], []
-    for row in rows[rows["baseline"]].sort_values("mean").itertuples():
-        if row.mean == row.mean:
-            (near if row.mean > fitted.min() - 0.8 * span else far).append(row)
-    for row, above in itertools.zip_longest(near, near[1:]):
-        axis.axhline(row.mean, color=drawing.GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-        crowded = above is not None and above.mean - row.mean < 0.08 * span
-        _note(axis, _named(row), (1, row.mean), ("axes fraction", "data"), below=crowded)
-        low, high = min(low, row.mean - (0.1 if crowded else 0.03) * span), max(high, row.mean + 0.08 * span)
+    span, lowest, far = high - low, rows.loc[rows["fitted"], "mean"].min(), []
+    for row in rows[~rows["fitted"] & rows["mean"].notna()].sort_values("mean", ascending=False).itertuples():
+        name = summary.row_name(row, labels)
+        if row.mean < lowest - 0.8 * span:
+            far.append(f"↓ {name} {words.number(row.mean)}")
+        else:
+            look = {"color": drawing.GREY, "linewidth": 0.9, "linestyle": broken[name]}
+            axis.axhline(row.mean, zorder=1, label=name, **look)
+            low, high = min(low, row.mean - 0.03 * span), max(high, row.mean + 0.03 * span)
     if far:
-        _note(axis, "\n".join(f"↓ {_named(row)}" for row in far[::-1]), (1, 0), "axes fraction")
-        low -= 0.13 * span * len(far)
+        look = {"fontsize": 6.5, "color": drawing.GREY, "ha": "right", "va": "bottom"}
+        place = {"xycoords": "axes fraction", "xytext": (0, 2), "textcoords": "offset points"}
+        axis.annotate("\n".join(far), (1, 0), **place, **look)
+        share = min(0.11 * len(far), 0.5)
+        low = (low - share * high) / (1 - share)
     axis.set_ylim(low, high)
 
 
-def _named(row) -> str:
-    """Return a baseline's name and score."""
-    return f"{words.BASELINE_LABELS.get(row.strategy, row.strategy)} {words.number(row.mean)}"
-
-
-def _note(axis, text: str, place: tuple, coordinates, below: bool = False) -> None:
-    """Write a small grey text at the right end of a panel, just above or below a place."""
-    shift, side = ((0, -2), "top") if below else ((0, 2), "bottom")
-    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
-    look = {"fontsize": 6.5, "color": drawing.GREY, "ha": "right", "va": side, "bbox": paper}
-    axis.annotate(text, place, xycoords=coordinates, xytext=shift, textcoords="offset points", zorder=3, **look)
+def _beside_handles(axes) -> list:
+    """Return one legend entry for each of the broken lines that some panel has."""
+    lines = [line for axis in axes for line in axis.get_lines() if not line.get_label().startswith("_")]
+    return list({line.get_label(): line for line in lines}.values())
 
 
 # --- score against cost ----------------------------------------------------------------------------------------
@@ -186,10 +189,10 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
 
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
     marks = _strategy_marks(found, spec)
-    fronts = [index for _, _, rows in panels for index in pareto(rows[~rows["baseline"]], cost)]
-    with drawing.panels([title for title, *_ in panels], legend_rows=2) as (figure, axes):
+    fronts = [index for _, _, rows in panels for index in pareto(rows[rows["fitted"]], cost)]
+    with drawing.panels([title for title, *_ in panels]) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
-            fitted = rows[~rows["baseline"]]
+            fitted = rows[rows["fitted"]]
             _cost_axes(axis, fitted[cost], axis_name)
             axis.set_ylabel(f"{column.metric} × 100")
             front = fitted[fitted.index.isin(fronts)].sort_values(cost)
@@ -203,10 +206,10 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
         drawing.settle(figure)
         for axis, (_, _, rows) in zip(axes, panels, strict=True):
             front = rows[rows.index.isin(fronts)].sort_values(cost)
-            _sweep_labels(axis, rows[~rows["baseline"]], front, cost)
+            _sweep_labels(axis, rows[rows["fitted"]], front, cost)
         drawing.save(figure, prefix)
     found = found.assign(pareto=found.index.isin(fronts))
-    _write_csv(found[~found["baseline"]], prefix, ["pareto"])
+    _write_csv(found[found["fitted"]], prefix, ["pareto"])
 
 
 def pareto(rows, cost: str) -> list:

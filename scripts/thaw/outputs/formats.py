@@ -8,25 +8,26 @@ from thaw.outputs.tables import Cell, Table
 
 
 def to_csv(table: Table) -> str:
-    """Return plain numbers: scores x 100 unrounded to 4 digits, deviations, seeds, and whether a run was flagged."""
+    """Return plain numbers: scores x 100 to 4 digits, deviations, seeds, whether a run was flagged, runs missing."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = [f"{c.task}.{c.split}" for c in table.columns]
-    parts = ("mean", "sd", "seeds", "flagged")
-    header = ["encoder", "head", "subset", "strategy", "variant"]
+    parts = ("mean", "sd", "seeds", "flagged", "missing")
+    header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
     writer.writerow(header + [f"{name}.{part}" for name in names for part in parts])
-    for row in table.baselines + [row for group in table.groups for row in group.rows]:
+    inner = [row for group in table.groups for row in group.baselines + group.rows]
+    for row in table.baselines + inner + table.external:
         numbers = [value for cell in row.cells for value in _numbers(cell)]
         writer.writerow(list(row.key.values()) + numbers)
     return file.getvalue()
 
 
 def _numbers(cell: Cell | None) -> list:
-    """Return a cell as mean, sd, seeds, flagged; empty where there is none."""
+    """Return a cell as mean, sd, seeds, flagged, missing; empty where there is none."""
     if cell is None:
-        return [""] * 4
+        return [""] * 5
     plain = ["" if value is None else f"{value:.4f}" for value in (cell.mean, cell.sd)]
-    return [*plain, cell.seeds, int(cell.flagged)]
+    return [*plain, cell.seeds, int(cell.flagged), cell.missing]
 
 
 def to_tex(table: Table) -> str:
@@ -51,7 +52,10 @@ def to_tex(table: Table) -> str:
     for place, group in enumerate(table.groups):
         lines += [r"\midrule"] if table.baselines or place else []
         lines += [f"\\multicolumn{{{width + 1}}}{{l}}{{\\emph{{{words.tex(group.name)}}}}} \\\\"] if group.name else []
+        lines += [_tex_row(row) for row in group.baselines]
+        lines += [f"\\cmidrule(l){{1-{width + 1}}}"] if group.baselines else []
         lines += [_tex_row(row) for row in group.rows]
+    lines += [r"\midrule", *(_tex_row(row) for row in table.external)] if table.external else []
     notes = words.tex(" ".join(table.notes))
     lines += [r"\bottomrule", r"\end{tabular}", f"\\par\\smallskip\\footnotesize {notes}", r"\end{table}"]
     return "\n".join(lines) + "\n"
@@ -73,7 +77,9 @@ def to_markdown(table: Table) -> str:
     lines += [_markdown_row(row, "*") for row in table.baselines]
     for group in table.groups:
         lines += [f"| **{words.markdown(group.name)}** |" + " |" * width] if group.name else []
+        lines += [_markdown_row(row, "*") for row in group.baselines]
         lines += [_markdown_row(row) for row in group.rows]
+    lines += [_markdown_row(row, "*") for row in table.external]
     return "\n".join([*lines, "", *(f"- {words.markdown(note)}" for note in table.notes)]) + "\n"
 
 

@@ -72,17 +72,17 @@ def findings(found, labels: dict) -> list[tuple[str, str]]:
     groups, lines = summary.group_names(found, labels), []
     for column in summary.columns(found, labels):
         here = found[(found["task"] == column.task) & (found["split"] == column.split)]
-        for (subset, encoder, head), name in groups.items():
-            mine = here[(here["subset"] == subset) & (here["encoder"] == encoder) & (here["head"] == head)]
-            mine = mine[mine["mean"].notna()]
+        here = here[here["mean"].notna()]
+        for group, name in groups.items():
+            mine = summary.runs_of(here, group)
             if len(mine):
-                floor = here[here["baseline"] & (here["subset"] == subset) & here["mean"].notna()]
-                lines.append(_finding(mine, floor, column, name, labels))
+                beside = summary.baselines_of(here, group), here[here["kind"] == "external"]
+                lines.append(_finding(mine, beside, column, name, labels))
     return lines
 
 
-def _finding(mine, floor, column, group: str, labels: dict) -> tuple[str, str]:
-    """Return the task's name and the sentences of one column within one group."""
+def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str, str]:
+    """Return the task's name and the sentences of one column within one group; beside: baselines, external rows."""
     best = mine.loc[mine["mean"].idxmax()]
     marks = [column.metric, words.SYNTHETIC if column.synthetic else "", group]
     spread = f" ± {words.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
@@ -99,13 +99,29 @@ def _finding(mine, floor, column, group: str, labels: dict) -> tuple[str, str]:
         least = cheap.loc[cheap["seconds"].idxmin()]
         costs = f"{words.seconds(least['seconds'])} against {words.seconds(best['seconds'])} of training"
         text += f" The cheapest within one point is {summary.row_name(least, labels)}, with {costs}."
-    scores = [f"{summary.row_name(row, labels)} {words.number(row.mean)}" for row in floor.itertuples()]
-    return column.label, text + (f" Baselines: {words.listing(scores)}." if scores else "")
+    for what, rows in zip(("Baselines", "From elsewhere"), beside, strict=True):
+        scores = [f"{summary.row_name(row, labels)} {words.number(row.mean)}" for row in rows.itertuples()]
+        text += f" {what}: {'; '.join(scores)}." if scores else ""
+    return column.label, text
+
+
+def pairs(found, spec: dict) -> list[tuple[str, str]]:
+    """Return (strategies, how they read the tasks on pairs) from a summary on test."""
+    names, read = {}, found[found["fitted"] & found["pairs"].isin(["joint", "separate"])]
+    for strategy, rows in read.groupby("strategy", sort=False):
+        views = {}
+        for row in rows.drop_duplicates(["task", "pairs"]).itertuples():
+            views.setdefault(row.pairs, []).append(words.task_name(spec["labels"]["tasks"], row.task))
+        text = "; ".join(f"{view} for {words.listing(tasks)}" for view, tasks in views.items())
+        best = spec["strategies"].get(strategy, {}).get("pairs") == "best"
+        text = f"{text}, as validation chose" if best else next(iter(views)) if len(views) == 1 else text
+        names.setdefault(text, []).append(spec["labels"]["strategies"].get(strategy, strategy))
+    return [(words.listing(strategies), text) for text, strategies in names.items()]
 
 
 def caution(found) -> str:
     """Return the sentence on what the number of seeds allows one to read from differences."""
-    seeds = int(found.loc[~found["baseline"], "seeds"].max())
+    seeds = int(found.loc[found["fitted"], "seeds"].max())
     if seeds == 1:
         return "Each run has one seed: differences between strategies may be within the noise of a single run."
     return (

@@ -1,6 +1,7 @@
 """Means and deviations over seeds: the numbers that every table and figure of an experiment shares.
 
-Scores are x 100 here. A deviation is the sample standard deviation (n - 1), undefined for one seed.
+A row is what a table shows as one: a point of a strategy, a baseline, or external predictions. Scores are x 100. A
+deviation is the sample standard deviation (n - 1), undefined for one seed.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from dataclasses import dataclass
 from thaw.outputs import words
 from thaw.records import UserError
 
-ROW = ["subset", "encoder", "head", "strategy", "variant"]
+GROUP = ["subset", "encoder", "head"]
+ROW = ["kind", *GROUP, "strategy", "variant"]
 COLUMN = ["task", "split"]
 
 
@@ -28,19 +30,30 @@ class Column:
         return f"{self.label} ({words.SYNTHETIC})" if self.synthetic else self.label
 
 
-def summarise(runs, spec: dict):
-    """Return one row per task, split, subset, encoder, head, strategy and variant: the main metric over seeds.
+def role(spec: dict) -> str:
+    """Return the role of the scores that an output shows: its split's, or transfer."""
+    return "transfer" if spec["kind"] == "transfer_table" else spec.get("split", "test")
 
-    Args: runs as `read_runs` gives them; spec: `split` (test or validation) and `order` of an output's spec.
-    Columns beside the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds, undefined (seeds without a
-    score), flags (joined), flagged (seeds with a flag), shared (one fit for all seeds), baseline, thawed, embeddings,
-    seconds, flops (means), parameters, extraction. Rows are in the spec's order.
+
+def summarise(runs, shown: str, order: dict):
+    """Return one row per task, split and `ROW`: the main metric over seeds.
+
+    Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns beside
+    the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (those that are there), missing (those that
+    are not), undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
+    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction. Rows
+    are in the order given.
     """
-    chosen = runs[runs["main"].astype(bool) & (runs["role"] == spec.get("split", "test"))]
+    chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
+    if chosen.empty and shown == "transfer":
+        raise UserError("no run is scored on another task: give a task `also:`, or leave the transfer_table out")
     if chosen.empty:
-        raise UserError(f"no run has a score on split {spec.get('split', 'test')}; choose another for this output")
+        raise UserError(f"no run has a score on split {shown}; choose another for this output")
+    absent = chosen["missing"] != ""
     chosen = chosen.assign(
         value=chosen["value"] * 100,
+        absent=absent,
+        undefined=chosen["value"].isna() & ~absent,
         seconds=chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"],
         work=chosen["flops"] + chosen["after_flops"],
     )
@@ -53,12 +66,14 @@ def summarise(runs, spec: dict):
         low=("value", "min"),
         high=("value", "max"),
         seeds=("value", "size"),
-        undefined=("value", lambda values: int(values.isna().sum())),
+        missing=("absent", "sum"),
+        undefined=("undefined", "sum"),
         flags=("flags", _joined),
         flagged=("flags", lambda flags: int((flags != "").sum())),
         thawed=("thawed", "first"),
         embeddings=("embeddings", "first"),
-        optimizer=("optimizer", "first"),
+        optimizer=("optimizer", "max"),
+        pairs=("pairs", "max"),
         seconds=("seconds", "mean"),
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
@@ -66,10 +81,12 @@ def summarise(runs, spec: dict):
         train=("train_seconds", "mean"),
         memory=("peak_memory_mb", "max"),
     ).reset_index()
-    summary["baseline"] = summary["encoder"] == ""
+    summary["seeds"] -= summary["missing"]
+    summary["fitted"] = summary["kind"] == "run"
+    summary["baseline"] = summary["kind"] == "baseline"
     summary["shared"] = summary["optimizer"] == "lbfgs"
     summary["swept"] = summary["variant"] != "base"
-    return _ordered(summary, spec["order"])
+    return _ordered(summary, order)
 
 
 def columns(summary, labels: dict) -> list[Column]:
@@ -80,8 +97,8 @@ def columns(summary, labels: dict) -> list[Column]:
         Column(
             row.task,
             row.split,
-            words.task_name(labels.get("tasks", {}), row.task, row.split if several[row.task] else None),
-            words.METRIC_LABELS.get(row.metric, row.metric),
+            words.column_name(labels.get("tasks", {}), row.task, row.split, several[row.task]),
+            words.metric_name(labels, row.metric),
             bool(row.synthetic),
         )
         for row in found.itertuples()
@@ -90,7 +107,7 @@ def columns(summary, labels: dict) -> list[Column]:
 
 def group_names(summary, labels: dict) -> dict[tuple, str]:
     """Return {(subset, encoder, head): name} in order; a name has only the parts that differ between groups."""
-    keys = summary.loc[~summary["baseline"], ["encoder", "head", "subset"]].drop_duplicates()
+    keys = summary.loc[summary["fitted"], ["encoder", "head", "subset"]].drop_duplicates()
     shown = [(kind, f"{kind}s") for kind in keys if keys[kind].nunique() > 1]
     return {
         (row["subset"], row["encoder"], row["head"]): "; ".join(
@@ -100,12 +117,25 @@ def group_names(summary, labels: dict) -> dict[tuple, str]:
     }
 
 
-def row_name(row, labels: dict, with_subset: bool = False) -> str:
-    """Return the name in print of a summary row: a baseline, or a strategy with its point."""
-    if row.baseline:
-        name = words.BASELINE_LABELS.get(row.strategy, row.strategy)
-        return f"{name} ({labels.get('subsets', {}).get(row.subset, row.subset)})" if with_subset else name
-    return words.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+def baselines_of(found, group: tuple):
+    """Return the baselines that the runs of a group (subset, encoder, head) are compared with."""
+    subset, encoder, _ = group
+    return found[found["baseline"] & (found["subset"] == subset) & found["encoder"].isin(["", encoder])]
+
+
+def runs_of(found, group: tuple):
+    """Return the runs of a group (subset, encoder, head)."""
+    subset, encoder, head = group
+    mine = (found["subset"] == subset) & (found["encoder"] == encoder) & (found["head"] == head)
+    return found[mine & found["fitted"]]
+
+
+def row_name(row, labels: dict) -> str:
+    """Return the name in print of a summary row: a baseline, external predictions, or a strategy with its point."""
+    if row.kind == "run":
+        return words.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+    known = words.BASELINE_LABELS if row.kind == "baseline" else labels.get("external", {})
+    return known.get(row.strategy, row.strategy)
 
 
 def _joined(flags) -> str:
@@ -114,14 +144,18 @@ def _joined(flags) -> str:
 
 
 def _ordered(summary, order: dict):
-    """Sort by the spec's order of tasks and strategies; what it leaves out follows in the order of the runs."""
+    """Sort by the order of tasks and strategies; what it leaves out follows as it stands in the runs.
+
+    Column `place` is added: where a row's strategy stands among all.
+    """
     tasks = {task: place for place, task in enumerate(order.get("tasks", []))}
-    strategies = {tuple(pair): place for place, pair in enumerate(order.get("strategies", []))}
     pairs = list(zip(summary["strategy"], summary["variant"], strict=True))
+    known = dict.fromkeys([*(tuple(pair) for pair in order.get("strategies", [])), *pairs])
+    places = {pair: place for place, pair in enumerate(known)}
     summary = summary.assign(
         _task=[tasks.get(task, len(tasks)) for task in summary["task"]],
-        _strategy=[strategies.get(pair, len(strategies)) for pair in pairs],
-        _group=summary.groupby(["subset", "encoder", "head"], sort=False).ngroup(),
+        _group=summary.groupby(GROUP, sort=False).ngroup(),
+        place=[places[pair] for pair in pairs],
     )
-    ordered = summary.sort_values(["_task", "_group", "_strategy"], kind="stable")
-    return ordered.drop(columns=["_task", "_group", "_strategy"]).reset_index(drop=True)
+    ordered = summary.sort_values(["_task", "_group", "place"], kind="stable")
+    return ordered.drop(columns=["_task", "_group"]).reset_index(drop=True)

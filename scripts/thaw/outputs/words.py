@@ -11,7 +11,12 @@ METRIC_LABELS = {
     "spearman": "Spearman ρ",
     "span_f1": "span F1",
 }
-BASELINE_LABELS = {"majority": "Majority class", "bag_of_words": "Bag of words"}
+BASELINE_LABELS = {
+    "majority": "Majority class",
+    "bag_of_words": "Bag of words",
+    "cosine": "Untrained cosine",
+    "random_encoder": "Random weights, frozen",
+}
 TYPE_LABELS = {
     "classification": "classification",
     "pair_classification": "classification of pairs",
@@ -27,6 +32,7 @@ FLAG_LABELS = {
     "below_majority": "scores below the majority class on validation",
 }
 SYNTHETIC = "SYNTHETIC"
+MISSING = "‡"
 DASH = "–"
 
 
@@ -49,10 +55,26 @@ def strategy_name(labels: dict, strategy: str, variant: str) -> str:
     return f"{name} ({shown})" if shown else name
 
 
-def task_name(labels: dict, task: str, split: str | None = None) -> str:
-    """Return a task's name, with the test split where a task has several; SYNTHETIC is written apart from it."""
-    name = re.sub(r"\s*\(synthetic\)$", "", labels.get(task, task), flags=re.IGNORECASE)
-    return f"{name}, {split}" if split else name
+def task_name(labels: dict, task: str) -> str:
+    """Return a task's name; SYNTHETIC is written apart from it."""
+    return re.sub(r"\s*\(synthetic\)$", "", labels.get(task, task), flags=re.IGNORECASE)
+
+
+def column_name(labels: dict, task: str, split: str, several: bool) -> str:
+    """Return the name of a task's scores on a split: the split is named where a task has several.
+
+    A split `<task>/<split>` of another task reads `SICK-R → STS-B, test`.
+    """
+    name = task_name(labels, task)
+    other, _, rest = split.rpartition("/")
+    if other:
+        return f"{name} → {task_name(labels, other)}, {rest}"
+    return f"{name}, {split}" if several else name
+
+
+def metric_name(labels: dict, metric: str) -> str:
+    """Return a metric's name in print."""
+    return METRIC_LABELS.get(metric) or labels.get("metrics", {}).get(metric, metric)
 
 
 def number(value: float | None, digits: int = 1) -> str:
@@ -112,6 +134,8 @@ _TEX = {
     "−": r"$-$",
     "ρ": r"$\rho$",
     "†": r"$^\dagger$",
+    "‡": r"$^\ddagger$",
+    "→": r"$\to$",
     "–": "--",
     "\u202f": r"\,",
     "<": r"$<$",

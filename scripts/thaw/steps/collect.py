@@ -4,7 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import runs
+from thaw.outputs import collection
+from thaw.outputs.runs import COLUMNS
 from thaw.records import write_text
 from thaw.runtime import log, run_step
 
@@ -14,12 +15,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--results", required=True, type=Path)
+    parser.add_argument("--logs", required=True, type=Path, help="where a missing result's log would be")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     import pandas
 
-    rows = runs.collect(arguments.spec, arguments.results)
-    table = pandas.DataFrame(rows, columns=runs.COLUMNS)
+    rows = collection.rows(arguments.spec, arguments.results, arguments.logs)
+    table = pandas.DataFrame(rows, columns=COLUMNS)
     write_text(arguments.out, table.to_csv(index=False, lineterminator="\n"))
     log(f"collect: {table['digest'].nunique()} results of {arguments.spec['experiment']}, {len(table)} scores")
 

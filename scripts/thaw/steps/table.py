@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
-    table = tables.strategy_table(read_runs(arguments.runs), arguments.spec)
+    table = tables.table(read_runs(arguments.runs), arguments.spec)
     for ending, written in formats.FORMATS.items():
         write_text(f"{arguments.out}.{ending}", written(table))
     log(f"table: {arguments.out}.{{{','.join(formats.FORMATS)}}}")

@@ -1,0 +1,38 @@
+"""Why a result is not there: what the logs of the jobs behind it say."""
+
+import re
+from pathlib import Path
+
+ERROR = re.compile(r"^(?:error|[\w.]*Error): (.+)$", flags=re.MULTILINE)
+
+
+def reason(result, task: dict, logs) -> str:
+    """Return the last error in the log of a result's job, else in those of the jobs before it, else `not run`.
+
+    Args: result as `collection.selected` gives it; its task's entry of the spec; logs, the folder of all logs.
+    """
+    for name in _jobs(result, task):
+        path = Path(logs, f"{name}.log")
+        found = ERROR.findall(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
+        if found:
+            return f"{name.partition('/')[0]}: {found[-1].strip()}"
+    return "not run"
+
+
+def _jobs(result, task: dict) -> list[str]:
+    """Return the logs of the jobs that lead to a result, without their ending, its own first."""
+    encoders = dict.fromkeys(store.split("/")[1] for store in result.stores.values())
+    return [
+        *(name for folder in [result.folder, *result.after] for name in _own(folder)),
+        *result.stores.values(),
+        f"prepare/{task['corpus']}",
+        *(f"fetch/{encoder}" for encoder in encoders),
+    ]
+
+
+def _own(folder: str) -> list[str]:
+    """Return the logs that the job of a folder may have: a run was trained, or fitted with all its seeds at once."""
+    room, _, rest = folder.partition("/")
+    if room == "runs":
+        return [f"train/{rest}", f"fit_heads/{rest.rpartition('/')[0]}"]
+    return [f"{room.removesuffix('s')}/{rest}"]

@@ -1,0 +1,184 @@
+"""A results folder of invented records, written on the spot, and the specs that select and show them.
+
+Two tasks: `entities` (spans, SYNTHETIC), and `odd`, on pairs, whose validation is carved and whose test split is called
+dev. Five points of four strategies, all kinds of baselines, one result from elsewhere, two seeds.
+"""
+
+from pathlib import Path
+
+from thaw.catalogue import Catalogue
+from thaw.records import write_json
+from thaw.settings import Encoder, Task
+
+ROOT = Path(__file__).parents[1]
+SEEDS = [1, 2]
+ENTITIES = Task(corpus="grammar", target="label", type="spans", metrics=["span_f1"])
+ODD = Task(corpus="real", target="label", type="pair_classification", metrics=["accuracy"], test=["dev"])
+TASKS = {"entities": ENTITIES, "odd": ODD}
+POINTS = [  # strategy, variant, thawed layers, embeddings, score in hundredths, seconds
+    ("frozen", "base", 0, False, 60, 2.0),
+    ("top_k", "k01", 1, False, 70, 20.0),
+    ("top_k", "k03", 3, False, 80, 40.0),
+    ("full", "base", 6, True, 80, 90.0),
+    ("stack_then_finetune", "base", 6, True, 75, 80.0),
+]
+BASELINE_RUNS = [  # baseline, encoder, head, strategy, tasks, score in hundredths
+    ("cosine", "tiny", "cosine", "frozen_separate", ["odd"], 40),
+    ("random_encoder", "tiny_random", "linear", "frozen", ["entities", "odd"], 45),
+]
+LABELS = {
+    "tasks": {"entities": "Entities (synthetic)", "odd": "R&D_50%"},
+    "encoders": {"tiny": "Tiny"},
+    "heads": {"linear": "linear"},
+    "subsets": {"all": "all"},
+    "strategies": {"frozen": "Frozen", "top_k": "Top k", "full": "Full", "stack_then_finetune": "Stack"},
+    "external": {"our_lstm": "Our LSTM"},
+}
+
+
+def score(points: int, seed: int, task: str) -> float:
+    """Return an invented score: the point's own, one hundredth apart between seeds (not for the convex fit)."""
+    return (points + (0 if points == 60 else seed) - (5 if task == "odd" else 0)) / 100
+
+
+def metrics(task: str, value: float | None, flags=(), phases=(), **more) -> dict:
+    """Return a metrics.json with scores on every split; `odd` is scored on another task too."""
+    entry = {"id": task, **TASKS[task].model_dump(mode="json", exclude_defaults=True)}
+    test = TASKS[task].test[0]
+    rows = {"train": 1000, "validation": 100, test: 200, f"{test}_unseen": 150}
+    rows |= {"third/test": 50} if task == "odd" and phases else {}
+    scores = {split: {entry["metrics"][0]: value} for split in rows}
+    spec = {"task": entry, "phases": list(phases)}
+    return {"spec": spec, "digest": "0" * 16, "scores": scores, "rows": rows, "flags": list(flags), **more}
+
+
+def cost(seconds: float, thawed: int, torch: str = "2.13.0") -> dict:
+    """Return a cost.json."""
+    return {
+        "seconds": {"load": 1.0, "train": seconds, "evaluate": 1.0, "total": seconds + 2},
+        "flops": 1e9 * (1 + thawed),
+        "peak_memory_mb": 500.0,
+        "parameters": {"trained": 1000 * (1 + thawed), "total": 10000},
+        "versions": {"python": "3.11", "torch": torch},
+        "hardware": {"device": "cpu", "cpu": "a processor", "threads": 2},
+        "date": "2026-01-02T03:04:05+00:00",
+    }
+
+
+def write_run(folder: Path, record: dict, costs: dict) -> None:
+    """Write the two records of a run that outputs read."""
+    write_json(folder / "metrics.json", record)
+    write_json(folder / "cost.json", costs)
+
+
+def write_runs(results: Path) -> None:
+    """Write every result. Flagged: top_k k01 of seed 1 on `odd`; made with another torch: full of seed 2 on `odd`."""
+    for task in TASKS:
+        for name, value in (("majority", None if task == "odd" else 0.0), ("bag_of_words", 0.5)):
+            flags = ["undefined"] if value is None else []
+            write_json(results / f"baselines/{task}/all/{name}/metrics.json", metrics(task, value, flags))
+        for strategy, variant, thawed, embeddings, points, seconds in POINTS:
+            phase = {"components": ["head"], "boundary": None if embeddings else 6 - thawed}
+            phase |= {"optimizer": "lbfgs"} if strategy == "frozen" else {}
+            for seed in SEEDS:
+                folder = results / f"runs/{task}/all/tiny/linear/{strategy}/{variant}/seed{seed}"
+                flags = ["one_class"] if (task, variant, seed) == ("odd", "k01", 1) else []
+                chosen = {"chosen": {"pairs": "separate"}} if (task, strategy) == ("odd", "frozen") else {}
+                record = metrics(task, score(points, seed, task), flags, [phase], **chosen)
+                other = (task, strategy, seed) == ("odd", "full", 2)
+                write_run(folder, record, cost(seconds, thawed, "2.12.0" if other else "2.13.0"))
+    for _, encoder, head, strategy, tasks, points in BASELINE_RUNS:
+        phase = {"components": ["head"], "boundary": 6, "optimizer": "lbfgs"}
+        for task, seed in ((task, seed) for task in tasks for seed in SEEDS):
+            folder = results / f"runs/{task}/all/{encoder}/{head}/{strategy}/base/seed{seed}"
+            write_run(folder, metrics(task, points / 100, phases=[phase]), cost(1.0, 0))
+    write_json(results / "external/odd/our_lstm/metrics.json", metrics("odd", 0.77))
+
+
+def write_cards(results: Path) -> None:
+    """Write the cards of corpora, encoder and stores.
+
+    All boundaries of a store come from one pass of six seconds, of `odd` read apart one of three. Nine of the ten
+    texts of `odd` that joint pairs cut have one label.
+    """
+    split = {"rows": 1000, "duplicates": 1, "carved_from": None}
+    for task, entry in TASKS.items():
+        splits = {name: dict(split) for name in ("train", "validation", *entry.test)}
+        splits["validation"]["carved_from"] = "train" if task == "odd" else None
+        splits[entry.test[0]]["overlap_train"] = {"rows": 50, "share": 0.25}
+        card = {"corpus": entry.corpus, "synthetic": task == "entities", "labels": {}, "splits": splits}
+        write_json(results / f"data/{entry.corpus}/card.json", card | {"source": {"kind": "files"}, "digest": "d" * 16})
+        for encoder, view in (("tiny", "joint"), ("tiny", "separate"), ("tiny_random", "joint")):
+            store, cut = results / f"features/{encoder}/{entry.corpus}/{view}", 10 * (task == "odd" and view == "joint")
+            for n in (3, 5, 6):
+                write_json(store / f"b{n}.json", {"boundary": n, "seconds": 6.0 if view == "joint" else 3.0})
+            labels = {"label": {"x": cut - 1, "y": 1}} if cut else {"label": {}}
+            tokens = {"examples": 200, "truncated": cut, "truncated_labels": labels}
+            write_json(store / "tokens.json", {"splits": {name: tokens for name in splits}})
+    card = {"architecture": "BertModel", "layers": 6, "width": 32, "parameters": 10000, "source": "a folder"}
+    write_json(results / "encoders/tiny/card.json", card | {"revision": None, "sha256": "a" * 64, "digest": "e" * 16})
+
+
+def collect_spec(**changes) -> dict:
+    """Return the spec of `collect`; `changes` replace its keys."""
+    points = [
+        {
+            "strategy": strategy,
+            "variant": variant,
+            "thawed": thawed,
+            "embeddings": embeddings,
+            "after": [["frozen", "base"]] if "stack" in strategy else [],
+            "pairs": "best" if strategy == "frozen" else "joint",
+        }
+        for strategy, variant, thawed, embeddings, *_ in POINTS
+    ]
+    baselines = [
+        {"baseline": name, "of": "tiny", "tasks": tasks, "encoder": encoder, "head": head, "strategy": strategy}
+        | {"variant": "base", "pairs": "separate" if name == "cosine" else "joint"}
+        for name, encoder, head, strategy, tasks, _ in BASELINE_RUNS
+    ]
+    views = {"entities": {"joint": "joint", "separate": "joint"}, "odd": {"joint": "joint", "separate": "separate"}}
+    keys = ("corpus", "type", "metrics", "validation", "test")
+    return {
+        "version": 1,
+        "experiment": "invented",
+        "tasks": {id: {key: getattr(task, key) for key in keys} | {"views": views[id]} for id, task in TASKS.items()},
+        "subsets": ["all"],
+        "heads": ["linear"],
+        "grid": [{"encoder": "tiny", "strategies": points}],
+        "seeds": SEEDS,
+        "baselines": ["majority", "bag_of_words"],
+        "baseline_runs": baselines,
+        "external": [{"id": "our_lstm", "tasks": ["odd"]}],
+        "digest": "0" * 16,
+        **changes,
+    }
+
+
+def shown(id: str, kind: str, **options) -> dict:
+    """Return the spec of a table or figure."""
+    order = {"tasks": list(TASKS), "strategies": [list(point[:2]) for point in POINTS]}
+    common = {"version": 1, "labels": LABELS, "order": order, "title": "Invented", "notes": {"tiny": "A stand-in."}}
+    return {**common, "id": id, "kind": kind, "caption": f"What {id} shows.", **options}
+
+
+def report_spec() -> dict:
+    """Return the spec of the report, with a table and a figure."""
+    outputs = [
+        {"id": "main", "kind": "strategy_table", "step": "table", "caption": "All scores.", "label": "main"},
+        {"id": "layers", "kind": "layer_figure", "step": "figure", "caption": "By layers.", "label": "layers"},
+    ]
+    catalogue, methods = Catalogue([ROOT / "config"]), ("masked words", ["a corpus", "another"])
+    encoder = Encoder(folder="x", layers=6, width=32, cased=False, objective=methods[0], pretraining=methods[1])
+    return {
+        **{key: value for key, value in shown("", "").items() if key not in ("id", "kind", "caption")},
+        "experiment": "invented",
+        "outputs": outputs,
+        "tasks": {id: task.model_dump(mode="json") for id, task in TASKS.items()},
+        "encoders": {"tiny": encoder.model_dump(mode="json")},
+        "strategies": {
+            id: catalogue.get("strategies", id, "test").model_dump(mode="json") for id in LABELS["strategies"]
+        },
+        "store": {"dtype": "bf16", "max_gib": 20.0},
+        "compute": {"threads": 2},
+    }

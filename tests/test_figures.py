@@ -1,0 +1,82 @@
+"""Figures: the tables' numbers, equal bytes, what stands in a panel and in the legend, on the invented results."""
+
+import csv
+
+import pytest
+
+import invented
+from thaw.outputs import drawing, figures, summary, tables
+
+
+def with_a_gap(frame):
+    """Return a frame in which the full run of `odd` is missing, as `collect` writes it."""
+    gone, frame = (frame["task"] == "odd") & (frame["strategy"] == "full"), frame.copy()
+    frame.loc[gone, ["value", "train_seconds", "flops", "extraction_seconds"]] = float("nan")
+    frame.loc[gone, "missing"] = "not run"
+    return frame
+
+
+@pytest.fixture(scope="module")
+def layers(invented_frame, tmp_path_factory):
+    """The layer figure, with a gap, as matplotlib holds it when it is closed."""
+    from matplotlib import pyplot
+
+    with pytest.MonkeyPatch.context() as patch:
+        closed = []
+        patch.setattr(pyplot, "close", closed.append)
+        spec = invented.shown("figure", "layer_figure")
+        figures.draw(with_a_gap(invented_frame), spec, tmp_path_factory.mktemp("figure") / "figure")
+    yield closed[0]
+    pyplot.close(closed[0])
+
+
+def legend(figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("kind", ["layer_figure", "cost_figure"])
+def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame, tmp_path, kind):
+    for name in ("one", "two"):
+        figures.draw(invented_frame, invented.shown("figure", kind), tmp_path / name / "figure")
+    for ending in ("pdf", "svg", "png", "csv"):
+        first, second = ((tmp_path / name / f"figure.{ending}").read_bytes() for name in ("one", "two"))
+        assert first == second and len(first) > 300
+    with open(tmp_path / "one/figure.csv") as file:
+        numbers = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(file)}
+    for row in tables.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
+        for task, cell in zip(invented.TASKS, row.cells, strict=True):
+            assert float(numbers[task, row.key["strategy"], row.key["variant"]]["mean"]) == pytest.approx(
+                cell.mean, abs=1e-4
+            )
+
+
+def test_what_stands_beside_the_runs_is_in_the_legend_once_and_what_is_far_below_is_a_note(layers):
+    names = legend(layers)
+    assert len(names) == len(set(names))
+    assert {"Bag of words", "Untrained cosine", "Random weights, frozen", "Our LSTM"} < set(names)
+    notes = [text.get_text() for text in layers.axes[0].texts]
+    assert notes == ["↓ Majority class 0.0"] and "Majority class" not in names
+
+
+def test_a_missing_run_is_a_sign_at_its_panel_and_in_the_legend(layers):
+    titles = [axis.get_title(loc="left") for axis in layers.axes]
+    assert titles == ["Entities\nSYNTHETIC", "R&D_50% ‡"] and "A run is missing" in legend(layers)
+
+
+def test_a_task_without_any_score_has_no_panel(invented_frame):
+    frame = invented_frame.copy()
+    frame.loc[(frame["task"] == "odd") & (frame["kind"] == "run"), "value"] = float("nan")
+    found = summary.summarise(frame, "test", {})
+    assert [column.task for _, column, _ in figures._panels(found, invented.LABELS)] == ["entities"]
+
+
+def test_the_pareto_front_has_what_nothing_beats(invented_frame):
+    found = summary.summarise(invented_frame, "test", invented.shown("cost", "cost_figure")["order"])
+    here = found[(found["task"] == "odd") & found["fitted"]]
+    front = here.loc[figures.pareto(here, "seconds")]
+    assert list(front["strategy"] + front["variant"]) == ["frozenbase", "top_kk01", "top_kk03"]
+
+
+def test_each_strategy_has_a_mark_of_its_own():
+    marks = drawing.marks([f"strategy{i}" for i in range(12)])
+    assert len(set(marks.values())) == 12 == len({marker for _, marker in marks.values()})

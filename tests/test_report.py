@@ -1,0 +1,119 @@
+"""What the report says, on the invented results: what was run, flagged, missing or made otherwise, and the numbers."""
+
+import html
+import re
+import shutil
+
+import pandas
+import pytest
+
+import invented
+from thaw.outputs import collection, formats, provenance, report, runs, tables
+from thaw.records import UserError, write_text
+
+
+def drawn(results, tmp_path, **changes) -> str:
+    """Return the page that a changed spec of `collect` leads to."""
+    rows = collection.rows(invented.collect_spec(**changes), results, results / "logs")
+    pandas.DataFrame(rows, columns=runs.COLUMNS).to_csv(tmp_path / "runs.csv", index=False)
+    frame = runs.read_runs(tmp_path / "runs.csv")
+    table = tables.table(frame, invented.shown("main", "strategy_table"))
+    write_text(tmp_path / "tables/main.html", formats.to_html(table))
+    write_text(tmp_path / "figures/layers.svg", '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>')
+    return report.page(frame, invented.report_spec(), results, tmp_path)
+
+
+def text_of(page: str) -> str:
+    """Return what a page says, without its markup, styles and scripts."""
+    bare = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r" (?=[,.)])", "", html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", bare))))
+
+
+@pytest.fixture(scope="module")
+def page(invented_results, tmp_path_factory) -> str:
+    return drawn(invented_results, tmp_path_factory.mktemp("report"))
+
+
+def test_the_report_loads_nothing(page):
+    assert not re.search(r"""(src|href|srcset|poster|data)\s*=\s*["'](?!data:|#)""", page)
+    assert "@import" not in page and "url(" not in page and "default-src 'none'" in page
+
+
+def test_the_report_tells_what_was_run_and_flagged(page):
+    text = text_of(page)
+    for expected in (
+        "4 strategies were run on 2 tasks with 1 encoder and 2 seeds (1, 2)",
+        "SYNTHETIC data. Entities:",
+        "Pretrained by masked words, on a corpus and another.",
+        "Fits the head to convergence by L-BFGS",
+        "Starts from the run of “frozen_sgd” (last epoch). Trains everything, embeddings included for 2 epochs",
+        "Frozen: separate for R&D_50%, as validation chose; Top k, Full and Stack: joint.",
+        "For comparison: majority class; bag of words; untrained cosine; random weights, frozen.",
+        "From elsewhere: Our LSTM 77.0.",
+        "Table 3. SYNTHETIC All scores.",
+        "Figure 1. SYNTHETIC By layers.",
+        "1 run of 20 was flagged and is kept in all numbers.",
+        "1 000 dev",
+        "50 (25.0 %)",
+        "torch 2.13.0 and 2.12.0",
+    ):
+        assert expected in text, expected
+    assert "nan" not in text.lower().split() and "Incomplete" not in text
+
+
+def test_texts_that_were_cut_are_counted_by_label(page):
+    assert "R&D_50% Tiny joint dev 10 5.0 % x 9, y 1" in text_of(page)
+
+
+def test_captions_are_numbered_in_the_order_of_the_page(page):
+    numbers = re.findall(r"<(?:strong|summary)>(Table|Figure) (\d+)\.", page)
+    tables_, figures_ = ([int(n) for word, n in numbers if word == what] for what in ("Table", "Figure"))
+    assert tables_ == list(range(1, 7)) and figures_ == [1]
+    assert set(re.findall(r'href="#([\w.-]+)"', page)) <= set(re.findall(r'id="([\w.-]+)"', page))
+
+
+def test_runs_that_were_made_otherwise_are_named_in_plain_view(page):
+    expected = "they differ in torch: 2.13.0 (19 runs), 2.12.0 (1 run: odd/all/tiny/linear/full/base/seed2)."
+    head, _, _ = text_of(page).partition("Contents")
+    assert expected in head
+
+
+def test_other_machines_precisions_and_protocols_are_told_too(invented_frame, invented_results):
+    frame = invented_frame[invented_frame["kind"] == "run"].copy()
+    frame.loc[frame["strategy"] == "full", "precision"] = "bf16"
+    frame.loc[frame["task"] == "odd", "protocol"] = "paper"
+    made_with = provenance.circumstances(frame, invented_results)
+    made_with[0]["found"]["machine"] = "a GPU"
+    found = {d["what"]: d for d in provenance.differences(made_with)}
+    assert set(found) == {"torch", "precision", "protocol", "machine"}
+    assert [(o["value"], len(o["folders"]), o["anchor"]) for o in found["precision"]["others"]] == [
+        ("bf16", 4, "precision_0")
+    ]
+    assert found["machine"]["others"][0]["anchor"] is None
+
+
+def test_the_report_has_the_tables_own_numbers(page, invented_frame):
+    for row in tables.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
+        for cell in row.cells:
+            assert cell.text in page
+
+
+def test_the_report_names_what_is_missing(invented_results, tmp_path):
+    frame = runs.read_runs(invented_results / "outputs/invented/runs.csv")
+    with pytest.raises(UserError, match=r"tables/main\.html is missing"):
+        report.page(frame, invented.report_spec(), invented_results, tmp_path)
+
+
+def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented_results, tmp_path):
+    results = tmp_path / "results"
+    shutil.copytree(invented_results, results)
+    for seed in invented.SEEDS:
+        shutil.rmtree(results / f"runs/odd/all/tiny/linear/full/base/seed{seed}")
+    shutil.rmtree(results / "runs/odd/all/tiny/cosine")
+    log = results / "logs/train/odd/all/tiny/linear/full/base/seed2.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("error: the disk is full\n")
+    text = text_of(page := drawn(results, tmp_path, missing=True))
+    assert "Incomplete. 4 results of this experiment are missing" in text and "18 of 20 runs are there." in text
+    assert "R&D_50% Full Tiny, linear, all 2 train: the disk is full" in text and text.count("not run") == 3
+    assert text.count("‡ A run is missing") == 2 and '<td data-value="">‡</td>' in page
