@@ -56,7 +56,7 @@ def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
     With a header every row has as many fields as it; without one, fields after the named ones are allowed.
     """
     delimiter = "," if source.format == "csv" else "\t"
-    split = _split_quoted if source.quoting == "double" else _split_plain
+    split = split_quoted if source.quoting == "double" else split_plain
     records = split(path, source.encoding, delimiter)
     header, width = None, None
     if source.header:
@@ -85,13 +85,13 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
     return f"{column}{len(fields)} fields where {due}; {hint}"
 
 
-def _split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Split every line at the delimiter; quotes are ordinary characters."""
     for line, text in read_lines(path, encoding):
         yield line, text.split(delimiter)
 
 
-def _split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Split records with fields in double quotes (RFC 4180), which may span lines; yield first lines."""
     csv.field_size_limit(LONGEST_FIELD)
     taken: list[str] = []
