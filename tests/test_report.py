@@ -117,3 +117,10 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
     assert "Incomplete. 4 results of this experiment are missing" in text and "18 of 20 runs are there." in text
     assert "R&D_50% Full Tiny, linear, all 2 train: the disk is full" in text and text.count("not run") == 3
     assert text.count("‡ A run is missing") == 2 and '<td data-value="">‡</td>' in page
+
+
+def test_a_scaled_down_experiment_says_what_was_left_out(invented_frame, invented_results, tmp_path):
+    assert "Scaled down." not in drawn(invented_results, tmp_path)
+    spec = invented.report_spec() | {"left_out": ["Task far was left out.", "Seeds: 1 in the place of 1, 2."]}
+    text = text_of(report.page(invented_frame, spec, invented_results, tmp_path))
+    assert "Scaled down." in text and "Task far was left out. Seeds: 1 in the place of 1, 2." in text

@@ -10,6 +10,7 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     encoders     {id: Encoder, likewise}
     strategies   {id: Strategy, likewise}
     store        {dtype, max_gib}; compute {threads}
+    left_out     [sentence], only where the experiment was scaled down
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
 figures' svg.
 """
