@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import invented
+from thaw import parts
 from thaw.catalogue import Catalogue
 from thaw.outputs.runs import read_runs
 from thaw.records import canonical
@@ -15,6 +16,17 @@ from thaw.settings import spec_of
 from thaw.versions import VERSIONS
 
 HOME = Path(__file__).parents[1]
+
+
+def pytest_addoption(parser):
+    """Let scripts/contract.py name the part that it tries, and the folders in which it lies."""
+    parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
+    parser.addoption("--catalogues", nargs="*", default=[], help="folders in which it lies")
+
+
+def pytest_configure(config):
+    """Look for own parts in those folders."""
+    parts.search(config.getoption("catalogues"))
 
 
 @pytest.fixture(scope="session")

@@ -1,29 +1,25 @@
-"""The contract that every encoder family, head and strategy keeps, whoever adds one.
+"""The contract that every encoder family and strategy keeps, whoever adds one (see trained.py).
 
-What a phase declares moves, everything else stays as it was to the bit, the loss on the training rows falls, and the
-same seed gives the same numbers. Families come from tiny.py, heads and strategies from the shipped catalogues.
+Families come from tiny.py, strategies from the shipped catalogue. Heads, selectors and metrics have batteries of their
+own, which also try parts from outside: test_contract_head.py, test_contract_selector.py, test_contract_metric.py.
 """
 
 import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from conftest import HOME
 from thaw.catalogue import Catalogue, read_yaml
-from thaw.encoders.transformers import Encoder
 from thaw.records import digest
 from thaw.settings import After
 from thaw.steps.train import start
-from thaw.training.model import Feed, Model, resumed
 from tiny import FAMILIES
 from tiny_corpus import Bench, tiny_corpus
+from trained import TRAINS, check_training
 
 CATALOGUE = Catalogue([HOME / "config"])
-HEADS = list(read_yaml(HOME / "config" / "heads.yaml").content["heads"])
 STRATEGIES = list(read_yaml(HOME / "config" / "strategies.yaml").content["strategies"])
-TRAINS = {"frozen": ["head"], "top_k": ["head", {"top": "k"}], "full": ["all"]}
 QUICK = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
 
 
@@ -46,53 +42,9 @@ def bert(tmp_path_factory, corpora):
     return {kind: Bench(tmp_path_factory.mktemp(kind), "bert", corpus, kind) for kind, corpus in corpora.items()}
 
 
-def loss(run, model: Model, feed: Feed) -> float:
-    """Return the loss on all training rows, in eval mode."""
-    model.eval()
-    with torch.no_grad():
-        batch, state = feed("train", run.rows)
-        return model.head.loss(model(batch, state), run.targets(run.rows, batch)).item()
-
-
-def loss_before(bench: Bench, spec: dict, start) -> float:
-    """Return the loss of a run that has not begun."""
-    run, boundary = bench.run(spec, start), spec["phases"][0]["boundary"]
-    model = Model(resumed(bench.encoder, boundary, bench.layers, run.trained, run.device), run.head, "fp32")
-    return loss(run, model, Feed(bench.store, boundary, run.device))
-
-
-def check(bench: Bench, spec: dict, start=None) -> None:
-    """Train twice and check the contract."""
-    fresh = {name: value.clone() for name, value in bench.run(spec, start).head.state_dict().items()}
-    run, trained = bench.train(spec, start)
-    declared = {part for phase in spec["phases"] for part in phase["components"]}
-    moved = {name: not torch.equal(value, fresh[name]) for name, value in trained.head.state_dict().items()}
-    assert [name for name, found in moved.items() if not found] == []
-    pretrained = Encoder.load(bench.encoder).components()
-    if run.model.encoder is None:
-        assert declared == {"head"}
-    else:
-        now = {part: dict(named) for part, named in run.model.encoder.components().items()}
-        for part, named in pretrained.items():
-            same = {name: torch.equal(value, now[part][name]) for name, value in named if name in now.get(part, {})}
-            stuck = [name for name, equal in same.items() if equal]
-            assert (stuck == []) if part in declared else (stuck == list(same)), part
-    assert loss(run, run.model, run.feed) < loss_before(bench, spec, start)
-    _, again = bench.train(spec, start)
-    assert again.outcome == trained.outcome
-    assert again.history == trained.history
-
-
 @pytest.mark.parametrize("name", TRAINS)
 def test_every_family(family, name):
-    check(family, family.spec({"train": TRAINS[name], "k": 1}))
-
-
-@pytest.mark.parametrize("name", HEADS)
-@pytest.mark.parametrize("kind", ["classification", "spans"])
-def test_every_head(bert, kind, name):
-    entry = CATALOGUE.get("heads", name, "test").model_dump(exclude={"label"})
-    check(bert[kind], bert[kind].spec({"train": TRAINS["top_k"], "k": 1}, head=entry))
+    check_training(family, family.spec({"train": TRAINS[name], "k": 1}))
 
 
 def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
@@ -136,4 +88,4 @@ def test_every_strategy(bert, name, tmp_path):
     assert set(metrics["scores"]) >= {"train", "validation", "test"}
     assert set(json.loads((first / "cost.json").read_text())) >= {"seconds", "flops", "parameters", "hardware"}
     if strategy_spec(bench, name)[0] == "train":
-        check(bench, spec, start(spec, earlier))
+        check_training(bench, spec, start(spec, earlier))

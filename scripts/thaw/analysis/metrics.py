@@ -27,6 +27,8 @@ def f1(gold, predicted) -> float:
     """Return the F1 of the positive class, the label of index 1; NaN where neither side has a positive."""
     from sklearn.metrics import f1_score
 
+    if not len(gold):
+        return math.nan
     return float(f1_score(gold, predicted, pos_label=1, average="binary", zero_division=math.nan))
 
 
@@ -143,4 +145,4 @@ def _varies(values) -> bool:
 
     values = np.asarray(values, dtype=np.float64)
     spread = np.ptp(values) if len(values) > 1 else 0.0
-    return bool(np.isfinite(values).all() and spread > 1e-9 * max(1.0, np.abs(values).max()))
+    return bool(np.isfinite(values).all() and spread > 1e-9 * max(1.0, np.abs(values).max(initial=0)))

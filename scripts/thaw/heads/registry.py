@@ -23,7 +23,6 @@ def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart:
     if not parts.is_own(entry.kind):
         return HEADS[entry.kind](entry, width, outputs, task_type, apart)
     part, found = parts.look(entry.kind), parts.load(entry.kind)
-    hint = f"try: python scripts/contract.py head {entry.kind}"
     if not (isinstance(found, type) and issubclass(found, Head)):
         raise UserError(f"{part.place}: {entry.kind} is no class derived from thaw.heads.base.Head")
     try:
@@ -31,10 +30,10 @@ def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart:
         with torch.random.fork_rng(), torch.no_grad():
             shape = tuple(head.eval()(*example(width, head.words, apart)).shape)
     except Exception as error:  # it is the user's code and may raise anything
-        raise UserError(f"{entry.kind}: {parts.said(error, part.path)}; {hint}") from error
+        raise UserError(f"{entry.kind}: {parts.said(error, part.path)}") from error
     if shape != due_shape(head, 2):
         due = list(due_shape(head, 2))
-        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {due} are due; {hint}")
+        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {due} are due")
     return head.train()
 
 

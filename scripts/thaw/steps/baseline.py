@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+from thaw import parts
 from thaw.runtime import log, run_step
 from thaw.settings import Subset
 
@@ -15,6 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
+    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     from thaw.analysis.baselines import answer
@@ -24,6 +26,7 @@ def main() -> None:
 
     spec, watch = arguments.spec, Stopwatch()
     check_digest(arguments.data / "card.json", spec["data"])
+    parts.admit(spec, arguments.catalogues)
     with watch("train"):
         corpus, task = Corpus(arguments.data), whole_task(spec["task"])
         rows = subset_rows(corpus, task, Subset.model_validate(spec["subset"]))

@@ -1,0 +1,204 @@
+"""The contract of a head. The first line of each test is the clause as `scripts/contract.py` prints it.
+
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs.
+"""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from conftest import HOME
+from thaw import parts
+from thaw.catalogue import Catalogue
+from thaw.features.batch import Batch
+from thaw.heads.base import NO_TAG, word_targets
+from thaw.heads.registry import build, due_shape
+from thaw.records import UserError
+from thaw.settings import TASK_TYPES, Head
+from tiny_corpus import ENTRIES, Bench, tiny_corpus
+from trained import TRAINS, check_training
+
+WIDTH, OUTPUTS, EXAMPLES, WORDS = 6, 3, 4, 3
+TRAINED = [("classification", False), ("spans", False), ("pair_classification", True)]  # with a whole small model
+
+
+def pytest_generate_tests(metafunc):
+    """Try each shipped head; or each entry of the user's catalogues that names the given one, else a bare entry."""
+    given, folders = metafunc.config.getoption("part"), metafunc.config.getoption("catalogues")
+    mine = [folder for folder in folders if Path(folder, "heads.yaml").is_file()]
+    catalogue = Catalogue([HOME / "config", *mine])
+    entries = {name: catalogue.get("heads", name, "contract") for name in catalogue.ids("heads")}
+    if given:
+        entries = {name: head for name, head in entries.items() if head.kind == given} or {given: Head(kind=given)}
+    found = [(name, head, *case) for name, head in entries.items() for case in cases(head)]
+    if metafunc.function is test_training:
+        found = [case for case in found if case[2:] in TRAINED] or [case for case in found if case[2] in ENTRIES][:1]
+    ids = [f"{name}, {task_type}{', apart' if apart else ''}" for name, _, task_type, apart in found]
+    metafunc.parametrize("head, task_type, apart", [case[1:] for case in found], ids=ids)
+
+
+def cases(head: Head) -> list[tuple[str, bool]]:
+    """Return the types of task that a head takes, and those on pairs also with their texts read apart."""
+    stated = parts.look(head.kind).stated("task_types", TASK_TYPES) if parts.is_own(head.kind) else TASK_TYPES
+    together = [] if head.kind == "cosine" else [(task_type, False) for task_type in stated]
+    return together + [(task_type, True) for task_type in stated if task_type.startswith("pair_")]
+
+
+def made(head: Head, task_type: str, apart: bool, seed: int = 1):
+    """Return a new head in eval mode; one of one's own may read texts together only."""
+    torch.manual_seed(seed)
+    try:
+        return build(head, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, apart).eval()
+    except UserError as error:
+        if apart:
+            pytest.skip(f"it does not read the texts of pairs apart: {error}")
+        raise
+
+
+def shaken(head, task_type: str, apart: bool):
+    """Return a head whose parameters are all random, so that no zero of its start hides what it computes."""
+    found = made(head, task_type, apart)
+    with torch.no_grad():
+        for parameter in found.parameters():
+            parameter.normal_()
+    return found
+
+
+def batch_of(found, lengths: list[int], padding: int = 0, junk: float = 0.0) -> tuple[torch.Tensor, Batch]:
+    """Return states and batch of examples of these lengths; what is padding holds `junk`.
+
+    The states of an example are the same in each batch. Where a head reads words each example has three, the last of
+    which was cut off; where it reads texts apart the second text of each is one token longer.
+    """
+    each = [size + text for size in lengths for text in range(2 if found.apart else 1)]
+    longest = max(each) + padding
+    mask = torch.arange(longest) < torch.tensor(each)[:, None]
+    states = torch.stack([torch.randn(64, WIDTH, generator=torch.Generator().manual_seed(n)) for n in each])
+    states = states[:, :longest].masked_fill(~mask.unsqueeze(-1), junk)
+    pieces = torch.tensor([[0, size - 1, -1] for size in lengths]) if found.words else None
+    return states, Batch(mask.long(), mask, None, pieces, torch.arange(len(lengths)))
+
+
+def targets_of(found, batch: Batch) -> torch.Tensor:
+    """Return targets of a batch, encoded as training gives them."""
+    count = len(batch)
+    if found.words:
+        return word_targets([[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(count)], batch.first_pieces)
+    return torch.arange(count, dtype=torch.float64) if found.scores else torch.arange(count) % OUTPUTS
+
+
+def fitted(found, steps: int = 15) -> list[float]:
+    """Return the losses of a head that is trained on one small batch."""
+    torch.set_num_threads(1)
+    states, batch = batch_of(found, [2, 5, 3, 4])
+    targets, losses = targets_of(found, batch), []
+    found.start(targets[targets >= 0].numpy())
+    optimizer = torch.optim.Adam(found.parameters(), lr=0.02)
+    for _ in range(steps):
+        loss = found.loss(found(states, batch), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_shapes(head, task_type, apart):
+    """its logits and its answers have the shape that is due for the type of task"""
+    found = made(head, task_type, apart)
+    states, batch = batch_of(found, [2, 5, 3, 4])
+    logits = found(states, batch)
+    due = due_shape(found, EXAMPLES, WORDS)
+    assert tuple(logits.shape) == due, f"logits of shape {list(logits.shape)} where {list(due)} are due"
+    answers = found.decode(logits, batch)
+    due = (EXAMPLES, WORDS) if found.words else (EXAMPLES,)
+    assert tuple(answers.shape) == due, f"answers of shape {list(answers.shape)} where {list(due)} are due"
+    if found.words:
+        assert (answers[:, 2] == NO_TAG).all(), "a word that was cut off has no tag: -1 is due in decode()"
+
+
+def test_padding(head, task_type, apart):
+    """an example has the same logits alone and in a padded batch, whatever stands in the padding"""
+    found = shaken(head, task_type, apart)
+    lengths = [2, 5, 3, 1]
+    with torch.no_grad():
+        alone = torch.cat([found(*batch_of(found, [size])) for size in lengths])
+        for padding, junk in ((0, 0.0), (3, 1e4), (1, -1e4)):
+            together = found(*batch_of(found, lengths, padding, junk))
+            worst = (together - alone).abs().max().item()
+            assert worst < 1e-4, f"logits differ by {worst:.3g} in a batch padded by {padding} with {junk:g}"
+
+
+def test_gradients(head, task_type, apart):
+    """the gradient reaches every parameter and every text, and nothing of the padding"""
+    found = shaken(head, task_type, apart)
+    states, batch = batch_of(found, [2, 5, 3, 4], padding=2)
+    states.requires_grad_(True)
+    found.loss(found(states, batch), targets_of(found, batch)).backward()
+    for name, parameter in found.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, f"no gradient reaches {name}"
+    assert states.grad is not None and (states.grad.abs().sum((1, 2)) > 0).all(), "no gradient reaches some text"
+    assert states.grad[~batch.mask].abs().sum() == 0, "a gradient reaches the padding"
+
+
+def test_loss(head, task_type, apart):
+    """its loss is one finite number in float32, and falls while it trains"""
+    found = made(head, task_type, apart)
+    states, batch = batch_of(found, [2, 5, 3, 4])
+    loss = found.loss(found(states, batch).bfloat16(), targets_of(found, batch))
+    assert loss.shape == () and loss.dtype == torch.float32, f"a loss of shape {list(loss.shape)} and {loss.dtype}"
+    losses = fitted(found)
+    assert all(value == value and abs(value) < float("inf") for value in losses), "the loss is not finite"
+    assert losses[-1] < losses[0], f"the loss was {losses[0]:.4g} and is {losses[-1]:.4g} after {len(losses)} updates"
+
+
+def test_same_seed(head, task_type, apart):
+    """the same seed gives the same head and the same training, to the bit"""
+    first, second = (made(head, task_type, apart, seed=3) for _ in range(2))
+    states = zip(first.state_dict().items(), second.state_dict().values(), strict=True)
+    assert [name for (name, a), b in states if not torch.equal(a, b)] == [], "these parameters start otherwise"
+    assert fitted(first) == fitted(second), "two trainings of one seed have other losses"
+
+
+def test_round_trip(head, task_type, apart):
+    """its tensors, written to a file and read again, make the same head"""
+    found = shaken(head, task_type, apart)
+    inputs = batch_of(found, [2, 5, 3, 4])
+    kept = load(save({name: tensor.contiguous() for name, tensor in found.state_dict().items()}))
+    again = made(head, task_type, apart, seed=9)
+    again.load_state_dict(kept)
+    assert torch.equal(found(*inputs), again(*inputs)), "the head that was read again gives other logits"
+
+
+def test_precision(head, task_type, apart):
+    """it takes states of another precision under autocast, as precision: bf16 gives them"""
+    found = made(head, task_type, apart)
+    states, batch = batch_of(found, [2, 5, 3, 4])
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = found(states.bfloat16(), batch)
+    assert torch.isfinite(logits.float()).all(), "logits are not finite"
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory):
+    """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
+    found = {}
+
+    def bench(task_type: str, apart: bool) -> Bench:
+        if (task_type, apart) not in found:
+            folder = tmp_path_factory.mktemp("bench")
+            view = {"pairs": "separate"} if apart else {}
+            corpus = tiny_corpus(folder / "data", task_type)
+            found[task_type, apart] = Bench(folder, "bert", corpus, task_type, **view)
+        return found[task_type, apart]
+
+    return bench
+
+
+def test_training(head, task_type, apart, benches):
+    """trained with the top layer of a small BERT, it learns, moves whole, and moves nothing else"""
+    made(head, task_type, apart)
+    bench = benches(task_type, apart)
+    check_training(bench, bench.spec({"train": TRAINS["top_k"], "epochs": 4}, head=head.model_dump(exclude={"label"})))

@@ -1,0 +1,62 @@
+"""The contract of a selector. The first line of each test is the clause as `scripts/contract.py` prints it."""
+
+import inspect
+
+import pytest
+
+from thaw import parts
+from thaw.records import UserError
+from thaw.strategies.selectors import SELECTORS, boundary, components, thawed_layers
+
+DEPTHS = range(1, 25)
+
+
+def pytest_generate_tests(metafunc):
+    """Try each of Thaw's selectors, or the given one."""
+    given = metafunc.config.getoption("part")
+    metafunc.parametrize("selector", [given] if given else SELECTORS)
+
+
+def calls(selector: str, layers: int) -> list[list]:
+    """Return the arguments to try: none, or each number from 1 to L."""
+    takes = len(inspect.signature(parts.find(selector, SELECTORS)).parameters) > 1
+    return [[number] for number in range(1, layers + 1)] if takes else [[]]
+
+
+def chosen(selector: str, layers: int) -> list[list[str]]:
+    """Return the components of each call beside the head; a number that is refused by a UserError is left out."""
+    found = []
+    for arguments in calls(selector, layers):
+        try:
+            parts.find(selector, SELECTORS)(layers, *arguments)
+        except UserError as error:
+            if error.__cause__ or not arguments:
+                raise
+            continue
+        word = {selector: arguments[0]} if arguments else selector
+        found.append(components(["head", word], layers, {}))
+    return found
+
+
+@pytest.mark.parametrize("layers", DEPTHS)
+def test_range(selector, layers):
+    """it names components that there are, for encoders of 1 to 24 layers"""
+    assert chosen(selector, layers), f"with {layers} layers it refuses every number from 1 to {layers}"
+
+
+@pytest.mark.parametrize("layers", DEPTHS)
+def test_boundary(selector, layers):
+    """the boundary follows: all that it trains lies above, and the layer just above trains"""
+    for found in chosen(selector, layers):
+        below = boundary(found, layers)
+        trained = [int(name.partition(".")[2]) for name in found if name.startswith("layer.")]
+        assert (below is None) == ("embeddings" in found), f"{found} starts at boundary {below}"
+        if below is not None:
+            assert min(trained, default=layers + 1) == below + 1, f"{found} starts at boundary {below}"
+        assert thawed_layers(found) == len(trained) <= layers
+
+
+@pytest.mark.parametrize("layers", DEPTHS)
+def test_same_answer(selector, layers):
+    """asked again it names the same components, so that a finished run stays finished"""
+    assert chosen(selector, layers) == chosen(selector, layers)

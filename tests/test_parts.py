@@ -1,0 +1,212 @@
+"""Parts from outside: the examples of docs/parts.md in a real plan and training, their hash, and every mistake."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import HOME
+from thaw import parts
+from thaw.plan import load, read_config
+from thaw.records import UserError, canonical, file_sha256
+from tiny_corpus import Bench, tiny_corpus
+
+
+@pytest.fixture
+def my(tmp_path):
+    """A folder with the examples of docs/parts.md, as a reader would copy them."""
+    text = (HOME / "docs/parts.md").read_text(encoding="utf-8")
+    for name, block in re.findall(r"```\w+\n# my/(\S+)\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).write_text(block)
+    yield tmp_path
+    parts.search([])
+
+
+def planned(my: Path, **changes):
+    """Return the plan of an experiment that uses all three parts beside Thaw's own."""
+    mine = {"tasks": ["my_acceptability", "entities"], "heads": ["linear", "gated"], "catalogues": [str(my)]}
+    mine |= {"strategies": [{"top_k": [1]}, "every_second"], "seeds": [1], "outputs": ["main_table"]}
+    return load(read_config([str(HOME / "config/config.yaml")], mine | changes), HOME)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    """Change a file."""
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_a_spec_holds_the_hash_of_the_parts_that_it_uses_and_no_path(my):
+    plan = planned(my)
+    specs = {run.folder: plan.job(run.step, run.key).spec for run in plan.runs["demo"]}
+    run = "runs/my_acceptability/all/minilm/gated/every_second/base/seed1"
+    names = ("my_heads", "my_metrics", "my_selectors")
+    assert specs[run]["parts"] == {name: file_sha256(my / f"{name}.py") for name in names}
+    assert specs[run]["phases"][0]["components"] == ["head", "layer.2", "layer.4", "layer.6"]
+    assert specs[run]["phases"][0]["boundary"] == 1
+    assert "parts" not in specs["runs/entities/all/minilm/linear/top_k/k01/seed1"]
+    assert set(plan.job("baseline", "my_acceptability/all/majority").spec["parts"]) == {"my_metrics"}
+    assert not any(str(my) in canonical(spec) for spec in specs.values())
+    assert plan.job("table", "demo/main_table").spec["labels"]["metrics"] == {"my_metrics:kappa": "Cohen's kappa"}
+
+
+def test_an_edited_part_changes_the_specs_of_exactly_its_runs(my):
+    def digests():
+        plan = planned(my)
+        return {key: job.digest for step in ("train", "baseline") for key, job in plan.jobs[step].items()}
+
+    before = digests()
+    replace(my / "my_heads.py", "64", "65")
+    changed = {key for key, found in digests().items() if found != before[key]}
+    assert changed == {key for key in before if "/gated/" in key}
+
+
+def test_a_plan_loads_no_torch_for_an_own_head(my):
+    code = f"import sys; sys.path.insert(0, {str(HOME / 'tests')!r}); from thaw.plan import load, read_config; "
+    code += f"load(read_config([{str(HOME / 'config/config.yaml')!r}], dict(heads=['gated'], strategies=['full'], "
+    code += f"catalogues=[{str(my)!r}])), __import__('pathlib').Path({str(HOME)!r})); print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": f"{HOME}/scripts"}
+    )
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+MISTAKES = {
+    "no such file": (
+        "heads.yaml",
+        "my_heads:",
+        "other:",
+        "heads.yaml:4: heads.gated.kind: other:Gated: there is no other.py",
+    ),
+    "no such name": ("heads.yaml", ":Gated", ":Gatd", "my_heads.py has no Gatd; did you mean 'Gated'?"),
+    "no import path": ("heads.yaml", "my_heads:Gated", "gated", "heads.yaml:4: heads.gated.kind: 'gated' is no head"),
+    "a class without base": ("my_heads.py", "(Head)", "", "my_heads.py:8: a head is written class Gated(Head):"),
+    "broken Python": ("my_heads.py", "class Gated", "clas Gated", "my_heads.py:8: not valid Python"),
+    "another type of task": (
+        "my_metrics.py",
+        '"classification", "pair_classification"',
+        '"tagging", "spans"',
+        "tasks.yaml:6: tasks.my_acceptability.metrics: my_metrics:kappa is for",
+    ),
+    "a metric of three": (
+        "my_metrics.py",
+        "(gold, predicted):",
+        "(gold, predicted, x):",
+        "a metric is written def kappa(",
+    ),
+    "a selector that raises": (
+        "my_selectors.py",
+        "    return",
+        "    1 / 0\n    return",
+        "strategies.yaml:4: strategies.every_second.phases: my_selectors:every_other: ",
+    ),
+    "a component too many": (
+        "my_selectors.py",
+        "layers, 0",
+        "layers + 1, 0",
+        "gives 'layer.7'; a list of head, embeddings",
+    ),
+    "a number too many": ("my_selectors.py", "layers, step", "layers", "my_selectors:every_other takes no number"),
+    "options for linear": ("heads.yaml", "my_heads:Gated", "linear", "options are for a head of your own"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_sentence_with_its_place(my, mistake):
+    file, old, new, expected = MISTAKES[mistake]
+    replace(my / file, old, new)
+    with pytest.raises(UserError) as caught:
+        planned(my)
+    assert expected in str(caught.value) and str(my) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_own_head_cannot_be_fitted_by_lbfgs(my):
+    with pytest.raises(UserError, match="lbfgs fits Thaw's linear head, and gated is your own; use frozen_sgd"):
+        planned(my, strategies=["frozen"])
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """A small BERT on a small corpus."""
+    folder = tmp_path_factory.mktemp("bench")
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+
+
+def own_spec(bench: Bench, my: Path) -> dict:
+    """Return the spec of a run with the examples' head and metric."""
+    head = {"kind": "my_heads:Gated", "options": {"hidden": 8}}
+    spec = bench.spec({"train": ["head", {"top": 1}], "epochs": 1}, head=head)
+    spec["task"]["metrics"] = ["my_metrics:kappa", "accuracy"]
+    return spec | parts.in_spec(["my_heads:Gated", "my_metrics:kappa"])
+
+
+def test_a_run_trains_an_own_head_and_scores_by_an_own_metric(bench, my, tmp_path):
+    parts.search([my])
+    spec = own_spec(bench, my)
+    out = bench.step("train", spec, tmp_path / "run", "--catalogues", my)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert set(metrics["scores"]["test"]) == {"my_metrics:kappa", "accuracy"}
+    assert metrics["scores"]["test"]["my_metrics:kappa"] is not None
+    assert metrics["spec"]["parts"]["my_heads"] == file_sha256(my / "my_heads.py")
+
+
+@pytest.mark.parametrize(
+    "file, old, new, message",
+    [
+        ("my_metrics.py", "beyond chance", "by chance", "my_metrics.py is not the file that was planned with"),
+        ("my_heads.py", "states[:, 0]", "states", r"my_heads.py:8: my_heads:Gated: logits of shape \[2, 3, 2\] where"),
+        ("my_heads.py", "hidden, outputs", "outputs, hidden", r"my_heads:Gated: .*my_heads.py:19: RuntimeError: mat1"),
+    ],
+)
+def test_a_step_refuses_a_part_that_changed_or_breaks_the_interface(bench, my, tmp_path, file, old, new, message):
+    parts.search([my])
+    before = own_spec(bench, my)
+    replace(my / file, old, new)
+    spec = before if "planned" in message else own_spec(bench, my)
+    with pytest.raises(UserError, match=message):
+        bench.step("train", spec, tmp_path / "run", "--catalogues", my)
+    assert not (tmp_path / "run").exists()
+
+
+def contract(my: Path, kind: str, part: str) -> subprocess.CompletedProcess:
+    """Run scripts/contract.py on a part."""
+    command = [sys.executable, str(HOME / "scripts/contract.py"), kind, part, "--catalogues", str(my)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("kind, part", [("selector", "my_selectors:every_other"), ("metric", "my_metrics:kappa")])
+def test_the_examples_keep_the_contract(my, kind, part):
+    done = contract(my, kind, part)
+    assert done.returncode == 0 and "the contract is kept" in done.stdout and "BROKEN" not in done.stdout, done.stdout
+
+
+BROKEN = {
+    "head my_heads:Gated": (
+        {
+            '"""A gated vector of a text or a word, then one matrix."""': 'task_types = ("classification",)',
+            "states[:, 0]": "states.mean(1)",
+        },
+        ["BROKEN  an example has the same logits alone and in a padded batch", "kept    its logits and its answers"],
+    ),
+    "selector my_selectors:every_other": (
+        {"range(layers, 0, -step)": "range(layers, -1, -step)"},
+        ["BROKEN  it names components that there are", "gives 'layer.0'"],
+    ),
+    "metric my_metrics:kappa": (
+        {'if len(gold) else float("nan")': "* len(gold) / len(gold)"},
+        ["BROKEN  what is undefined is NaN, and no exception", "my_metrics.py:6: ", "kept    a perfect prediction"],
+    ),
+}
+
+
+@pytest.mark.parametrize("part", BROKEN)
+def test_a_broken_part_breaks_its_clause(my, part):
+    changes, expected = BROKEN[part]
+    kind, word = part.split()
+    for old, new in changes.items():
+        replace(my / f"my_{kind}s.py", old, new)
+    done = contract(my, kind, word)
+    assert done.returncode == 1 and "the contract is broken" in done.stdout, done.stdout + done.stderr
+    assert [words for words in expected if words not in done.stdout] == [], done.stdout

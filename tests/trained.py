@@ -1,0 +1,51 @@
+"""What every training keeps, whatever trains: an encoder family, a head, a strategy, of Thaw's or one's own.
+
+What a phase declares moves, everything else stays as it was to the bit, the loss on the training rows falls, and the
+same seed gives the same numbers.
+"""
+
+import torch
+
+from thaw.encoders.transformers import Encoder
+from thaw.training.model import Feed, Model, resumed
+from tiny_corpus import Bench
+
+TRAINS = {"frozen": ["head"], "top_k": ["head", {"top": "k"}], "full": ["all"]}
+
+
+def loss(run, model: Model, feed: Feed) -> float:
+    """Return the loss on all training rows, in eval mode."""
+    model.eval()
+    with torch.no_grad():
+        batch, state = feed("train", run.rows)
+        return model.head.loss(model(batch, state), run.targets(run.rows, batch)).item()
+
+
+def loss_before(bench: Bench, spec: dict, start) -> float:
+    """Return the loss of a run that has not begun."""
+    run, boundary = bench.run(spec, start), spec["phases"][0]["boundary"]
+    model = Model(resumed(bench.encoder, boundary, bench.layers, run.trained, run.device), run.head, "fp32")
+    return loss(run, model, Feed(bench.store, boundary, run.device))
+
+
+def check_training(bench: Bench, spec: dict, start=None) -> None:
+    """Train twice and check what every training keeps."""
+    fresh = {name: value.clone() for name, value in bench.run(spec, start).head.state_dict().items()}
+    run, trained = bench.train(spec, start)
+    declared = {part for phase in spec["phases"] for part in phase["components"]}
+    moved = {name: not torch.equal(value, fresh[name]) for name, value in trained.head.state_dict().items()}
+    assert [name for name, found in moved.items() if not found] == [], "these tensors of the head did not move"
+    pretrained = Encoder.load(bench.encoder).components()
+    if run.model.encoder is None:
+        assert declared == {"head"}
+    else:
+        now = {part: dict(named) for part, named in run.model.encoder.components().items()}
+        for part, named in pretrained.items():
+            same = {name: torch.equal(value, now[part][name]) for name, value in named if name in now.get(part, {})}
+            stuck = [name for name, equal in same.items() if equal]
+            assert (stuck == []) if part in declared else (stuck == list(same)), f"{part} moved, or did not, unasked"
+    before, after = loss_before(bench, spec, start), loss(run, run.model, run.feed)
+    assert after < before, f"the loss on the training rows was {before:.4g} and is {after:.4g}"
+    _, again = bench.train(spec, start)
+    assert again.outcome == trained.outcome, "the same seed gave other scores"
+    assert again.history == trained.history, "the same seed gave other losses"
