@@ -117,30 +117,27 @@ class Workplace:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
 
-    def snakemake(self, *arguments: str, config: str = "mine.yaml", check: bool = True) -> str:
-        """Run Snakemake with the shipped profile on an experiment and return all that it printed."""
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            "--snakefile",
-            str(HOME / "Snakefile"),
-            "--directory",
-            ".",
-        ]
-        command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation"), "--cores", "2"]
+    def start(self, *arguments: str, config: str = "mine.yaml", profile: str = "workstation") -> subprocess.Popen:
+        """Start Snakemake with a shipped profile on an experiment; all that it prints comes on its stdout."""
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
+        command += ["--workflow-profile", str(HOME / "workflow/profiles" / profile), "--cores", "2"]
         command += ["--configfile", config, *arguments]
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        done = subprocess.run(
+        return subprocess.Popen(
             command,
             cwd=self.folder,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            timeout=600,
             env=os.environ | {"PATH": path},
         )
-        assert not check or done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
-        return done.stdout + done.stderr
+
+    def snakemake(self, *arguments: str, config: str = "mine.yaml", check: bool = True) -> str:
+        """Run Snakemake on this machine and return all that it printed."""
+        with self.start(*arguments, config=config) as running:
+            printed, _ = running.communicate(timeout=600)
+        assert not check or running.returncode == 0, printed[-9000:]
+        return printed
 
     def planned(self, config: str = "mine.yaml") -> dict[str, int]:
         """Return how many jobs of each rule a dry run plans, without `all`; {} when there is nothing to do."""

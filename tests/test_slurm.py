@@ -1,0 +1,95 @@
+"""The cluster profile: what jobs ask for, and a small experiment run by a real SLURM that this test starts."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster import Cluster, missing
+from thaw.estimate import DAY, request
+from thaw.plan import load, read_config
+from tiny import tiny_encoder
+from workflow import HOME, Workplace
+
+
+def plan_of(**changes):
+    """Return the plan of the demo with some keys replaced."""
+    return load(read_config([str(HOME / "config/config.yaml")], changes), HOME)
+
+
+def test_jobs_ask_for_more_with_a_larger_encoder_and_at_each_retry():
+    asked = {}
+    for encoder in ("minilm", "bert_base_uncased"):
+        plan = plan_of(encoders=[encoder], strategies=["full"], seeds=[1])
+        asked[encoder] = [request(plan, step, key) for step in ("features", "train") for key in plan.jobs[step]]
+        for step in ("features", "train"):
+            for key in plan.jobs[step]:
+                once, again = request(plan, step, key), request(plan, step, key, attempt=2)
+                assert {name: 2 * value for name, value in once.items()} == again
+    for small, large in zip(asked["minilm"], asked["bert_base_uncased"], strict=True):
+        assert small["mem_mb"] < large["mem_mb"] and small["runtime"] <= large["runtime"]
+
+
+def test_no_job_asks_for_more_than_a_day():
+    plan = plan_of(encoders=["bert_large_uncased"], tasks=["conll2003"], sources=["hub"], strategies=["full"])
+    assert {request(plan, "train", key)["runtime"] for key in plan.jobs["train"]} == {DAY}
+
+
+def test_every_profile_reruns_by_the_same_triggers():
+    profiles = {path.parent.name: yaml.safe_load(path.read_text()) for path in HOME.glob("workflow/profiles/*/*.yaml")}
+    assert {"workstation", "slurm"} <= set(profiles)
+    assert all(profile["rerun-triggers"] == ["mtime", "params", "input"] for profile in profiles.values())
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A SLURM of this test's own; skipped where none can be started."""
+    if missing():
+        pytest.skip(missing())
+    with Cluster(tmp_path / "slurm") as started:
+        yield started
+
+
+def cancel_one(cluster: Cluster, rule: str) -> dict:
+    """Wait until a job of a rule runs, cancel it, and return it."""
+    for _ in range(600):
+        for job in cluster.jobs():
+            if job["comment"].startswith(f"rule_{rule}_") and job["state"] == "RUNNING":
+                subprocess.run(["scancel", job["number"]], check=True)
+                return job
+        time.sleep(0.5)
+    raise TimeoutError(f"no job of rule {rule} ran")
+
+
+def scores(folder: Path) -> dict[str, bytes]:
+    """Return every metrics.json below a folder of results."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("metrics.json")}
+
+
+@pytest.mark.slow
+def test_a_small_experiment_runs_on_slurm_as_on_one_machine(cluster, tmp_path):
+    encoder = tiny_encoder("bert", tmp_path / "tiny")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    here, there = Workplace(tmp_path / "here", encoder), Workplace(tmp_path / "there", encoder)
+    quick = ("--slurm-init-seconds-before-status-checks", "2", "--default-resources", "gpu=1")
+    with there.start(*quick, profile="slurm") as running:
+        killed = cancel_one(cluster, "train")
+        printed, _ = running.communicate(timeout=900)
+    assert running.returncode == 0, printed[-9000:]
+    assert (there.folder / "results/outputs/mine/report.html").stat().st_size > 0
+
+    jobs = cluster.jobs()
+    rules = {job["comment"].partition("_wildcards")[0].removeprefix("rule_") for job in jobs}
+    assert rules == {"features_tiny_things_joint", "fit_heads", "train", "baseline"}, "what needs a network stays here"
+    assert {job["gpu"] for job in jobs if "rule_baseline" in job["comment"]} == {"N/A"}
+    assert {job["gpu"] for job in jobs if "rule_baseline" not in job["comment"]} == {"gres:gpu:1"}
+
+    first, second = (job for job in jobs if job["comment"] == killed["comment"])
+    assert (first["state"], second["state"]) == ("CANCELLED", "COMPLETED")
+    assert int(second["memory"].removesuffix("M")) == 2 * int(first["memory"].removesuffix("M"))
+
+    here.snakemake()
+    assert scores(there.folder / "results") == scores(here.folder / "results")
