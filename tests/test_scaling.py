@@ -78,9 +78,9 @@ def test_a_large_experiment_becomes_a_small_one_that_says_so(large):
         ("full", "base"),
     ]
     assert plan.left_out == [
-        "Task far was left out: corpus far is not complete in data_dir, and Thaw has no grammar for it.",
-        "Task near_and_far was left out: corpus far is not complete in data_dir, and Thaw has no grammar for it.",
-        "Task mrpc was left out: corpus mrpc is not complete in data_dir, and Thaw has no grammar for it.",
+        "Task far was left out: corpus far has neither its files in data_dir nor a grammar.",
+        "Task near_and_far was left out: corpus far has neither its files in data_dir nor a grammar.",
+        "Task mrpc was left out: corpus mrpc has neither its files in data_dir nor a grammar.",
         "Encoder minilm stands in for bert_base_uncased, roberta_base.",
         "Strategy top_k: 0, 3, 6, 9, 12 of 12 layers became 0, 2, 3, 5, 6 of 6.",
         "Strategy frozen_separate was left out: it is for pairs of texts, and no such task is left.",

@@ -60,7 +60,7 @@ class Scaling:
             try:
                 find_source(one.corpus, corpus, sources, self.experiment.data_dir)
             except UserError:  # the folder of the users' files stands in no spec, so not in this sentence either
-                said = f"corpus {one.corpus} is not complete in data_dir, and Thaw has no grammar for it"
+                said = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
                 self.said.append(f"Task {name} was left out: {said}.")
                 return False
         return True
