@@ -48,7 +48,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "Fits the head to convergence by L-BFGS",
         "Starts from the run of “frozen_sgd” (last epoch). Trains everything, embeddings included for 2 epochs",
         "Frozen: separate for R&D_50%, as validation chose; Top k, Full and Stack: joint.",
-        "For comparison: majority class; bag of words; untrained cosine; random weights, frozen.",
+        "For comparison: majority class; bag of words; untrained cosine; and random weights, frozen.",
         "From elsewhere: Our LSTM 77.0.",
         "Table 3. SYNTHETIC All scores.",
         "Figure 1. SYNTHETIC By layers.",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from thaw import parts
 from thaw.catalogue import Catalogue, Document, read_yaml, validate
-from thaw.jobs import Jobs
+from thaw.jobs import Job, Jobs
 from thaw.records import UserError, digest, near, read_json
 from thaw.scaling import scaled_down
 from thaw.settings import Experiment
@@ -76,6 +76,15 @@ def _quoted(path: str) -> str:
 class Plan(Jobs):
     """The jobs, and what Snakemake asks of them."""
 
+    def _add(self, experiment: Experiment) -> None:
+        """Add an experiment's jobs; where results may be missing, `collect` is told which are of other settings."""
+        super()._add(experiment)
+        if experiment.allow_missing:
+            name = experiment.experiment
+            others = set(self._wanted(name)) - set(self._there(name))
+            stale = sorted(folder for folder in others if Path(self.results, folder, "metrics.json").exists())
+            self.jobs["collect"][name] = Job(self.job("collect", name).spec | {"missing": True, "stale": stale}, {})
+
     def key(self, step: str, wildcards) -> str:
         """Return under which key a step's job stands, from the wildcards of its rule."""
         return KEYS[step].format(**dict(wildcards.items()))
@@ -86,12 +95,13 @@ class Plan(Jobs):
 
     def is_current(self, step: str, key: str) -> bool:
         """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""
-        job = self.job(step, key)
-        for file in self.files(step, key):
-            seed = {"seed": int(Path(file).parent.name.removeprefix("seed"))} if step == "fit_heads" else {}
-            if not Path(file).exists() or read_json(file).get("digest") != digest(job.spec | seed):
-                return False
-        return True
+        return all(self._is_made(step, key, file) for file in self.files(step, key))
+
+    def _is_made(self, step: str, key: str, file: str) -> bool:
+        """Return whether one of a job's results is there and carries the digest of its spec."""
+        seed = {"seed": int(Path(file).parent.name.removeprefix("seed"))} if step == "fit_heads" else {}
+        due = digest(self.job(step, key).spec | seed)
+        return Path(file).exists() and read_json(file).get("digest") == due
 
     @property
     def threads(self) -> int:
@@ -114,9 +124,21 @@ class Plan(Jobs):
         return "|".join(found) or "none"
 
     def collected(self, name: str) -> list[str]:
-        """Return the results that an experiment's runs.csv is made from."""
-        runs = [f"{self.results}/{run.folder}/{file}.json" for run in self.runs[name] for file in ("metrics", "cost")]
-        return runs + [f"{self.results}/baselines/{key}/metrics.json" for key in self.baselines[name]]
+        """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
+        chosen = next(experiment for experiment in self.experiments if experiment.experiment == name)
+        folders = self._there(name) if chosen.allow_missing else list(self._wanted(name))
+        costs = [f"{self.results}/{folder}/cost.json" for folder in folders if folder.startswith("runs/")]
+        return costs + [f"{self.results}/{folder}/metrics.json" for folder in folders]
+
+    def _wanted(self, name: str) -> dict[str, tuple[str, str]]:
+        """Return {folder: (step, key of its job)} of all results that an experiment shows."""
+        runs = {run.folder: (run.step, run.key) for run in self.runs[name]}
+        return runs | {f"baselines/{key}": ("baseline", key) for key in self.baselines[name]}
+
+    def _there(self, name: str) -> list[str]:
+        """Return the folders of the results that are there, made under the settings that are planned."""
+        wanted = self._wanted(name)
+        return [folder for folder in wanted if self._is_made(*wanted[folder], f"{self.results}/{folder}/metrics.json")]
 
     def shown(self, name: str) -> list[str]:
         """Return the tables and figures of an experiment's report."""

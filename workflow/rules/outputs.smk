@@ -1,7 +1,8 @@
 """
 Outputs: one tidy file of all runs, and from it the tables, the figures and the report.
 
-INPUTS      metrics.json and cost.json of every run of the experiment, its baselines
+INPUTS      metrics.json and cost.json of every run of the experiment, its baselines; with allow_missing those that are
+            there
 OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}

@@ -84,14 +84,13 @@ def layer_figure(found, panels, spec: dict, prefix) -> None:
 
     marks = _strategy_marks(found, spec)
     layers = int(found.loc[found["fitted"], "thawed"].max())
-    whole = [id for id in marks if found.loc[found["strategy"] == id, "embeddings"].any()]
-    places = {id: layers + 1.25 + 0.8 * i for i, id in enumerate(whole)}
+    places = _places(found[found["fitted"]], list(marks), layers)
     names = dict.fromkeys(summary.row_name(row, spec["labels"]) for row in found[~found["fitted"]].itertuples())
     broken = dict(zip(names, itertools.cycle(drawing.BROKEN)))
     with drawing.panels([title for title, *_ in panels]) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
             _layer_panel(axis, rows, marks, places)
-            _layer_axes(axis, layers, places)
+            _layer_axes(axis, layers, places.values())
             axis.margins(y=0.1)
             axis.set_ylabel(f"{column.metric} × 100")
             _beside_lines(axis, rows, spec["labels"], broken)
@@ -102,36 +101,51 @@ def layer_figure(found, panels, spec: dict, prefix) -> None:
     _write_csv(found, prefix)
 
 
+def _places(fitted, strategies: list[str], layers: int) -> dict[str, float]:
+    """Return where the strategies without a sweep stand: at their number of layers, each clear of the others there.
+
+    Those that train the embeddings too stand right of the last layer.
+    """
+    single = fitted[~fitted["swept"]].drop_duplicates("strategy").set_index("strategy")
+    whole = [id for id in strategies if id in single.index and single.loc[id, "embeddings"]]
+    places = {id: layers + 1.25 + 0.8 * i for i, id in enumerate(whole)}
+    swept = set(fitted.loc[fitted["swept"], "thawed"])
+    for thawed, rows in single[~single.index.isin(whole)].groupby("thawed"):
+        left = thawed - 0.14 * (len(rows) - 1) - 0.25 * (thawed in swept)
+        places |= {id: left + 0.28 * i for i, id in enumerate(id for id in strategies if id in rows.index)}
+    return places
+
+
 def _layer_panel(axis, rows, marks: dict, places: dict) -> None:
     """Draw one panel's strategies."""
     fitted = rows[rows["fitted"]]
-    swept = set(fitted.loc[fitted["swept"], "thawed"])
     for id, (colour, marker) in marks.items():
         points = fitted[fitted["strategy"] == id].sort_values("thawed")
         if points.empty:
             continue
         low, high = _spread(points)
-        x = points["thawed"] - 0.25 * (~points["swept"] & points["thawed"].isin(swept))
-        x = x.where(~points["embeddings"].astype(bool), places.get(id, 0))
-        if points["swept"].all():
-            axis.plot(x, points["mean"], color=colour, marker=marker, zorder=4)
-            axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
+        if id not in places:
+            axis.plot(points["thawed"], points["mean"], color=colour, marker=marker, zorder=4)
+            axis.fill_between(points["thawed"], low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
         else:
             bars = [points["mean"] - low, high - points["mean"]]
-            axis.errorbar(x, points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5)
+            axis.errorbar(
+                places[id], points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5
+            )
 
 
-def _layer_axes(axis, layers: int, places: dict) -> None:
+def _layer_axes(axis, layers: int, places) -> None:
     """Label the horizontal axis: 0 to L thawed layers, then everything with the embeddings."""
     step = 1 if layers <= 6 else 2 if layers <= 12 else 4
     ticks, names = list(range(0, layers + 1, step)), [str(n) for n in range(0, layers + 1, step)]
-    axis.set_xlim(-0.5, max([layers, *places.values()]) + 0.45)
-    if places:
-        middle = sum(places.values()) / len(places)
+    whole = [place for place in places if place > layers + 0.6]
+    axis.set_xlim(min([-0.1, *places]) - 0.4, max([layers, *places]) + 0.5)
+    if whole:
+        middle = sum(whole) / len(whole)
         ticks, names = [*ticks, middle], [*names, "full"]
         axis.axvline(layers + 0.6, color="#c4c9d0", linewidth=0.7)
     axis.set_xticks(ticks, names)
-    axis.set_xlabel("Thawed layers, from the top" + ("\n(full: embeddings too)" if places else ""))
+    axis.set_xlabel("Thawed layers, from the top" + ("\n(full: embeddings too)" if whole else ""))
 
 
 def _spread(points) -> tuple:

@@ -101,7 +101,7 @@ def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str
         text += f" The cheapest within one point is {summary.row_name(least, labels)}, with {costs}."
     for what, rows in zip(("Baselines", "From elsewhere"), beside, strict=True):
         scores = [f"{summary.row_name(row, labels)} {words.number(row.mean)}" for row in rows.itertuples()]
-        text += f" {what}: {'; '.join(scores)}." if scores else ""
+        text += f" {what}: {words.listing(scores)}." if scores else ""
     return column.label, text
 
 

@@ -115,9 +115,10 @@ def rate(value: float) -> str:
 
 
 def listing(items) -> str:
-    """Join words as in a sentence: `a, b and c`."""
+    """Join words as in a sentence: `a, b and c`; where one has a comma of its own, `a; b, c; and d`."""
     items = list(items)
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+    between, last = ("; ", "; and ") if any("," in item for item in items) else (", ", " and ")
+    return last.join([between.join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
 def plural(size: int, word: str, words: str | None = None) -> str:

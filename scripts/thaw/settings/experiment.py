@@ -69,4 +69,5 @@ class Experiment(BaseModel):
     store: Store = Store()
     compute: Compute = Compute()
     scale_down: ScaleDown | None = Field(None, description="cut the experiment to what is at hand")
+    allow_missing: bool = Field(False, description="draw the outputs from the results that are there, and make no others")
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: where results and logs lie")
