@@ -6,8 +6,11 @@ dev. Five points of four strategies, all kinds of baselines, one result from els
 
 from pathlib import Path
 
+import pandas
+
 from thaw.catalogue import Catalogue
-from thaw.records import write_json
+from thaw.outputs import collection, formats, report, runs, tables
+from thaw.records import write_json, write_text
 from thaw.settings import Encoder, Task
 
 ROOT = Path(__file__).parents[1]
@@ -182,3 +185,18 @@ def report_spec() -> dict:
         "store": {"dtype": "bf16", "max_gib": 20.0},
         "compute": {"threads": 2},
     }
+
+
+def draw_report(results: Path, folder: Path, **changes) -> Path:
+    """Draw the report that a changed spec of `collect` leads to, with a small picture for its figure."""
+    rows = collection.rows(collect_spec(**changes), results, results / "logs")
+    pandas.DataFrame(rows, columns=runs.COLUMNS).to_csv(folder / "runs.csv", index=False)
+    frame = runs.read_runs(folder / "runs.csv")
+    table = tables.table(frame, shown("main", "strategy_table"))
+    write_text(folder / "tables/main.html", formats.to_html(table))
+    picture = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
+    )
+    write_text(folder / "figures/layers.svg", picture)
+    write_text(folder / "report.html", report.page(frame, report_spec(), results, folder))
+    return folder / "report.html"

@@ -4,23 +4,11 @@ import html
 import re
 import shutil
 
-import pandas
 import pytest
 
 import invented
-from thaw.outputs import collection, formats, provenance, report, runs, tables
-from thaw.records import UserError, write_text
-
-
-def drawn(results, tmp_path, **changes) -> str:
-    """Return the page that a changed spec of `collect` leads to."""
-    rows = collection.rows(invented.collect_spec(**changes), results, results / "logs")
-    pandas.DataFrame(rows, columns=runs.COLUMNS).to_csv(tmp_path / "runs.csv", index=False)
-    frame = runs.read_runs(tmp_path / "runs.csv")
-    table = tables.table(frame, invented.shown("main", "strategy_table"))
-    write_text(tmp_path / "tables/main.html", formats.to_html(table))
-    write_text(tmp_path / "figures/layers.svg", '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>')
-    return report.page(frame, invented.report_spec(), results, tmp_path)
+from thaw.outputs import provenance, report, runs, tables
+from thaw.records import UserError
 
 
 def text_of(page: str) -> str:
@@ -31,7 +19,7 @@ def text_of(page: str) -> str:
 
 @pytest.fixture(scope="module")
 def page(invented_results, tmp_path_factory) -> str:
-    return drawn(invented_results, tmp_path_factory.mktemp("report"))
+    return invented.draw_report(invented_results, tmp_path_factory.mktemp("report")).read_text()
 
 
 def test_the_report_loads_nothing(page):
@@ -113,14 +101,14 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
     log = results / "logs/train/odd/all/tiny/linear/full/base/seed2.log"
     log.parent.mkdir(parents=True)
     log.write_text("error: the disk is full\n")
-    text = text_of(page := drawn(results, tmp_path, missing=True))
+    text = text_of(page := invented.draw_report(results, tmp_path, missing=True).read_text())
     assert "Incomplete. 4 results of this experiment are missing" in text and "18 of 20 runs are there." in text
     assert "R&D_50% Full Tiny, linear, all 2 train: the disk is full" in text and text.count("not run") == 3
     assert text.count("‡ A run is missing") == 2 and '<td data-value="">‡</td>' in page
 
 
 def test_a_scaled_down_experiment_says_what_was_left_out(invented_frame, invented_results, tmp_path):
-    assert "Scaled down." not in drawn(invented_results, tmp_path)
+    assert "Scaled down." not in invented.draw_report(invented_results, tmp_path).read_text()
     spec = invented.report_spec() | {"left_out": ["Task far was left out.", "Seeds: 1 in the place of 1, 2."]}
     text = text_of(report.page(invented_frame, spec, invented_results, tmp_path))
     assert "Scaled down." in text and "Task far was left out. Seeds: 1 in the place of 1, 2." in text
