@@ -43,6 +43,9 @@ EXCEPTIONS = {("heads", "thaw.features.batch")}
 PLANNING = {"catalogue", "versions", "runs", "presentation", "jobs", "plan", "scaling", "estimate", "schemas"}
 PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
 
+# The reading wing is for notebooks: it reads what steps wrote, runs none, and nothing knows of it.
+READING = {"results", "store"}
+
 # For the people who build Thaw; part of no result.
 WORKSHOP = {"digests"}
 
@@ -86,7 +89,16 @@ def nodes() -> list[tuple[Path, ast.AST]]:
 
 def test_every_module_has_its_place():
     rooms = {room(module) for module in MODULES if module != "thaw"}
-    assert sorted(rooms - set(FLOOR_OF) - PLANNING - WORKSHOP) == []
+    assert sorted(rooms - set(FLOOR_OF) - PLANNING - READING - WORKSHOP) == []
+
+
+def test_the_reading_wing_runs_no_step_and_nothing_knows_of_it():
+    wrong = [f"{module} imports {other}" for module, other in links() if room(other) in READING]
+    unread = PLANNING | WORKSHOP | {"steps", "training"}
+    wrong += [
+        f"{module} imports {other}" for module, other in links() if room(module) in READING and room(other) in unread
+    ]
+    assert wrong == []
 
 
 def test_imports_run_downwards():

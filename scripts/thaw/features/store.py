@@ -74,12 +74,16 @@ class Boundary:
         self._states = states.view(torch.bfloat16) if dtype == "bf16" else states
         self._tokens = tokens
 
+    def at(self, places: np.ndarray) -> torch.Tensor:
+        """Return the states at some places [n] of the payload, float32 [n, d]."""
+        return torch.index_select(self._states, 0, torch.from_numpy(places)).float()
+
     def gather(self, rows, batch: Batch) -> torch.Tensor:
         """Return the states of some rows, float32 [S, T, d], zero where the batch is padded."""
         places, real = self._tokens.places(self._tokens.of(rows))
         if tuple(batch.mask.shape) != places.shape:
             raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
-        found = torch.index_select(self._states, 0, torch.from_numpy(places.ravel())).float()
+        found = self.at(places.ravel())
         found.index_fill_(0, torch.from_numpy(np.flatnonzero(~real)), 0.0)
         return found.view(*places.shape, -1)
 

@@ -198,8 +198,8 @@ def _score_rows(result: Result, common: dict, results, cards: Cards) -> list[dic
     common = common | {
         "flags": ";".join(value(record, path, "flags")),
         "digest": value(record, path, "digest"),
-        "optimizer": _joined(phases, "optimizer", "adamw"),
-        "precision": _joined(phases, "precision", "fp32"),
+        "optimizer": joined(phases, "optimizer", "adamw"),
+        "precision": joined(phases, "precision", "fp32"),
         "protocol": task.get("protocol", "clean"),
     }
     cut = {}
@@ -209,14 +209,14 @@ def _score_rows(result: Result, common: dict, results, cards: Cards) -> list[dic
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     found, main = [], value(record, path, "spec", "task", "metrics")[0]
     for split, scores in value(record, path, "scores").items():
-        place = {"split": split, "role": _role(split, task), "n": value(record, path, "rows", split)}
+        place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
             measured = {"metric": metric, "main": metric == main, "value": score}
             found.append({**common, **place, **measured, "truncated": cut.get(split, "")})
     return found
 
 
-def _joined(phases: list[dict], key: str, default: str) -> str:
+def joined(phases: list[dict], key: str, default: str) -> str:
     """Return the values of a key over a run's phases, each once."""
     return "+".join(sorted({phase.get(key, default) for phase in phases}))
 
@@ -225,10 +225,10 @@ def _gap_rows(common: dict, task: dict) -> list[dict]:
     """Return one row without a score for the validation and each test split of a result that is not there."""
     bare = {"metric": task["metrics"][0], "main": True, "n": 0}
     splits = dict.fromkeys([task["validation"], *task["test"]])
-    return [{**common, **bare, "split": split, "role": _role(split, task)} for split in splits]
+    return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]
 
 
-def _role(split: str, task: dict) -> str:
+def role(split: str, task: dict) -> str:
     """Return what a scored split is for."""
     if split in task.get("test", ["test"]):
         return "test"
