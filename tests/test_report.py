@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import invented
-from thaw.outputs import provenance, report, runs, tables
+from thaw.outputs import prose, provenance, report, runs, summary, tables
 from thaw.records import UserError
 
 
@@ -47,6 +47,13 @@ def test_the_report_tells_what_was_run_and_flagged(page):
     ):
         assert expected in text, expected
     assert "nan" not in text.lower().split() and "Incomplete" not in text
+
+
+def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):
+    alone = "No run here reads the two texts apart"
+    for frame, said in ((invented_frame, 0), (invented_frame.replace({"pairs": {"separate": "joint"}}), 1)):
+        found = summary.summarise(frame, "test", {})
+        assert [alone in text for _, text in prose.findings(found, invented.LABELS)].count(True) == said
 
 
 def test_texts_that_were_cut_are_counted_by_label(page):

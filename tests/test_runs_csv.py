@@ -105,7 +105,7 @@ def test_where_results_may_be_missing_their_rows_say_why(copied, tmp_path):
         ("full", "base", 1.0): "train: no space left on device: x",
         ("full", "base", 2.0): "not run",
         ("top_k", "k01", 1.0): "not run",
-        ("top_k", "k03", 2.0): "its record is of other settings",
+        ("top_k", "k03", 2.0): "made under other settings",
     }
 
 

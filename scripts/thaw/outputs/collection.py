@@ -100,7 +100,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
         common = {name: "" for name in COLUMNS} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
-            reason = "its record is of other settings" if result.folder in stale else gaps.reason(result, task, logs)
+            reason = "made under other settings" if result.folder in stale else gaps.reason(result, task, logs)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
             made += _score_rows(result, common | {"extraction_seconds": shares.get(result.folder, "")}, results, cards)

@@ -112,7 +112,7 @@ def _pairs(found, labels: dict) -> list[str]:
     for what, has in (("frozen row that reads both texts apart", frozen), ("untrained cosine", cosine)):
         tasks = [task for task in dict.fromkeys(pairs["task"]) if task not in set(has["task"])]
         lines += [f"No {what} stands here for {_tasks(tasks, labels)}."] if tasks else []
-    return lines + ["On similarity the view of a pair decides more than the strategy."] * bool(lines)
+    return [" ".join([*lines, "On similarity the view of a pair decides more than the strategy."])] if lines else []
 
 
 def _undefined(found) -> list[str]:

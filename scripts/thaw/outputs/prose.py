@@ -102,6 +102,8 @@ def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str
     for what, rows in zip(("Baselines", "From elsewhere"), beside, strict=True):
         scores = [f"{summary.row_name(row, labels)} {words.number(row.mean)}" for row in rows.itertuples()]
         text += f" {what}: {words.listing(scores)}." if scores else ""
+    if (mine["pairs"] == "joint").any() and not (mine["pairs"] == "separate").any():
+        text += " No run here reads the two texts apart, and on similarity that decides more than the strategy."
     return column.label, text
 
 
