@@ -108,7 +108,9 @@ def _order(experiment: Experiment, planner: RunPlanner) -> dict:
 def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> dict:
     """Return the display names of all that the experiment selects or starts from; an id stands for itself."""
     strategies = dict.fromkeys(run.strategy for run in runs)
-    chosen = {"tasks": experiment.tasks, "encoders": experiment.encoders, "heads": experiment.heads}
+    further = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
+    tasks = dict.fromkeys([*experiment.tasks, *further])
+    chosen = {"tasks": tasks, "encoders": experiment.encoders, "heads": experiment.heads}
     chosen |= {"subsets": experiment.subsets, "strategies": strategies}
     labels = {
         block: {name: catalogue.get(block, name, block).label or name for name in names}
