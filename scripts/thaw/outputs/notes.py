@@ -1,6 +1,7 @@
 """Footnotes of a table: what its numbers are, and what a reader must know before comparing them."""
 
 from thaw.outputs import summary, words
+from thaw.settings import METRICS_OF_TYPE
 
 
 def notes(found, runs, columns, spec: dict) -> list[str]:
@@ -83,8 +84,10 @@ def _overlap(runs, labels: dict) -> list[str]:
     unseen = runs[(runs["role"] == "unseen") & runs["main"].astype(bool)]
     parts = []
     for (task, split), rows in unseen.groupby(["task", "split"], sort=False):
-        whole = runs[(runs["task"] == task) & (runs["split"] == split.removesuffix("_unseen"))]
-        parts.append(f"{_tasks([task], labels)} {words.number(100 * (1 - rows['n'].iloc[0] / whole['n'].max()))} %")
+        name = split.removesuffix("_unseen")
+        whole = runs[(runs["task"] == task) & (runs["split"] == name)]
+        where = words.column_name(labels.get("tasks", {}), task, name, name != "test")
+        parts.append(f"{where} {words.number(100 * (1 - rows['n'].iloc[0] / whole['n'].max()))} %")
     if not parts:
         return []
     return [f"Test rows that share a sentence with train: {', '.join(parts)}; the report scores the others apart."]
@@ -112,7 +115,10 @@ def _pairs(found, labels: dict) -> list[str]:
     for what, has in (("frozen row that reads both texts apart", frozen), ("untrained cosine", cosine)):
         tasks = [task for task in dict.fromkeys(pairs["task"]) if task not in set(has["task"])]
         lines += [f"No {what} stands here for {_tasks(tasks, labels)}."] if tasks else []
-    return [" ".join([*lines, "On similarity the view of a pair decides more than the strategy."])] if lines else []
+    lines = [" ".join([*lines, "On similarity the view of a pair decides more than the strategy."])] if lines else []
+    classes = cosine[~cosine["metric"].isin(METRICS_OF_TYPE["pair_regression"])]
+    name = words.BASELINE_LABELS["cosine"]
+    return lines + [f"{name}: on classes, the cut points on that one number are fitted."] * bool(len(classes))
 
 
 def _undefined(found) -> list[str]:

@@ -68,8 +68,8 @@ def column_name(labels: dict, task: str, split: str, several: bool) -> str:
     name = task_name(labels, task)
     other, _, rest = split.rpartition("/")
     if other:
-        return f"{name} → {task_name(labels, other)}, {rest}"
-    return f"{name}, {split}" if several else name
+        return f"{name} → {task_name(labels, other)}, {rest.replace('_', ' ')}"
+    return f"{name}, {rest.replace('_', ' ')}" if several else name
 
 
 def metric_name(labels: dict, metric: str) -> str:
