@@ -6,6 +6,7 @@ Where results lie (all below results/):
     features/<encoder>/<corpus>/<view>/                  frozen hidden states: tokens.json, b<n>.json and payloads
     runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/     one run: metrics.json, cost.json, ...
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
+    external/<task>/<id>/                                predictions that were made elsewhere
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
 
 What exists stands in config/*.yaml (catalogues), what is wanted in config/config.yaml or config/experiments/*.yaml,
@@ -51,13 +52,17 @@ onstart:
 
 
 wildcard_constraints:
-    **{name: "[a-z0-9_]+" for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant")},
+    **{
+        name: "[a-z0-9_]+"
+        for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant", "external")
+    },
 
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/train.smk"
+include: "workflow/rules/external.smk"
 include: "workflow/rules/outputs.smk"
 
 

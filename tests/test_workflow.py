@@ -16,11 +16,22 @@ SHOWN = {"table": 1, "figure": 1, "report": 1}
 REDRAWN = {"collect": 1, **SHOWN}
 
 
+METRIC = """def kept(gold, predicted):
+    '''Return the share of equal answers, by a function of one's own.'''
+    return sum(g == p for g, p in zip(gold, predicted)) / len(gold) if len(gold) else float("nan")
+"""
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Workplace:
-    """A workplace whose experiment has run to its end."""
+    """A workplace whose experiment has run to its end, with an own metric and predictions that were made elsewhere."""
     folder = tmp_path_factory.mktemp("workplace")
     place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
+    place.files |= {"my/my_metrics.py": METRIC, "guess.csv": "prediction\n" + "bright\n" * 20}
+    place.files["my/tasks.yaml"]["tasks"]["colour"]["metrics"].append("my_metrics:kept")
+    place.files["mine.yaml"]["external"] = {"guess": {"label": "A guess", "predictions": {"colour": "guess.csv"}}}
+    for name, content in place.files.items():
+        place.write(name, content)
     place.printed = place.snakemake()
     return place
 
@@ -53,6 +64,25 @@ def test_every_rule_ran_and_the_results_lie_where_the_legend_says(place):
 def test_one_encoder_pass_a_split_serves_all_tasks_and_strategies(place):
     passes = [line for line in place.printed.splitlines() if "encoder pass:" in line]
     assert len(passes) == 3, passes
+
+
+def test_an_own_metric_and_predictions_from_elsewhere_stand_beside_the_others(place):
+    results = place.folder / "results"
+    for folder in ("runs/colour/all/tiny/linear/frozen/base/seed1", "external/colour/guess"):
+        scores = json.loads((results / folder / "metrics.json").read_text())["scores"]["test"]
+        assert scores["my_metrics:kept"] == scores["accuracy"]
+    table = (results / "outputs/mine/tables/main_table.md").read_text()
+    assert "A guess" in table and f"{100 * scores['accuracy']:.1f}" in table
+
+
+def test_edited_predictions_from_elsewhere_are_scored_again(place):
+    place.write("guess.csv", place.files["guess.csv"].replace("bright", "dull", 1))
+    assert place.planned() == {"external": 1, **REDRAWN}
+
+
+def test_an_edited_part_of_ones_own_makes_the_results_again_that_use_it(place):
+    place.write("my/my_metrics.py", METRIC + "# a remark\n")
+    assert place.planned() == {"fit_heads": 1, "train": 2, "baseline": 1, "external": 1, **REDRAWN}
 
 
 def test_a_finished_experiment_has_nothing_to_do(place):
@@ -125,7 +155,7 @@ def test_a_changed_corpus_runs_everything_that_reads_it(place):
     (place.folder / "data/test.csv").write_text(original + "the old river number 999,dull,1.0\n")
     planned = place.planned()
     (place.folder / "data/test.csv").write_text(original)
-    assert planned == {"prepare": 1, "features": 1, "fit_heads": 2, "train": 4, "baseline": 2, **REDRAWN}
+    assert planned == {"prepare": 1, "features": 1, "fit_heads": 2, "train": 4, "baseline": 2, "external": 1, **REDRAWN}
 
 
 def test_freed_payloads_are_made_again_only_for_who_reads_them(place):

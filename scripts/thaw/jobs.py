@@ -5,11 +5,12 @@ A job stands under its step and the path of what it makes. Neither torch nor pan
 
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 from thaw import parts, presentation
 from thaw.catalogue import Catalogue
 from thaw.data.sources import find_source
-from thaw.records import UserError, canonical, digest, near
+from thaw.records import UserError, canonical, digest, file_sha256, near
 from thaw.runs import Run, RunPlanner, pair_views, task_spec
 from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
@@ -19,11 +20,16 @@ FILES = {
     "fetch": "encoders/{key}/card.json",
     "train": "{key}/metrics.json",
     "baseline": "baselines/{key}/metrics.json",
+    "external": "external/{key}/metrics.json",
     "collect": "outputs/{key}/runs.csv",
     "table": "outputs/{experiment}/tables/{name}.html",
     "figure": "outputs/{experiment}/figures/{name}.svg",
     "report": "outputs/{key}/report.html",
 }
+
+
+# What a file of predictions ends in, and the format that it then has.
+PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class Jobs:
     """All jobs of one experiment or several.
 
     Attributes: experiments; catalogue; results (folder); left_out, sentences on what scaling down did; jobs,
-    {step: {key: Job}}; boundaries, {store: those that some run reads}; and by experiment its runs, its baselines, and
-    the runs that are shown as baselines.
+    {step: {key: Job}}; boundaries, {store: those that some run reads}; and by experiment its runs (those that are shown
+    as baselines among them), its other baselines, and its external predictions.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results", left_out=()):
@@ -61,6 +67,7 @@ class Jobs:
         self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
         self.baselines: dict[str, list[str]] = {experiment.experiment: [] for experiment in experiments}
+        self.external: dict[str, list[str]] = {experiment.experiment: [] for experiment in experiments}
         for experiment in experiments:
             self._add(experiment)
 
@@ -96,6 +103,7 @@ class Jobs:
         name, planner = experiment.experiment, RunPlanner(experiment, self.catalogue)
         for task in experiment.tasks:
             self._add_task(task, experiment)
+        self._add_external(experiment)
         runs, shown = list(planner.runs()), planner.baseline_runs()
         for run in [*runs, *(run for _, run in shown)]:
             self._add_run(run, experiment, planner)
@@ -122,6 +130,25 @@ class Jobs:
                 spec |= parts.in_spec(task.metrics)
                 self.jobs["baseline"][key] = Job(spec, {"data": self.files("prepare", task.corpus)})
                 self.baselines[experiment.experiment].append(key)
+
+    def _add_external(self, experiment: Experiment) -> None:
+        """Add the scoring of predictions that were made elsewhere; no spec holds where their files lie."""
+        for name, entry in experiment.external.items():
+            for asked, file in entry.predictions.items():
+                place, path = f"config: external.{name}.predictions.{asked}", Path(file)
+                if asked not in experiment.tasks:
+                    raise UserError(f"{place}: the experiment has no such task{near(asked, experiment.tasks)}")
+                if path.suffix not in PREDICTIONS:
+                    raise UserError(f"{place}: {file} ends in none of {', '.join(PREDICTIONS)}")
+                if not path.is_file():
+                    raise UserError(f"{place}: there is no file {file}; a path begins at the folder that you run in")
+                task = self.catalogue.get("tasks", asked, place)
+                spec = {"version": VERSIONS["external"], "external": name, "task": task_spec(asked, task)}
+                spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **parts.in_spec(task.metrics)}
+                spec["data"] = self.jobs["prepare"][task.corpus].digest
+                inputs = {"data": self.files("prepare", task.corpus), "predictions": [file]}
+                self.jobs["external"][f"{asked}/{name}"] = Job(spec, inputs)
+                self.external[experiment.experiment].append(f"{asked}/{name}")
 
     def _task(self, name: str, wanted_by: str, experiment: Experiment) -> Task:
         """Return a task whose corpus is among the jobs."""

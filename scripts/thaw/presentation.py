@@ -56,6 +56,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
     for encoder in experiment.encoders:
         points = [_point(found[encoder, *point], planner) for point in _order_of(planner, encoder)]
         grid.append({"encoder": encoder, "strategies": points})
+    external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
@@ -71,6 +72,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         "seeds": experiment.seeds,
         "baselines": [name for name in experiment.baselines if name in BASELINES],
         "baseline_runs": list(shown.values()),
+        **({"external": external} if external else {}),
     }
 
 
@@ -118,7 +120,8 @@ def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> di
     }
     metrics = [word for name in experiment.tasks for word in catalogue.get("tasks", name, "tasks").metrics]
     own = {word: parts.look(word).stated("label", word.partition(":")[2]) for word in filter(parts.is_own, metrics)}
-    return labels | ({"metrics": own} if own else {})
+    external = {name: entry.label or name for name, entry in experiment.external.items()}
+    return labels | ({"metrics": own} if own else {}) | ({"external": external} if external else {})
 
 
 def _notes(experiment: Experiment, catalogue: Catalogue) -> dict[str, str]:

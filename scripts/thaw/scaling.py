@@ -50,7 +50,15 @@ class Scaling:
         self.left = [name for name in self.experiment.tasks if self._is_at_hand(name, sources)]
         if not self.left:
             raise UserError("scale_down: local_only leaves no task; set data_dir, or choose a task that Thaw writes")
-        return {"tasks": self.left, "sources": sources}
+        return {"tasks": self.left, "sources": sources, "external": self._external()}
+
+    def _external(self) -> dict:
+        """Return the external predictions for tasks that are left."""
+        found = {}
+        for name, entry in self.experiment.external.items():
+            kept = {task: file for task, file in entry.predictions.items() if task in self.left}
+            found |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
+        return found
 
     def _is_at_hand(self, name: str, sources: list[str]) -> bool:
         """Return whether a task's corpora have a source on this machine; say which has not."""

@@ -12,6 +12,7 @@ VERSIONS = {
     "fit_heads": 1,
     "train": 1,
     "baseline": 1,
+    "external": 1,
     "collect": 2,
     "table": 2,
     "figure": 3,

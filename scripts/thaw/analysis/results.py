@@ -90,14 +90,15 @@ def predictions_frame(task: dict, corpus, answers: dict[str, Answers]):
     return pd.concat(parts, ignore_index=True)
 
 
-def write_result(out: Path, spec: dict, outcome: dict, cost: dict, predictions, history=None) -> None:
+def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predictions, history=None) -> None:
     """Write a run's records into its folder, metrics.json last: cost.json, predictions.parquet, history.csv.
 
-    Args: spec; outcome as `assess` gives it, with `chosen` beside; cost; predictions and history (None where nothing
-    was trained step by step) as pandas frames. Seconds, memory and date stand in cost.json alone, so that the same
-    spec gives the same bytes of metrics.json.
+    Args: spec; outcome as `assess` gives it, with `chosen` beside; cost (None for what was not computed here);
+    predictions and history (None where nothing was trained step by step) as pandas frames. Seconds, memory and date
+    stand in cost.json alone, so that the same spec gives the same bytes of metrics.json.
     """
-    write_json(out / "cost.json", cost)
+    if cost is not None:
+        write_json(out / "cost.json", cost)
     write_parquet(out / "predictions.parquet", predictions)
     if history is not None:
         write_text(out / "history.csv", history.to_csv(index=False, lineterminator="\n"))
@@ -125,8 +126,10 @@ def take(values, positions):
 
 
 def _weak(task: dict, corpus, answers: dict, scores: dict, labels) -> list[str]:
-    """Return the flags of a run that has learnt nothing, judged on validation."""
+    """Return the flags of a run that has learnt nothing, judged on validation where it was answered."""
     split, main, flags = task["validation"], task["metrics"][0], []
+    if split not in answers:
+        return flags
     values = answers[split].values
     if labels and len({int(value) for entry in values for value in np.atleast_1d(entry)}) == 1:
         flags.append("one_class")

@@ -28,7 +28,7 @@ def clean(table: Table, corpus: Corpus, source: Source) -> Cleaned:
     Texts become strings, words and tags lists of strings (spans in BIO), labels strings, scores floats.
     Raises UserError for the first value that cannot be so.
     """
-    columns, checkers = {}, {"label": _label, "score": _score, "tags": _tags}
+    columns = {}
     for name in corpus.texts:
         columns[name] = [_text(value, table, i, name) for i, value in enumerate(table.columns[name])]
     if corpus.words:
@@ -36,7 +36,7 @@ def clean(table: Table, corpus: Corpus, source: Source) -> Cleaned:
     kept = _not_empty(columns, table, corpus)
     for name, kind in corpus.targets.items():
         values = table.columns[name]
-        columns[name] = [checkers[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
+        columns[name] = [VALUES[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
         if kind != "score":
             columns[name] = _named(columns[name], source.until.get(name), source.rename.get(name, {}))
         if kind == "tags":
@@ -105,6 +105,10 @@ def _tags(value, table: Table, row: int, column: str) -> list[str]:
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
         raise table.mistake(row, column, f"a list of tags is due, this is {value!r:.40}")
     return tags
+
+
+# By kind of target: (raw value, its table, row, column) -> the value in canonical form, or UserError.
+VALUES: dict[str, Callable] = {"label": _label, "score": _score, "tags": _tags}
 
 
 def _not_empty(texts: dict[str, list], table: Table, corpus: Corpus) -> set[int]:

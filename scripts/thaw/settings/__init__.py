@@ -21,7 +21,7 @@ from thaw.settings.data import (
     Task,
     View,
 )
-from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, Output, Store
+from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, External, Output, Store
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Phase, Strategy
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Encoder",
     "Entry",
     "Experiment",
+    "External",
     "Files",
     "GRAMMARS",
     "GROUPINGS",

@@ -45,6 +45,12 @@ class ScaleDown(BaseModel):
     seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="in the place of the experiment's")
 
 
+class External(Entry):
+    """Predictions that were made elsewhere, scored and shown beside the runs."""
+
+    predictions: dict[Id, Text] = Field(min_length=1, description="task: its .csv, .tsv, .jsonl or .parquet file")
+
+
 class Experiment(BaseModel):
     """A selection: which runs and outputs are wanted."""
 
@@ -61,6 +67,7 @@ class Experiment(BaseModel):
     heads: list[Id] = ["linear"]
     subsets: list[Id] = ["all"]
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
+    external: dict[Id, External] = Field({}, description="id: predictions that were made elsewhere, by task")
     catalogues: list[str] = Field([], description="further folders with tasks.yaml, encoders.yaml, ... of your own")
     data_dir: str = Field("data", description="folder that file sources are relative to")
     sources: list[Literal["synthetic", "files", "hub"]] = Field(
@@ -69,5 +76,7 @@ class Experiment(BaseModel):
     store: Store = Store()
     compute: Compute = Compute()
     scale_down: ScaleDown | None = Field(None, description="cut the experiment to what is at hand")
-    allow_missing: bool = Field(False, description="draw the outputs from the results that are there, and make no others")
+    allow_missing: bool = Field(
+        False, description="draw the outputs from the results that are there, and make no others"
+    )
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: where results and logs lie")

@@ -1,0 +1,29 @@
+"""
+External: predictions that were made elsewhere, scored like a run's.
+
+INPUTS      results/data/<corpus>/card.json; the users' file of predictions, as the experiment names it
+OUTPUTS     results/external/<task>/<id>/metrics.json (and predictions.parquet beside it)
+SPEC        task, format and sha256 of the file, digest of the corpus
+"""
+
+
+rule external:
+    """Match a file of predictions to a task's rows and score it."""
+    input:
+        data=made("external", "data"),
+        predictions=ancient(lambda w: PLAN.job("external", f"{w.task}/{w.external}").inputs["predictions"]),
+    output:
+        metrics="<results>/external/{task}/{external}/metrics.json",
+    log:
+        "<logs>/external/{task}/{external}.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        spec=lambda w: PLAN.canonical("external", w),
+    message:
+        "external: {wildcards.task}, {wildcards.external}"
+    shell:
+        "python -m thaw.steps.external --spec {params.spec:q} --predictions {input.predictions:q}"
+        f" --catalogues {PLAN.catalogues}"
+        " --data $(dirname {input.data:q}) --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"
