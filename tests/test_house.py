@@ -31,7 +31,7 @@ FLOORS = [
     {"runtime", "settings", "parts"},
     {"encoders", "data"},
     {"strategies", "heads", "features", "analysis"},
-    {"training", "outputs"},
+    {"training", "outputs", "exporting"},
     {"steps"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

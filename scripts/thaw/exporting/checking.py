@@ -1,0 +1,152 @@
+"""Whether an export answers as its run does: a fresh process loads it and reads the test splits again, from text.
+
+N examples of a split, T tokens, W words, d width, C classes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from thaw.analysis.metrics import NO_TAG, score
+from thaw.encoders.transformers import Encoder
+from thaw.exporting.forms import trained_encoder
+from thaw.exporting.source import Source
+from thaw.features.extract import batches
+from thaw.features.store import Store
+from thaw.heads.registry import build
+from thaw.parts import is_own
+from thaw.records import UserError
+from thaw.runtime import progress
+from thaw.settings import Compute
+
+# The most by which a probability, or a score as a share of the gold scores' range, may differ from what the run's own
+# tensors give in fp32: a batch of another shape moves a state by some 1e-6, a wrong model by far more than this.
+TOLERANCE = 1e-3
+
+# The share of answers that may be others than recorded, one in any case. A run's answers may come from states stored in
+# bf16, whose rounding turns those on the edge: 0.4 % with MiniLM, 1.5 % under a head fitted with little restraint.
+MAY_CHANGE = 0.05
+
+
+def check(source: Source, folder: Path) -> dict:
+    """Return what comes of reading all test splits again, as it stands in check.json."""
+    import pandas
+
+    recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}
+    for split in source.task["test"]:
+        answers = answers_of(source, folder, split)
+        before = recorded["prediction"][recorded["split"] == split]
+        changed = _changed(source, split, before, answers)
+        splits[split] = {
+            "answers": len(changed),
+            "changed": sum(changed),
+            "largest_difference": _largest(source, split, own_outputs(source, split), answers),
+            "scores": _scores(source, split, answers),
+        }
+    passed = all(
+        found["largest_difference"] <= TOLERANCE and found["changed"] <= max(1, MAY_CHANGE * found["answers"])
+        for found in splits.values()
+    )
+    return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
+
+
+def answers_of(source: Source, folder: Path, split: str) -> list[dict]:
+    """Return the export's answers to a split: model.py runs in a fresh Python that cannot import Thaw."""
+    asked = examples(source, split)
+    with tempfile.TemporaryFile("w+") as texts, tempfile.TemporaryFile("w+") as errors:
+        texts.writelines(json.dumps(example) + "\n" for example in asked)
+        texts.seek(0)
+        command = [sys.executable, "-E", "-P", str(folder / "model.py")]
+        threads = Compute.model_validate(source.spec["compute"]).threads
+        setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
+        pipes = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
+        with subprocess.Popen(command, env=setting, **pipes) as process:
+            first = process.stdout.readline()  # after it, loading does not count in the time that is left
+            lines = [first, *progress(process.stdout, f"the export reads {split}", len(asked) - 1)]
+        if process.returncode or len(lines) != len(asked):
+            errors.seek(0)
+            told = errors.read().strip().splitlines() or ["it printed no error"]
+            raise UserError(f"the export fails in a fresh process: {told[-1]}")
+    return [json.loads(line) for line in lines]
+
+
+def examples(source: Source, split: str) -> list:
+    """Return the texts of a split as the loader takes them: a text, a list of two texts, or a list of words."""
+    frame, corpus = source.corpus.frame(split), source.corpus
+    if source.reads == "pair":
+        return [list(pair) for pair in zip(*(frame[name] for name in corpus.texts), strict=True)]
+    return frame[corpus.texts[0]].tolist() if source.reads == "text" else [list(words) for words in frame[corpus.words]]
+
+
+@torch.inference_mode()
+def own_outputs(source: Source, split: str) -> list[np.ndarray]:
+    """Return what the run's tensors give in Thaw's own code, in fp32, from the token ids that the run read.
+
+    For each example its probabilities [C], its score [], or the probabilities of each word that was seen [W, C].
+    """
+    store, encoder = Store(source.features), Encoder(trained_encoder(source))
+    head = build(source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.apart).eval()
+    head.load_state_dict(load_file(source.run / "head.safetensors"))
+    found = [None] * len(source.corpus.frame(split))
+    for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
+        batch = store.batch(split, rows)
+        logits = head(encoder(batch), batch).float()
+        outputs = logits.softmax(-1) if source.labels else logits
+        for place, row in enumerate(rows):
+            seen = batch.first_pieces[place] >= 0 if head.words else ...
+            found[row] = outputs[place][seen].numpy()
+    return found
+
+
+def _largest(source: Source, split: str, due: list[np.ndarray], answers: list[dict]) -> float:
+    """Return the largest difference of a probability, or of a score as a share of the gold scores' range."""
+    unit = 1.0 if source.labels else _range(source, split)
+    largest = 0.0
+    for ours, answer in zip(due, answers, strict=True):
+        shares = answer["probabilities"] if source.labels else answer["prediction"]
+        theirs = np.array([share for share in shares if share is not None] if source.reads == "words" else shares)
+        if theirs.shape != ours.shape:  # a word that one of them did not see
+            return float("inf")
+        largest = max(largest, np.abs(theirs - ours).max(initial=0.0) / unit)
+    return float(largest)
+
+
+def _changed(source: Source, split: str, before, answers: list[dict]) -> list[bool]:
+    """Return for each text or word whether its answer is another than the recorded one.
+
+    A score is another when it moved by more than that share of the gold scores' range which may change.
+    """
+    now = [answer["prediction"] for answer in answers]
+    if source.reads == "words":
+        before, now = np.concatenate(list(before)), np.concatenate(now)
+    if source.labels:
+        return [bool(old != new) for old, new in zip(before, now, strict=True)]
+    limit = MAY_CHANGE * _range(source, split)
+    return [bool(abs(old - new) > limit) for old, new in zip(before, now, strict=True)]
+
+
+def _range(source: Source, split: str) -> float:
+    """Return the distance between the highest and the lowest gold score, 1 where there is none."""
+    return float(np.ptp(source.corpus.targets(source.task, split))) or 1.0
+
+
+def _scores(source: Source, split: str, answers: list[dict]) -> dict:
+    """Return each metric in the run's record and of the export's answers; own metrics are left out."""
+    index = {label: number for number, label in enumerate(source.labels)}
+    values = [answer["prediction"] for answer in answers]
+    if source.reads == "words":
+        tagged = [zip(answer["prediction"], answer["probabilities"], strict=True) for answer in answers]
+        values = [[NO_TAG if shares is None else index[tag] for tag, shares in words] for words in tagged]
+    elif index:
+        values = np.array([index[label] for label in values])
+    names = [name for name in source.task["metrics"] if not is_own(name)]
+    gold = source.corpus.targets(source.task, split)
+    found = score(source.task | {"metrics": names}, gold, values, source.labels)
+    return {name: {"run": source.metrics["scores"][split][name], "export": found[name]} for name in names}

@@ -1,0 +1,148 @@
+"""The model of this folder, ready to label text. It needs torch, transformers and safetensors, and nothing else.
+
+    from model import Model
+    Model().predict(["a text", "another"])      # pairs as ("first", "second"), sentences to tag as ["their", "words"]
+
+As a program it reads a JSON string or list a line and writes an answer a line: echo '"a text"' | python model.py
+
+B examples, S sequences (B; 2B where the texts of a pair are read apart), T tokens, W words, d width, C outputs.
+"""
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer
+from transformers.utils import logging
+
+AT_ONCE = 512  # examples that are sorted by length together, and so most of what is held in memory
+BATCH = 32
+FORMS = {
+    "encoder_and_head": AutoModel,
+    "sequence_classification": AutoModelForSequenceClassification,
+    "token_classification": AutoModelForTokenClassification,
+}
+
+
+class Model:
+    """A trained encoder with its head, in fp32, on the GPU where there is one."""
+
+    def __init__(self, folder=Path(__file__).parent):
+        """Load the folder that this file lies in, or another one of the same make."""
+        about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
+        self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
+        self.apart = about["pairs"] == "separate"
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
+        self.head = None
+        if about["form"] == "encoder_and_head":
+            self.kind, self.pooling = about["head"]["kind"], about["head"]["pooling"]
+            self.head = load_file(Path(folder) / "head.safetensors", device=str(self.device))
+
+    def predict(self, texts) -> list:
+        """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
+        return [answer["prediction"] for answer in self.answers(texts)]
+
+    def answers(self, texts):
+        """Yield for each text, in order, {"prediction", "probabilities"}; memory does not grow with their number.
+
+        Probabilities follow the order of `labels`; tags have a list for each word, None where a word was cut off; a
+        score has none.
+        """
+        texts = iter(texts)
+        while some := list(islice(texts, AT_ONCE)):
+            found = [None] * len(some)
+            order = sorted(range(len(some)), key=lambda place: _length(some[place]))
+            for start in range(0, len(order), BATCH):
+                places = order[start : start + BATCH]
+                for place, answer in zip(places, self._batch([some[place] for place in places]), strict=True):
+                    found[place] = answer
+            yield from found
+
+    @torch.inference_mode()
+    def _batch(self, texts: list) -> list[dict]:
+        """Return the answers to a few texts."""
+        columns = [texts]
+        if self.reads == "pair":
+            columns = [sum(map(list, texts), [])] if self.apart else [list(side) for side in zip(*texts, strict=True)]
+        inputs = self.tokenizer(
+            *columns,
+            is_split_into_words=self.reads == "words",
+            truncation="longest_first",
+            max_length=self.max_length,
+            padding=True,
+            padding_side="right",
+            return_tensors="pt",
+        )
+        logits = self._logits(inputs.to(self.device)).float().cpu()
+        if not self.labels:
+            return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
+        shares = logits.softmax(-1)
+        if self.reads != "words":
+            return [self._answer(row) for row in shares]
+        return [self._tags(shares[row], inputs.word_ids(row), len(words)) for row, words in enumerate(texts)]
+
+    def _logits(self, inputs) -> torch.Tensor:
+        """Return the outputs [B, C], or [B, T, C] for words."""
+        if self.head is None:
+            return self.model(**inputs).logits
+        vectors = self.model(**inputs)[0]
+        if self.reads != "words":
+            vectors = self._pooled(vectors, inputs["attention_mask"].bool())
+        if self.apart:
+            u, v = vectors.view(-1, 2, vectors.shape[-1]).unbind(1)
+            cosine = functional.cosine_similarity(u, v, dim=-1).unsqueeze(-1)
+            vectors = cosine if self.kind == "cosine" else torch.cat([u, v, (u - v).abs(), u * v], -1)
+        return functional.linear(vectors, self.head["output.weight"], self.head["output.bias"])
+
+    def _pooled(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return one vector a sequence [S, d] of states [S, T, d], without the padding."""
+        if self.pooling == "first":
+            return states[:, 0]
+        if self.pooling == "max":
+            return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
+        weights = mask.to(states.dtype)
+        if self.pooling == "attention":
+            weights = (states @ self.head["pooling.query"]).masked_fill(~mask, -torch.inf).softmax(1)
+        return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
+
+    def _answer(self, shares: torch.Tensor) -> dict:
+        """Return the label of probabilities [C], and them."""
+        return {"prediction": self.labels[int(shares.argmax())], "probabilities": shares.tolist()}
+
+    def _tags(self, shares: torch.Tensor, word_ids: list, count: int) -> dict:
+        """Return the tag of each word by its first piece, from probabilities [T, C]."""
+        first = {}
+        for place, word in enumerate(word_ids):
+            first.setdefault(word, place)
+        cut_off = {"prediction": "O", "probabilities": None}
+        words = [self._answer(shares[first[word]]) if word in first else cut_off for word in range(count)]
+        return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}
+
+
+def _length(text) -> int:
+    """Return the characters of a text, of both texts of a pair, or of a list of words."""
+    return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _quietly(form, folder):
+    """Load a model without a progress bar, and without the report that the pooler is missing, which nothing reads."""
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        model = form.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    finally:
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()
+    return model
+
+
+if __name__ == "__main__":
+    for found in Model().answers(json.loads(line) for line in sys.stdin):
+        print(json.dumps(found), flush=True)

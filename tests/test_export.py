@@ -1,0 +1,277 @@
+"""Exports: real runs of small encoders, read again by a fresh process; what is refused; lines in, lines out."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from conftest import HOME
+from thaw import settings
+from thaw.encoders.loading import load_model, load_tokenizer
+from thaw.exporting import forms
+from thaw.exporting.checking import check, examples
+from thaw.exporting.export import export, told
+from thaw.exporting.lines import examples as read
+from thaw.exporting.lines import printed
+from thaw.exporting.model import Model
+from thaw.exporting.source import find
+from thaw.heads.registry import build
+from thaw.records import UserError, read_json, write_json
+from tiny import tiny_encoder
+from tiny_corpus import Bench, tiny_corpus
+
+FULL = {"train": ["all"], "epochs": 1}
+FROZEN = {"train": ["head"], "optimizer": "lbfgs", "l2": [1e-2]}
+SGD = {"train": ["head"], "epochs": 1}
+PLAIN = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+FILES = PLAIN | {"thaw.json", "model.py", "README.md", "check.json"}
+
+
+class House:
+    """A results folder with one encoder, one corpus and its features, in which runs are trained."""
+
+    def __init__(self, folder: Path, family: str, kind: str, **bench):
+        self.bench = Bench(folder, family, tiny_corpus(folder / "corpus", kind), kind, **bench)
+        self.results = folder / "results"
+        made = {"encoders/e": self.bench.encoder, "data/mine": self.bench.corpus.folder}
+        for place, target in (made | {"features/e/mine/view": self.bench.features}).items():
+            (self.results / place).parent.mkdir(parents=True)
+            (self.results / place).symlink_to(target)
+
+    def run(self, name: str, phase: dict, **changes) -> Path:
+        """Train a run where there is none of this name, and return its folder."""
+        folder = self.results / "runs/t/all/e/linear" / name / "base"
+        spec = self.bench.spec(phase, **changes)
+        if not folder.exists() and "optimizer" in phase:
+            self.bench.step("fit_heads", {key: spec[key] for key in spec.keys() - {"seed"}}, folder, "--seeds", 1)
+        elif not folder.exists():
+            self.bench.step("train", spec, folder / "seed1")
+        return folder / "seed1"
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory):
+    """Give the house of a family and a type of task, made once."""
+    made = {}
+
+    def house(family: str, kind: str, **bench) -> House:
+        key = (family, kind, *bench.items())
+        if key not in made:
+            made[key] = House(tmp_path_factory.mktemp(family), family, kind, **bench)
+        return made[key]
+
+    return house
+
+
+def recorded(run: Path):
+    predictions = pandas.read_parquet(run / "predictions.parquet")
+    return predictions[predictions["split"] == "test"]
+
+
+def test_an_export_is_whole_and_answers_as_its_run_in_a_fresh_process(houses, tmp_path):
+    run = houses("bert", "spans").run("full", FULL, keep=True)
+    found = export(run, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    assert found == read_json(tmp_path / "out/check.json") and found["passed"]
+    part, metrics = found["splits"]["test"], read_json(run / "metrics.json")
+    assert part["changed"] == 0 and part["largest_difference"] < 1e-5 and part["answers"] > 8
+    for name, value in metrics["scores"]["test"].items():
+        assert part["scores"][name] == {"run": value, "export": value}
+    assert "0 of" in told(found) and metrics["digest"] in (tmp_path / "out/README.md").read_text()
+    with pytest.raises(UserError, match="is there already"):
+        export(run, tmp_path / "out")
+
+
+def test_a_run_whose_tensors_do_not_give_its_answers_is_refused_and_leaves_nothing(houses, tmp_path):
+    run = houses("distilbert", "classification").run("frozen", FROZEN)
+    other = run.parents[1] / "other/base/seed1"
+    other.mkdir(parents=True)
+    for file in run.iterdir():
+        (other / file.name).write_bytes(file.read_bytes())
+    head = load_file(run / "head.safetensors")
+    save_file({name: -tensor for name, tensor in head.items()}, other / "head.safetensors")
+    with pytest.raises(UserError, match="does not answer as its run did.*\n.*8 of 8 answers are others"):
+        export(other, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_computes_a_little_else_does_not_pass(houses, tmp_path):
+    source = find(houses("distilbert", "classification").run("frozen", FROZEN))
+    forms.write(source, tmp_path)
+    head = load_file(tmp_path / "head.safetensors")
+    save_file({name: 1.01 * tensor for name, tensor in head.items()}, tmp_path / "head.safetensors")
+    found = check(source, tmp_path)
+    assert not found["passed"] and found["splits"]["test"]["changed"] == 0
+
+
+CASES = [
+    ("bert", "pair_classification", FULL, {}, {}),
+    ("roberta", "spans", FROZEN, {}, {}),
+    ("modernbert", "spans", FROZEN, {}, {}),
+    ("modernbert", "regression", FULL, {}, {}),
+    ("roberta", "classification", SGD, {"pooling": "attention"}, {}),
+    ("distilbert", "classification", FROZEN, {"pooling": "mean"}, {}),
+    ("distilbert", "classification", FROZEN, {"pooling": "max"}, {}),
+    ("bert", "pair_classification", FROZEN, {}, {"pairs": "separate"}),
+    ("bert", "pair_classification", FROZEN, {"kind": "cosine"}, {"pairs": "separate"}),
+    ("distilbert", "classification", FROZEN, {}, {"dtype": "bf16"}),
+    ("bert", "spans", FROZEN, {}, {"max_length": 12}),
+]
+
+
+@pytest.mark.parametrize(("family", "kind", "phase", "head", "bench"), CASES)
+def test_the_loader_answers_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
+    name = "_".join([str(len(phase)), *head.values()])
+    run = houses(family, kind, **bench).run(name, phase, head=head, keep="optimizer" not in phase)
+    source = find(run)
+    forms.write(source, tmp_path)
+    known, answers = recorded(run), list(Model(tmp_path).answers(examples(source, "test")))
+    tolerance = 0.05 if "dtype" in bench else 1e-5
+    if source.labels and source.reads != "words":
+        shares = np.stack([answer["probabilities"] for answer in answers])
+        assert np.stack(known["probabilities"]) == pytest.approx(shares, abs=tolerance)
+    found = [answer["prediction"] for answer in answers]
+    if source.labels:
+        assert [np.asarray(value).tolist() for value in known["prediction"]] == found
+    else:
+        assert known["prediction"].tolist() == pytest.approx(found, abs=tolerance)
+    if "max_length" in bench:
+        assert any(None in answer["probabilities"] for answer in answers)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+def test_plain_transformers_gives_the_same_logits(houses, tmp_path, family):
+    house = houses(family, "spans")
+    source = find(house.run("full", FULL, keep=True))
+    assert forms.write(source, tmp_path) == "token_classification"
+    model = AutoModelForTokenClassification.from_pretrained(tmp_path)
+    assert list(model.config.label2id) == source.labels and model.config.id2label[0] == source.labels[0]
+    tokenizer, sentences = AutoTokenizer.from_pretrained(tmp_path), examples(source, "test")
+    inputs = tokenizer(sentences, is_split_into_words=True, truncation=True, padding=True, return_tensors="pt")
+    batch = house.bench.store.batch("test", np.arange(len(sentences)))
+    assert torch.equal(inputs["input_ids"], batch.input_ids)
+    head = build(source.head, 32, len(source.labels), "spans").eval()
+    head.load_state_dict(load_file(source.run / "head.safetensors"))
+    with torch.no_grad():
+        logits = model(**inputs).logits
+        due = head(forms.trained_encoder(source)(**inputs)[0], batch)
+    for row, places in enumerate(batch.first_pieces):
+        assert torch.allclose(logits[row, places[places >= 0]], due[row, places >= 0], atol=1e-6)
+    assert not torch.equal(due, head(load_model(source.encoder)(**inputs)[0], batch))  # it is the trained one
+
+
+def test_byte_level_tokenizers_part_given_words_as_the_run_did(tmp_path):
+    """RoBERTa's own class forgets the blank before given words unless its settings say so."""
+    tokenizer = load_tokenizer(tiny_encoder("roberta", tmp_path / "tiny"))
+    encoder = tmp_path / "roberta"
+    encoder.mkdir()
+    tokenizer.backend_tokenizer.model.save(str(encoder))
+    write_json(encoder / "config.json", {"model_type": "roberta"})
+    forms.write_tokenizer(encoder, True, 16, tmp_path / "out")
+    write_json(tmp_path / "out/config.json", {"model_type": "roberta"})
+    found, words = AutoTokenizer.from_pretrained(tmp_path / "out"), ["cat", "sings", "Anna"] * 9
+    due = load_tokenizer(encoder, words=True)
+    assert type(found).__name__ == "RobertaTokenizer"
+    ids = due(words, is_split_into_words=True, truncation=True, max_length=16)["input_ids"]
+    assert found(words, is_split_into_words=True, truncation=True)["input_ids"] == ids
+    assert ids != load_tokenizer(encoder)(words, is_split_into_words=True, truncation=True, max_length=16)["input_ids"]
+
+
+@pytest.mark.parametrize(("pooler", "fits"), [(False, True), (True, False)])
+def test_a_text_model_of_the_architecture_is_taken_only_where_it_has_no_layer_between(pooler, fits):
+    """MobileBERT's head is one layer on the first token or has another before it, as its settings say."""
+    from transformers import AutoModel, MobileBertConfig
+
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "intra_bottleneck_size": 16, "intermediate_size": 32}
+    sizes |= {"embedding_size": 16, "num_attention_heads": 2, "vocab_size": 50, "true_hidden_size": 16}
+    encoder = AutoModel.from_config(MobileBertConfig(classifier_activation=pooler, **sizes)).eval()
+    encoder.pooler = None
+    head = {"output.weight": torch.randn(3, 32), "output.bias": torch.randn(3)}
+    whole = forms.own_model(encoder, head, settings.Head(kind="linear"), "text", ["a", "b", "c"])
+    assert (whole is not None) == fits
+    mean = settings.Head(kind="linear", pooling="mean")
+    assert forms.own_model(encoder, head, mean, "text", ["a", "b", "c"]) is None
+
+
+def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
+    house = houses("bert", "spans")
+    run = house.run("lost", {"train": [{"top": 2}, "head"], "epochs": 1})
+    with pytest.raises(UserError, match=r"trained layer.\d, layer.\d and did not keep them; write keep: true.*MiB"):
+        find(run)
+    with pytest.raises(UserError, match="is no finished run"):
+        find(house.bench.encoder)
+    metrics = read_json(run / "metrics.json")
+    for change, message in [
+        ({"flags": ["diverged"]}, "training diverged"),
+        ({"spec": metrics["spec"] | {"head": {"kind": "my_heads:Gated"}}}, "a part of your own"),
+        ({"spec": metrics["spec"] | {"keep": True, "phases": [], "data": "0000"}}, "none has digest 0000"),
+    ]:
+        write_json(run / "metrics.json", metrics | change)
+        with pytest.raises(UserError, match=message):
+            find(run)
+    write_json(run / "metrics.json", metrics)
+
+
+def test_a_run_that_chose_between_two_views_is_exported_in_the_chosen_one(houses):
+    house = houses("bert", "pair_classification", pairs="separate")
+    run = house.run("best", SGD)
+    metrics = read_json(run / "metrics.json")
+    due = metrics["spec"]["features"]
+    for features, chosen in ((["0000", due], "separate"), ([due, "0000"], "joint")):
+        spec = metrics["spec"] | {"features": features}
+        write_json(run / "metrics.json", metrics | {"spec": spec, "chosen": {"pairs": chosen}})
+        assert find(run).apart  # the store that the test made, whose digest stands at this place
+
+
+def test_lines_become_examples():
+    assert list(read([b"\xef\xbb\xbfa text\r\n", b"b\tc"], "text")) == ["a text", "b\tc"]
+    assert list(read(["ä\tb c\n".encode()], "pair")) == [["ä", "b c"]]
+    assert list(read([b"Anna  sings .\n"], "words")) == [["Anna", "sings", "."]]
+    for lines, reads, message in [
+        ([b"a\n", b" \n"], "text", "line 2 is empty; one text a line is due"),
+        ([b"a\tb\n", b"a b\n"], "pair", "line 2 has 0 tabs"),
+        ([b"a\tb\tc\n"], "pair", "line 1 has 2 tabs"),
+        ([b"a\t \n"], "pair", "line 1 has"),
+        ([b"\xff\n"], "text", "line 1 is not UTF-8"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            list(read(lines, reads))
+
+
+def test_answers_become_lines():
+    label = {"prediction": "yes", "probabilities": [0.25, 0.75]}
+    assert printed("a", label, "text", False) == "yes"
+    assert printed("a", label, "text", True) == "yes\t0.250000\t0.750000"
+    assert printed("a", {"prediction": 2.3456789, "probabilities": None}, "text", False) == "2.34568"
+    tags = {"prediction": ["B-PER", "O"], "probabilities": [[0.5, 0.5], None]}
+    assert printed(["Anna", "."], tags, "words", False) == "Anna\tB-PER\n.\tO\n"
+    assert printed(["Anna", "."], tags, "words", True) == "Anna\tB-PER\t0.500000\t0.500000\n.\tO\n"
+
+
+def predict(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(HOME / "scripts/predict.py"), str(folder), *options]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
+
+
+def test_predict_labels_lines_in_their_order(houses, tmp_path):
+    house = houses("bert", "pair_classification")
+    run = house.run(str(len(FULL)), FULL, keep=True)
+    forms.write(find(run), tmp_path)
+    pairs = examples(find(run), "test") * 5
+    done = predict(tmp_path, "".join("\t".join(pair) + "\n" for pair in pairs), "--probabilities")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    found = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [fields[0] for fields in found] == recorded(run)["prediction"].tolist() * 5
+    due = np.stack(recorded(run)["probabilities"].tolist() * 5)
+    assert np.array([fields[1:] for fields in found], float) == pytest.approx(due, abs=1e-5)
+
+
+def test_predict_says_what_is_no_export(tmp_path):
+    done = predict(tmp_path, "a\n")
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "is no export" in done.stderr
