@@ -54,7 +54,7 @@ def cluster(tmp_path):
 
 def cancel_one(cluster: Cluster, rule: str) -> dict:
     """Wait until a job of a rule runs, cancel it, and return it."""
-    for _ in range(600):
+    for _ in range(1000):
         for job in cluster.jobs():
             if job["comment"].startswith(f"rule_{rule}_") and job["state"] == "RUNNING":
                 subprocess.run(["scancel", job["number"]], check=True)
@@ -77,7 +77,7 @@ def test_a_small_experiment_runs_on_slurm_as_on_one_machine(cluster, tmp_path):
     quick = ("--slurm-init-seconds-before-status-checks", "2", "--default-resources", "gpu=1")
     with there.start(*quick, profile="slurm") as running:
         killed = cancel_one(cluster, "train")
-        printed, _ = running.communicate(timeout=900)
+        printed, _ = running.communicate(timeout=1500)
     assert running.returncode == 0, printed[-9000:]
     assert (there.folder / "results/outputs/mine/report.html").stat().st_size > 0
 
