@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from thaw import estimate
 from thaw.plan import Plan, load, read_config
 from thaw.records import UserError
+from thaw.runtime import run_step
 
 HOME = Path(__file__).resolve().parents[1]
 
@@ -120,7 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except UserError as error:
-        sys.exit(f"error: {error}")
+    run_step(main)

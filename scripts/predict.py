@@ -13,7 +13,6 @@ Text is UTF-8. Lines are answered some hundred at a time, so a file may be of an
 
 import argparse
 import itertools
-import signal
 import sys
 from pathlib import Path
 
@@ -38,7 +37,6 @@ def main() -> None:
     model = Model(arguments.folder)
     if arguments.probabilities and not model.labels:
         raise UserError("--probabilities: this model gives scores, which have none; leave it out")
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, is no error
     sys.stdout.reconfigure(encoding="utf-8")
     asked, kept = itertools.tee(examples(sys.stdin.buffer, model.reads))
     for answer, example in zip(model.answers(asked), kept, strict=True):

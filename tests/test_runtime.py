@@ -1,4 +1,4 @@
-"""Jobs take turns on a device: the lock tried with real files and processes."""
+"""Jobs take turns on a device, tried with real files and processes; a reader that stops reading is no error."""
 
 import subprocess
 import sys
@@ -51,3 +51,9 @@ def test_a_lock_ends_with_its_process(home, tmp_path):
         process.kill()
     (tmp_path / "diary").unlink()
     assert diary(home, tmp_path, 1, ["only"], enough=1) == ["in 0", "out 0"]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(home):
+    line = f"{sys.executable} {home}/scripts/plan.py --runs | head -1"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("experiment demo") and done.stderr == ""

@@ -92,6 +92,7 @@ def test_the_notes_say_what_a_reader_must_know(table):
         "Validation carved from train: R&D_50%.",
         "R&D_50%, dev 25.0 %",
         "Texts cut at the longest length that their view allows: R&D_50%, dev 5.0 %.",
+        "Empty: the row reads pairs of texts, and the task has none.",
         "–: a score that is not defined",
         "Tiny: A stand-in.",
         "† A run predicts a single class on validation.",
@@ -106,6 +107,7 @@ def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
     assert "No frozen row that reads both texts apart stands here for R&D_50%." in " ".join(notes)
     bare = invented_frame[invented_frame["strategy"] != "cosine"]
     notes = tables.table(bare, invented.shown("main", "strategy_table")).notes
+    assert "Empty" not in " ".join(notes)
     expected = (
         "No untrained cosine stands here for R&D_50%. On similarity the view of a pair decides more than the strategy."
     )

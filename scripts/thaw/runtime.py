@@ -16,8 +16,11 @@ def run_step(main) -> None:
     """Run a step's main(); a UserError prints as one line, an interrupt or broken disk too, and exits with 1."""
     try:
         main()
+        sys.stdout.flush()
     except UserError as error:
         sys.exit(f"error: {error}")
+    except BrokenPipeError:  # a reader of what is printed that has seen enough, such as head, is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         sys.exit(f"error: {error.strerror or error}: {error.filename or 'no file named'}")
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ def notes(found, runs, columns, spec: dict) -> list[str]:
     lines.append("Best of each column in bold" + (", within its group" if _groups(found) > 1 else "") + ".")
     lines += [*_synthetic(columns), *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if summary.role(spec) == "test" else []
-    lines += [*_truncated(shown, labels), *_pairs(found, labels), *_undefined(found)]
+    lines += [*_truncated(shown, labels), *_pairs(found, labels), *_empty(found), *_undefined(found)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on one split: {_tasks(paper, labels)}."] if len(paper) else []
     names = labels.get("encoders", {})
@@ -119,6 +119,14 @@ def _pairs(found, labels: dict) -> list[str]:
     classes = cosine[~cosine["metric"].isin(METRICS_OF_TYPE["pair_regression"])]
     name = words.BASELINE_LABELS["cosine"]
     return lines + [f"{name}: on classes, the cut points on that one number are fitted."] * bool(len(classes))
+
+
+def _empty(found) -> list[str]:
+    """Return the sentence about rows that only tasks on pairs can have, where the table has other tasks too."""
+    others = set(found["task"]) - set(found.loc[found["pairs"] != "", "task"])
+    tasks = found[found["kind"] != "external"].groupby(summary.ROW, dropna=False)["task"].agg(set)
+    empty = bool(others) and any(others.isdisjoint(scored) for scored in tasks)
+    return ["Empty: the row reads pairs of texts, and the task has none."] * empty
 
 
 def _undefined(found) -> list[str]:
