@@ -63,10 +63,12 @@ class Encoder(nn.Module):
         finally:
             self._entry.state = None
 
-    @torch.no_grad()
-    def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:
-        """Return the boundaries asked for, each [B, T, d], in eval mode; layers above the highest are not run."""
-        training, found = self.training, {}
+    def reach(self, batch, wanted: list[int], state: torch.Tensor | None = None) -> dict[int, torch.Tensor]:
+        """Return some boundaries above the start, each [B, T, d]; layers above the highest are not run.
+
+        Mode and gradients are the caller's; state [B, T, d] where the encoder is resumed, as for a call.
+        """
+        found = {}
 
         def keep(module, inputs, named, boundary):
             found[boundary] = inputs[0] if inputs else named["hidden_states"]
@@ -79,16 +81,24 @@ class Encoder(nn.Module):
             for n in wanted
             if n < self.layers
         ]
-        self.eval()
         try:
-            found[self.layers] = self(batch)
+            found[self.layers] = self(batch, state)
         except Reached:
             pass
         finally:
-            self.train(training)
             for hook in hooks:
                 hook.remove()
         return {n: found[n] for n in wanted}
+
+    @torch.no_grad()
+    def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:
+        """Return the boundaries asked for, each [B, T, d], in eval mode; layers above the highest are not run."""
+        training = self.training
+        self.eval()
+        try:
+            return self.reach(batch, wanted)
+        finally:
+            self.train(training)
 
     def boundaries(self, batch) -> list[torch.Tensor]:
         """Return all L + 1 boundaries, each [B, T, d], without gradient, in eval mode."""
