@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from thaw.encoders.anatomy import study
+from thaw.encoders.components import Components
 from thaw.encoders.loading import load_model
 from thaw.encoders.resume import Entry, cut
 from thaw.records import UserError
@@ -25,6 +26,7 @@ class Encoder(nn.Module):
         self.model = model
         self.anatomy = study(model)
         self.layers: int = model.config.num_hidden_layers
+        self._components = Components(model, self.anatomy)
         self.width: int = model.config.hidden_size
         self.start: int | None = None
         self._entry = Entry()
@@ -104,30 +106,31 @@ class Encoder(nn.Module):
         """Return all L + 1 boundaries, each [B, T, d], without gradient, in eval mode."""
         return list(self.states(batch, list(range(self.layers + 1))).values())
 
-    def components(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
-        """Return what can be thawed, from below: `embeddings`, `layer.1` to `layer.L`, with names and parameters.
+    def components(self, names=None) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Return some components (see `thaw.strategies.selectors`) with the names and parameters of each.
 
-        Layers below the boundary that the encoder was resumed at are gone. Relative position embeddings that all
-        layers share (MPNet, DeBERTa) belong to `embeddings`: where they move, no boundary can be cached.
+        Without names: what can be thawed, from below: `embeddings`, `layer.1` to `layer.L`. Layers below the boundary
+        that the encoder was resumed at are gone. Relative position embeddings that all layers share (MPNet, DeBERTa)
+        belong to `embeddings`: where they move, no boundary can be cached.
         """
-        found: dict[int, list] = {layer: [] for layer in range(self.start or 0, self.layers + 1)}
-        for name, parameter in self.model.named_parameters():
-            found.setdefault(self.anatomy.component(name), []).append((name, parameter))
-        return {_name(layer): parameters for layer, parameters in sorted(found.items()) if parameters}
+        return self._components.whole() if names is None else self._components.of(names)
 
-    def thaw(self, components: set[str], frozen_dropout: bool = False) -> None:
+    def thaw(self, components, frozen_dropout: bool = False) -> None:
         """Let exactly these components train; the others keep their values, and eval mode unless frozen_dropout."""
-        known = self.components()
-        if unknown := sorted(set(components) - set(known)):
-            raise UserError(f"the encoder has no {unknown[0]} to thaw; it has {', '.join(known)}")
-        for component, parameters in known.items():
-            for _, parameter in parameters:
-                parameter.requires_grad_(component in components)
-        self._thawed, self._frozen_dropout = frozenset(components), frozen_dropout
+        self._components.thaw(sorted(components))
+        self._thawed = {component.partition(":")[0] for component in components}
+        self._frozen_dropout = frozen_dropout
         self.train(self.training)
 
     def train(self, mode: bool = True) -> "Encoder":
-        """Put the thawed components in training mode; frozen ones stay in eval mode, without dropout."""
+    def tensors(self, components) -> dict[str, torch.Tensor]:
+        """Return the tensors, whole and on the CPU, that training some components has changed, by name."""
+        return self._components.tensors(components)
+
+        """Put the thawed components in training mode; frozen ones stay in eval mode, without dropout.
+
+        A layer of which a part trains is computed in each epoch anyway: all of it is in training mode.
+        """
         super().train(mode and self._frozen_dropout)
         self.training = mode
         if mode and not self._frozen_dropout:

@@ -1,14 +1,19 @@
-"""Selectors: the words under `train:` and the components of an encoder that each one names.
+"""Selectors: the words under `train:` and `insert:`, and the components of an encoder that each one names.
 
 Components, from below: "embeddings", "layer.1" .. "layer.L" (the final norm belongs to layer L), and "head", to which
-a pretrained pooler belongs. No torch here: the plan needs to know what trains before anything is loaded. A selector of
-one's own (`thaw.parts`) is named by its import path.
+a pretrained pooler belongs. A part of one stands after a colon: "layer.3:attention", "embeddings:bias", single heads as
+"layer.3:heads.0.3", an insert as "layer.3:lora". No torch here: the plan needs to know what trains before anything is
+loaded. A selector of one's own (`thaw.parts`) is named by its import path.
 """
 
 import inspect
 
 from thaw import parts
-from thaw.records import UserError
+from thaw.records import UserError, near
+
+PARTS = ("attention", "feed_forward", "query_value", "bias", "norm")  # the words of `only:`, beside {heads: [...]}
+OF_EMBEDDINGS = ("bias", "norm")  # the parts that embeddings have too
+INSERTED = {"lora": ["lora"], "ia3": ["ia3"], "adapters": ["adapters", "norm"]}  # what trains with each kind of insert
 
 
 def head(layers: int) -> list[str]:
@@ -36,24 +41,86 @@ def everything(layers: int) -> list[str]:
 SELECTORS = {"head": head, "embeddings": embeddings, "top": top, "all": everything}
 
 
-def components(train: list, layers: int, variables: dict[str, int]) -> list[str]:
+def components(train: list, layers: int, variables: dict[str, int], insert=None) -> list[str]:
     """Return the components that a phase trains, in order from the embeddings up, the head first.
 
-    Args: train as in the catalogue (`[head, {top: k}]`); layers L; the sweep's variables with their values.
-    Raises UserError for an unknown selector, a variable without a value, or an empty selection.
+    Args: train as in the catalogue (`[head, {top: k, only: bias}]`); layers L; the sweep's variables with their values;
+    the phase's insert (settings.Insert), if it has one.
+    Raises UserError for an unknown selector or part, a variable without a value, or an empty selection.
     """
-    order = ["head", "embeddings", *top(layers, layers)]
-    chosen = set()
-    for word in train:
-        name, arguments = (word, []) if isinstance(word, str) else next((k, [v]) for k, v in word.items())
-        found = _named(name, arguments)(layers, *[_number(a, name, variables) for a in arguments])
-        wrong = [component for component in found if component not in order] if isinstance(found, list) else [found]
-        if wrong:
-            raise UserError(f"{name} gives {wrong[0]!r}; a list of head, embeddings, layer.1 to layer.{layers} is due")
-        chosen.update(found)
+    chosen = {component for word in train for component in _selected(word, layers, variables)}
+    if insert is not None:
+        count = layers if insert.top is None else _number(insert.top, "insert", variables)
+        chosen |= {f"{layer}:{part}" for layer in top(layers, count) for part in INSERTED[insert.kind]}
     if not chosen:
         raise UserError("a phase must train something; name selectors under train:")
-    return [component for component in order if component in chosen]
+    order = ["head", "embeddings", *top(layers, layers)]
+    found = sorted(chosen, key=lambda component: (order.index(block(component)), component))
+    return [c for c in found if part(c) in ("", *INSERTED) or block(c) not in chosen]
+
+
+def block(component: str) -> str:
+    """Return the layer that a component is or is a part of, `embeddings` or `head`."""
+    return component.partition(":")[0]
+
+
+def part(component: str) -> str:
+    """Return what of its layer a component is; empty for the whole."""
+    return component.partition(":")[2]
+
+
+def _selected(word, layers: int, variables: dict[str, int]) -> list[str]:
+    """Return the components of one item of `train:`."""
+    if isinstance(word, str):
+        return _found(word, [], layers)
+    only, named = word.get("only"), [(key, value) for key, value in word.items() if key != "only"]
+    if len(named) > 1:
+        raise UserError(f"{{{', '.join(word)}}} names {len(named)} selectors; write each as an item of its own")
+    found = [*embeddings(layers), *top(layers, layers)]
+    for name, argument in named:
+        found = _found(name, [_number(argument, name, variables)], layers)
+    if only is None:
+        return found
+    kind = _part(only)
+    takes = [c for c in found if part(c) == "" and c != "head" and (c != "embeddings" or kind in OF_EMBEDDINGS)]
+    return [f"{component}:{kind}" for component in takes]
+
+
+def _found(name: str, arguments: list, layers: int) -> list[str]:
+    """Return what a selector names; anything but a list of components is a UserError."""
+    found = _named(name, arguments)(layers, *arguments)
+    blocks = ["head", "embeddings", *top(layers, layers)]
+    wrong = [c for c in found if not _exists(c, blocks)] if isinstance(found, list) else [found]
+    if wrong:
+        raise UserError(
+            f"{name} gives {wrong[0]!r}; a list of head, embeddings, layer.1 to layer.{layers} is due, or of parts of "
+            f"them such as layer.{layers}:bias"
+        )
+    return found
+
+
+def _exists(component, blocks: list[str]) -> bool:
+    """Return whether something is a component of an encoder with these blocks."""
+    if not isinstance(component, str) or block(component) not in blocks:
+        return False
+    if ":" not in component:
+        return True
+    kind = part(component)
+    if block(component) == "embeddings":
+        return kind in OF_EMBEDDINGS
+    numbers = kind.removeprefix("heads.").split(".") if kind.startswith("heads.") else ["none"]
+    return block(component) != "head" and (kind in PARTS or all(number.isdecimal() for number in numbers))
+
+
+def _part(only) -> str:
+    """Return the name of what `only:` says: one of PARTS, or `heads.0.3` for {heads: [0, 3]}."""
+    if isinstance(only, dict) and list(only) == ["heads"] and only["heads"]:
+        if wrong := [number for number in only["heads"] if type(number) is not int or number < 0]:
+            raise UserError(f"only: heads: {wrong[0]!r} is no number of a head; they are counted from 0")
+        return ".".join(["heads", *map(str, sorted(set(only["heads"])))])
+    if only not in PARTS:
+        raise UserError(f"only: {only} is no part of a layer and no {{heads: [0, 3]}}{near(str(only), PARTS)}")
+    return only
 
 
 def _named(name: str, arguments: list):
@@ -77,12 +144,17 @@ def _number(argument, selector: str, variables: dict[str, int]) -> int:
 
 
 def boundary(chosen: list[str], layers: int) -> int | None:
-    """Return the highest boundary below everything that trains; None where the embeddings train."""
-    if "embeddings" in chosen:
+    """Return the highest boundary below everything that trains; None where anything of the embeddings trains."""
+    if trains_embeddings(chosen):
         return None
-    return min((int(c.split(".")[1]) for c in chosen if c != "head"), default=layers + 1) - 1
+    return min((int(block(c).split(".")[1]) for c in chosen if c != "head"), default=layers + 1) - 1
 
 
 def thawed_layers(chosen: list[str]) -> int:
-    """Return how many encoder layers are among the trained components."""
-    return sum(component.startswith("layer.") for component in chosen)
+    """Return how many encoder layers train, or have a part or an insert that does."""
+    return len({block(component) for component in chosen if component.startswith("layer.")})
+
+
+def trains_embeddings(chosen: list[str]) -> bool:
+    """Return whether the embeddings train, or a part of them."""
+    return "embeddings" in map(block, chosen)

@@ -1,0 +1,120 @@
+"""The components of an encoder and the parameters of each: layers, embeddings, their parts, and what was inserted.
+
+L layers. Names of components are those of `thaw.strategies.selectors`; names of parameters those of the pretrained
+model, whatever was wrapped around them since.
+"""
+
+import re
+
+from torch import nn
+
+from thaw.encoders.anatomy import Anatomy
+from thaw.encoders.rows import close_rows, open_rows
+from thaw.encoders.sublayers import Slice, Sublayers, is_norm
+from thaw.records import UserError
+
+ROWS = re.compile(r"\.parametrizations\.\w+\.\d+\.")  # in the names of values that train in a frozen tensor
+INSERTED = {"lora": ".lora_", "ia3": ".ia3_", "adapters": ".adapter."}  # what the names of inserted parameters hold
+
+Named = list[tuple[str, nn.Parameter]]
+
+
+class Components:
+    """Finds the parameters of components in a model, and lets them train."""
+
+    def __init__(self, model: nn.Module, anatomy: Anatomy):
+        """Look at a model as it was pretrained."""
+        self.model, self.anatomy = model, anatomy
+        layers = model.get_submodule(anatomy.layers)
+        self.sublayers = [Sublayers(layer) for layer in layers]
+        self.parts = {name: self._parts(name) for name, _ in model.named_parameters()}
+        self.opened: dict[str, list[tuple[str, nn.Module, str, nn.Parameter]]] = {}
+
+    def whole(self) -> dict[str, Named]:
+        """Return the parameters of each block from below: `embeddings`, `layer.1` to `layer.L`, with what is inserted.
+
+        Where rows of a frozen matrix train, the matrix stands here as it was.
+        """
+        found: dict[int, Named] = {}
+        for name, parameter in self.model.named_parameters():
+            if not ROWS.search(name):
+                plain = _plain(name)
+                found.setdefault(self.anatomy.component(plain), []).append((plain, parameter))
+        return {f"layer.{layer}" if layer else "embeddings": found[layer] for layer in sorted(found)}
+
+    def of(self, names) -> dict[str, Named]:
+        """Return the parameters of some components, each parameter once, with the first that has it.
+
+        A block that the encoder lacks is a UserError.
+        """
+        blocks, found, taken = self.whole(), {}, set()
+        for component in names:
+            block, _, part = component.partition(":")
+            if block not in blocks:
+                raise UserError(f"the encoder has no {block} to thaw; it has {', '.join(blocks)}")
+            named = [(name, p) for name, p in blocks[block] if not part or self._is(name, part)]
+            named += [(name, p) for name, _, _, p in self.opened.get(component, [])]
+            found[component] = [(name, p) for name, p in named if id(p) not in taken]
+            taken.update(id(p) for _, p in named)
+        return found
+
+    def thaw(self, names) -> None:
+        """Let exactly these components train; a part that none of its layers has is a UserError."""
+        close_rows(self.model)
+        self.opened = {}
+        entire = {id(parameter) for named in self.of(names).values() for _, parameter in named}
+        for component in names:
+            for path, piece in self._slices(component):
+                module = self.model.get_submodule(path)
+                if id(getattr(module, piece.tensor)) not in entire:
+                    values = open_rows(module, piece.tensor, piece.dimension, piece.places)
+                    entry = (f"{path}.{piece.tensor}", module, piece.tensor, values)
+                    self.opened.setdefault(component, []).append(entry)
+        found = self.of(names)
+        for part in {component.partition(":")[2] for component in names} - {""}:
+            if not any(named for component, named in found.items() if component.endswith(f":{part}")):
+                raise UserError(f"{self.model.config.model_type} has no {part} that could train; choose another only:")
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(False)
+        for named in found.values():
+            for _, parameter in named:
+                parameter.requires_grad_(True)
+
+    def tensors(self, names) -> dict:
+        """Return the tensors that training some components has changed, whole, on the CPU, by name."""
+        found = {name: parameter for named in self.of(names).values() for name, parameter in named}
+        opened = [entry for component in names for entry in self.opened.get(component, [])]
+        found |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
+        return {name: value.detach().cpu() for name, value in found.items()}
+
+    def _is(self, name: str, part: str) -> bool:
+        """Return whether a parameter belongs to a part of its layer."""
+        return INSERTED[part] in name if part in INSERTED else part in self.parts.get(name, ())
+
+    def _parts(self, name: str) -> set[str]:
+        """Return the parts that a pretrained parameter belongs to; outside of the layers these are bias and norm."""
+        path, _, tensor = name.rpartition(".")
+        found = {"bias"} if tensor.endswith("bias") else set()
+        if is_norm(self.model.get_submodule(path)):
+            found.add("norm")
+        if path.startswith(self.anatomy.layers + "."):
+            position, _, inner = path.removeprefix(self.anatomy.layers + ".").partition(".")
+            found |= self.sublayers[int(position)].words(inner)
+        return found
+
+    def _slices(self, component: str) -> list[tuple[str, Slice]]:
+        """Return the module's path and the slice of each piece of a matrix that a component names."""
+        block, _, part = component.partition(":")
+        if part != "query_value" and not part.startswith("heads."):
+            return []
+        position = int(block.removeprefix("layer.")) - 1
+        numbers = [int(number) for number in part.split(".")[1:]]
+        sublayers = self.sublayers[position]
+        count = self.model.config.num_attention_heads
+        pieces = sublayers.heads(numbers, count) if numbers else sublayers.query_value()
+        return [(f"{self.anatomy.layers}.{position}.{piece.module}", piece) for piece in pieces]
+
+
+def _plain(name: str) -> str:
+    """Return the name that a parameter had before anything was wrapped around its module."""
+    return re.sub(r"\.parametrizations\.(\w+)\.original$", r".\1", name.replace(".base_layer", ""))
