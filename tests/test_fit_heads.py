@@ -65,7 +65,7 @@ def test_the_records_of_each_seed_are_those_of_a_run(benches, kind, tmp_path):
 def test_the_head_gives_the_answers_that_were_scored(benches, kind):
     bench = benches[kind]
     fit, found = fitted(bench, spec_of(bench))
-    model, feed = Model(None, found.head, "fp32"), Feed(bench.store, bench.layers, torch.device("cpu"))
+    model, feed = Model(None, found.head, "fp32"), Feed(bench.store, [bench.layers], torch.device("cpu"))
     gold, ours = bench.corpus.targets(fit.task, "test"), found.answers["test"]
     words = [len(tags) for tags in gold] if kind == "spans" else None
     theirs = model.answers(feed, "test", np.arange(len(gold)), words)

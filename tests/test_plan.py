@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from thaw.boundaries import sources, storable
 from thaw.plan import load, read_config
 from thaw.records import UserError, canonical
-from thaw.runs import storable
 from thaw.strategies.selectors import boundary, components, thawed_layers
 
 
@@ -156,3 +156,14 @@ def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
     command = [sys.executable, str(home / "scripts/plan.py"), "--config", "sedes=[1]"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=home)
     assert done.returncode == 1 and done.stderr == "error: config: sedes: unknown key; did you mean 'seeds'?\n"
+
+
+def test_a_head_on_several_layers_takes_them_from_the_store_or_from_the_encoder():
+    every = [0, 1, 2, 3]
+    assert sources(every, 3, [3]) == {"boundary": 3}
+    assert sources(every, 3, [1]) == {"boundary": 1}, "nothing above the layer that is read is loaded"
+    assert sources(every, 3, every) == {"boundary": 3, "reads": [0, 1, 2]}
+    assert sources(every, 1, every) == {"boundary": 1, "reads": [0]}, "layers 2 and 3 are computed"
+    assert sources([1, 3], 3, [2, 3]) == {"boundary": 1}, "2 is not stored, so it is computed from 1"
+    assert sources([0, 3], 3, every) == {"boundary": 0}
+    assert sources([3], 3, every) == {"boundary": None} and sources(every, None, every) == {"boundary": None}

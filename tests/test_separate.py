@@ -52,8 +52,14 @@ def test_a_row_is_two_sequences_each_with_its_own_marks(bench):
         assert bench.store.sizes("train")[row] == 2 * max(first, second)
 
 
+def last(bench, split: str, rows) -> tuple:
+    """Return a batch of some rows, and their stored last hidden states."""
+    batch, states = Feed(bench.store, [bench.layers], CPU)(split, rows)
+    return batch, states[bench.layers]
+
+
 def test_stored_states_are_those_of_each_text_alone(bench):
-    batch, state = Feed(bench.store, bench.layers, CPU)("validation", np.array([5, 2]))
+    batch, state = last(bench, "validation", np.array([5, 2]))
     for sequence in range(4):
         ids = batch.input_ids[sequence][batch.mask[sequence]].tolist()
         real = state[sequence][: len(ids)]
@@ -63,7 +69,7 @@ def test_stored_states_are_those_of_each_text_alone(bench):
 
 def test_the_head_reads_both_texts_and_what_is_between_them(bench):
     head = build(settings.Head(kind="linear"), 32, 2, "pair_classification", apart=True)
-    batch, state = Feed(bench.store, bench.layers, CPU)("test", np.arange(4))
+    batch, state = last(bench, "test", np.arange(4))
     u, v = head.pooling(state, batch.mask).view(4, 2, 32).unbind(1)
     assert torch.equal(head.vectors(state, batch), torch.cat([u, v, (u - v).abs(), u * v], 1))
     assert head.eval()(state, batch).shape == (4, 2)
@@ -71,7 +77,7 @@ def test_the_head_reads_both_texts_and_what_is_between_them(bench):
 
 def test_swapped_texts_swap_the_first_two_parts(bench):
     head = build(settings.Head(kind="linear"), 32, 2, "pair_classification", apart=True)
-    batch, state = Feed(bench.store, bench.layers, CPU)("test", np.array([1]))
+    batch, state = last(bench, "test", np.array([1]))
     turned = Batch(batch.input_ids.flip(0), batch.mask.flip(0), None, None, batch.rows)
     one, other = head.vectors(state, batch)[0], head.vectors(state.flip(0), turned)[0]
     assert torch.equal(one[:32], other[32:64]) and torch.equal(one[64:], other[64:])
@@ -91,10 +97,10 @@ def test_training_from_the_store_is_training_from_text(bench, train):
 
 
 def test_resumed_states_are_the_encoders_own(bench):
-    batch, state = Feed(bench.store, 1, CPU)("test", np.arange(3))
+    batch, states = Feed(bench.store, [1], CPU)("test", np.arange(3))
     resumed = Model(Encoder.load(bench.encoder).resume_at(1), torch.nn.Identity(), "fp32").encoder
     whole = Encoder.load(bench.encoder)
-    assert torch.allclose(resumed(batch, state)[batch.mask], whole(batch)[batch.mask], atol=1e-5)
+    assert torch.allclose(resumed(batch, states[1])[batch.mask], whole(batch)[batch.mask], atol=1e-5)
 
 
 def similar(folder: Path) -> Bench:
@@ -118,7 +124,7 @@ def test_the_cosine_head_gives_the_correlation_of_the_untrained_cosine(tmp_path)
     spec = bench.spec({"optimizer": "lbfgs"}, head={"kind": "cosine"})
     fit = Fit(spec, bench.inputs())
     fitted = fit.run(Stopwatch())
-    batch, state = Feed(bench.store, bench.layers, CPU)("test", np.arange(20))
+    batch, state = last(bench, "test", np.arange(20))
     u, v = fit.head.pooling(state, batch.mask).view(20, 2, 32).unbind(1)
     cosine = torch.cosine_similarity(u, v).numpy()
     gold = bench.corpus.frame("test")["score"]

@@ -6,6 +6,7 @@ same seed gives the same numbers.
 
 import torch
 
+from thaw.boundaries import taken
 from thaw.encoders.transformers import Encoder
 from thaw.training.model import Feed, Model, resumed
 from tiny_corpus import Bench
@@ -17,15 +18,15 @@ def loss(run, model: Model, feed: Feed) -> float:
     """Return the loss on all training rows, in eval mode."""
     model.eval()
     with torch.no_grad():
-        batch, state = feed("train", run.rows)
-        return model.head.loss(model(batch, state), run.targets(run.rows, batch)).item()
+        batch, stored = feed("train", run.rows)
+        return model.head.loss(model(batch, stored), run.targets(run.rows, batch)).item()
 
 
 def loss_before(bench: Bench, spec: dict, start) -> float:
     """Return the loss of a run that has not begun."""
     run, boundary = bench.run(spec, start), spec["phases"][0]["boundary"]
-    model = Model(resumed(bench.encoder, boundary, bench.layers, run.trained, run.device), run.head, "fp32")
-    return loss(run, model, Feed(bench.store, boundary, run.device))
+    model = Model(resumed(bench.encoder, boundary, run.highest, run.trained, run.device), run.head, "fp32")
+    return loss(run, model, Feed(bench.store, taken(spec["phases"][:1]), run.device))
 
 
 def check_training(bench: Bench, spec: dict, start=None) -> None:

@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from thaw.boundaries import BYTES
 from thaw.jobs import Job
 from thaw.plan import Plan
 from thaw.records import read_json
-from thaw.runs import BYTES
 from thaw.settings import Phase, View
 
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights

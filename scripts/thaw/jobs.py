@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from thaw import parts, presentation
+from thaw import boundaries, parts, presentation
 from thaw.catalogue import Catalogue
 from thaw.data.sources import find_source
+from thaw.encoders.sources import local_files
 from thaw.records import UserError, canonical, digest, file_sha256, near
 from thaw.runs import Run, RunPlanner, pair_views, task_spec
 from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
@@ -188,6 +189,8 @@ class Jobs:
         if name not in self.jobs["fetch"]:
             entry = self.catalogue.get("encoders", name, "encoders")
             spec = {"version": VERSIONS["fetch"], "encoder": name, "entry": spec_of(entry)}
+            if files := local_files(entry, f"encoders.{name}"):
+                spec["files"] = files
             self.jobs["fetch"][name] = Job(spec, {})
         return self.jobs["fetch"][name]
 
@@ -208,7 +211,7 @@ class Jobs:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
         task = self.catalogue.get("tasks", run.task, "tasks")
         spec = planner.spec(run)
-        read = sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
+        read = boundaries.taken(spec["phases"])
         stores = [self._store(run.encoder, task.corpus, view, experiment) for view in run.views]
         digests = [self.jobs["features"][key].digest for key in stores]
         spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": self._encoder(run.encoder).digest}

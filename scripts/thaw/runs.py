@@ -1,18 +1,16 @@
 """Runs: task x subset x encoder x head x strategy x variant x seed, and the spec of each."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from thaw import parts
+from thaw import boundaries, parts
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
 from thaw.settings import RUN_BASELINES, After, Experiment, Head, Strategy, Task, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers
 from thaw.versions import VERSIONS
 
-BYTES = {"bf16": 2, "fp32": 4}
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
 
 
@@ -74,20 +72,6 @@ def pair_views(task: Task, pairs: str) -> tuple[str, ...]:
 def task_spec(name: str, task: Task) -> dict:
     """Return a task as it stands in a spec."""
     return {"id": name, **spec_of(task, RESOLVED)}
-
-
-def storable(layers: int, width: int, tokens: int | None, dtype: str, max_gib: float) -> list[int]:
-    """Return the boundaries that a store may hold within its budget.
-
-    All L + 1 where they fit; else as many as fit, evenly spaced and with L among them, since every frozen run reads
-    L. It follows from the catalogue's sizes alone, so that a run's numbers never depend on what else was planned.
-    """
-    if tokens is None:
-        return list(range(layers + 1))
-    count = math.floor(max_gib * 2**30 / (tokens * width * BYTES[dtype]))
-    if count > layers:
-        return list(range(layers + 1))
-    return sorted({round(layers * (i + 1) / count) for i in range(count)})
 
 
 class RunPlanner:
@@ -214,6 +198,20 @@ class RunPlanner:
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
 
+    def read(self, run: Run) -> list[int]:
+        """Return the boundaries that a run's head reads; layers that train above all of them are a UserError."""
+        layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
+        head = self.catalogue.get("heads", run.head, "heads")
+        try:
+            read = head.layers.reads(layers)
+        except ValueError as error:
+            raise UserError(f"{self.catalogue.place('heads', run.head, 'layers')}: {error}") from error
+        trained = max((boundary([c], layers) + 1 for c in self.trained(run)[-1] if c.startswith("layer")), default=0)
+        if trained > read[-1]:
+            place = self.catalogue.place("strategies", run.strategy, "phases")
+            raise UserError(f"{place}: layer {trained} would train, and head {run.head} reads none above {read[-1]}")
+        return read
+
     def thawed(self, run: Run) -> tuple[int, bool]:
         """Return how many layers a run trains at the end, and whether its embeddings train."""
         last = self.trained(run)[-1]
@@ -227,15 +225,14 @@ class RunPlanner:
         strategy = self.catalogue.get("strategies", run.strategy, "strategies")
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
-        stored = storable(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
-        phases, lowest = [], self._lowest_of_start(run)
+        stored = boundaries.storable(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
+        phases, lowest, read = [], self._lowest_of_start(run), self.read(run)
         for phase, chosen in zip(strategy.phases, self.trained(run), strict=True):
             below = boundary(chosen, encoder.layers)
             lowest = None if None in (below, lowest) else min(below, lowest)
-            kept = [n for n in stored if lowest is not None and n <= lowest]
-            resumes = max(kept) if kept and not phase.frozen_dropout else None
+            valid = None if phase.frozen_dropout else lowest
             settings = phase.model_dump(mode="json", exclude_defaults=True, exclude={"train"})
-            phases.append(settings | {"components": chosen, "boundary": resumes})
+            phases.append(settings | {"components": chosen} | boundaries.sources(stored, valid, read))
         return {
             "version": VERSIONS[run.step],
             "task": task_spec(run.task, task),

@@ -84,7 +84,7 @@ def _encoder(card: dict) -> str:
 
 def _phase(entry: dict) -> str:
     """Return one phase of a strategy in words."""
-    phase = Phase.model_validate({key: value for key, value in entry.items() if key not in ("components", "boundary")})
+    phase = Phase.of_spec(entry)
     trained = ", ".join(entry["components"])
     if phase.optimizer == "lbfgs":
         return f"trained {trained} to convergence (lbfgs)"

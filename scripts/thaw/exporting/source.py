@@ -84,6 +84,8 @@ def _check(run: Path, metrics: dict) -> None:
             f"{run}: its head is {spec['head']['kind']}, a part of your own; export knows Thaw's own heads alone. "
             "Load encoder.safetensors and head.safetensors of the run in code beside yours"
         )
+    if "layers" in spec["head"]:
+        raise UserError(f"{run}: its head reads other layers than the last alone; export knows that one only")
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]

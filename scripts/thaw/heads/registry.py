@@ -8,20 +8,29 @@ import torch
 from thaw import parts, settings
 from thaw.features.batch import Batch
 from thaw.heads.base import Head
+from thaw.heads.layers import combination
 from thaw.heads.linear import CosineHead, LinearHead
 from thaw.records import UserError
 
 HEADS: dict[str, type[Head]] = {"linear": LinearHead, "cosine": CosineHead}
 
 
-def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False) -> Head:
-    """Return a new head for states of this width; its numbers come from torch's global generator.
+def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False, layers: int = 0) -> Head:
+    """Return a new head on an encoder of this width and of L layers; its numbers come from torch's global generator.
 
-    `apart` says whether the texts of a pair are read apart, in two sequences. Raises UserError for an own head whose
+    Its `combination` makes one state of the boundaries that it reads; the head itself sees no more than that. `apart`
+    says whether the texts of a pair are read apart, in two sequences. Raises UserError for an own head whose
     logits have another shape than is due: it is tried on two made-up examples, before hours of training.
     """
-    if not parts.is_own(entry.kind):
-        return HEADS[entry.kind](entry, width, outputs, task_type, apart)
+    combined = combination(entry.layers, width, layers)
+    make = _own if parts.is_own(entry.kind) else HEADS[entry.kind]
+    head = make(entry, combined.width, outputs, task_type, apart)
+    head.combination = combined
+    return head
+
+
+def _own(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool) -> Head:
+    """Return a new head of one's own."""
     part, found = parts.look(entry.kind), parts.load(entry.kind)
     if not (isinstance(found, type) and issubclass(found, Head)):
         raise UserError(f"{part.place}: {entry.kind} is no class derived from thaw.heads.base.Head")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from thaw.boundaries import taken
 from thaw.outputs import gaps
 from thaw.outputs.runs import CELL, COLUMNS
 from thaw.records import UserError, read_json
@@ -168,7 +169,7 @@ def value(record, path, *keys):
 def _boundaries(path) -> set[int]:
     """Return the stored boundaries that a run's phases resumed from."""
     phases = value(read_json(path), path, "spec", "phases")
-    return {phase["boundary"] for phase in phases if phase.get("boundary") is not None}
+    return set(taken(phases))
 
 
 def _costs(result: Result, results) -> dict:

@@ -22,7 +22,7 @@ from thaw.settings.data import (
     View,
 )
 from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, External, Output, Store
-from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Phase, Strategy
+from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Layers, Phase, Strategy
 
 __all__ = [
     "After",
@@ -39,6 +39,7 @@ __all__ = [
     "GROUPINGS",
     "HEAD_KINDS",
     "Head",
+    "Layers",
     "Hub",
     "METRICS",
     "METRICS_OF_TYPE",

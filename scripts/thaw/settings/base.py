@@ -27,7 +27,7 @@ def own_or(kind: str, words: tuple[str, ...]):
     return Annotated[str, AfterValidator(known), WithJsonSchema({"anyOf": forms})]
 
 
-DISPLAY_KEYS = {"label", "note", "about", "caption", "size"}
+DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}
 
 
 class Entry(BaseModel):

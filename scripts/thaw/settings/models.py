@@ -2,26 +2,41 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from thaw.settings.base import Entry, Id, Rate, Text, own_or
+from thaw.settings.heads import HEAD_KINDS, Options, options_of
+from thaw.settings.inserts import Insert
 
-HEAD_KINDS = ("linear", "cosine")
+PLANNED = {"components", "boundary", "reads"}  # what the plan adds to a phase in a spec
+
+
+# Where an encoder of each kind may come from.
+ENCODER_SOURCES = {
+    "transformers": ("hub", "folder", "package"),
+    "elmo": ("folder",),
+    "sentence": ("hub", "folder", "package", "file"),
+    "word_vectors": ("file",),
+}
 
 
 class Encoder(Entry):
     """A pretrained model: weights, tokenizer, number of layers."""
 
+    kind: Literal["transformers", "elmo", "sentence", "word_vectors"] = "transformers"
     hub: Text | None = Field(None, description="Hub id")
-    folder: Text | None = Field(None, description="local folder in Hugging Face form")
+    folder: Text | None = Field(None, description="local folder, in the form of its kind")
     package: Text | None = Field(None, description="name of an installed Python package that ships a model")
     path: str = Field("", description="folder of the model inside the package")
+    file: Text | None = Field(None, description="local file of vectors, for word_vectors and sentence")
+    supply: Text | None = Field(None, description="where local files are to be had; said where they are missing")
+    vocabulary: int | None = Field(None, ge=1, description="word_vectors: only the first so many words of the file")
     revision: str | None = Field(None, description="Hub commit, where a source shows it; else resolved and recorded")
     weights: Literal["pretrained", "random"] = Field(
         "pretrained", description="random: the same architecture as it is before any training"
     )
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="of the weights file, checked by fetch")
-    layers: int = Field(gt=0)
+    layers: int = Field(ge=0)
     width: int = Field(gt=0)
     cased: bool
     objective: Text = Field(description="what it was pretrained to do")
@@ -30,10 +45,52 @@ class Encoder(Entry):
 
     @model_validator(mode="after")
     def _one_source(self):
-        given = [name for name in ("hub", "folder", "package") if getattr(self, name)]
-        if len(given) != 1:
-            raise ValueError("an encoder needs exactly one of hub, folder and package")
+        allowed = ENCODER_SOURCES[self.kind]
+        given = [name for name in ("hub", "folder", "package", "file") if getattr(self, name)]
+        if len(given) != 1 or given[0] not in allowed:
+            due = " and ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
+            raise ValueError(f"an encoder of kind {self.kind} needs exactly one of {due}")
         return self
+
+    @model_validator(mode="after")
+    def _numbers_of_the_kind(self):
+        if (self.layers == 0) != (self.kind in ("sentence", "word_vectors")):
+            raise ValueError(f"layers: {self.layers} can not be: sentence and word_vectors have 0, other kinds more")
+        if self.vocabulary and self.kind != "word_vectors":
+            raise ValueError("vocabulary is for kind word_vectors; leave it out")
+        return self
+
+
+class Layers(BaseModel):
+    """Which layers a head reads, and how they are combined."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    combine: Literal["one", "mix", "mean", "sum", "concat"] = Field(
+        "one", description="one: a single layer, the last unless `layer` says which; mix: learned scalar mix"
+    )
+    layer: int | None = Field(None, ge=0, description="one: which, 0 the embeddings; unless stated the last")
+    last: int | None = Field(None, ge=1, description="how many layers from the top; mix reads all and embeddings else")
+    norm: bool = Field(False, description="mix: each layer at mean 0 and deviation 1 first")
+    dropout: float = Field(0.0, ge=0, lt=1, description="mix: share of the layers left out while training")
+
+    @model_validator(mode="after")
+    def _keys_of_the_way(self):
+        known = {"one": {"layer"}, "mix": {"last", "norm", "dropout"}}.get(self.combine, {"last"}) | {"combine"}
+        for key in sorted(self.model_fields_set - known):
+            raise ValueError(f"{key} has no meaning with combine: {self.combine}; leave it out")
+        if self.combine in ("mean", "sum", "concat") and self.last is None:
+            raise ValueError(f"combine: {self.combine} needs last: how many layers from the top")
+        return self
+
+    def reads(self, layers: int) -> list[int]:
+        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError."""
+        if self.combine == "one":
+            read = [layers if self.layer is None else self.layer]
+        else:
+            read = list(range(layers + 1 - (layers + 1 if self.last is None else self.last), layers + 1))
+        if not 0 <= read[0] <= read[-1] <= layers:
+            raise ValueError(f"layers: {self.layer or self.last} is more than the encoder's {layers} layers")
+        return read
 
 
 class Head(Entry):
@@ -47,20 +104,33 @@ class Head(Entry):
         "mean", description="the same for each text of a pair where the two are read apart"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
-    options: dict[Id, int | float | str] = Field({}, description="of a head of your own: what it reads from entry")
+    layers: Layers = Field(Layers(), description="which layers it reads")
+    initialisation: Literal["bert", "kaiming"] = Field(
+        "bert", description="bert: the last matrix normal with deviation 0.02, biases 0; kaiming: every matrix"
+    )
+    options: dict[Id, int | float | str] = Field({}, description="of its kind, or what a head of your own reads")
 
-    @model_validator(mode="after")
-    def _options_have_a_reader(self):
-        if self.options and self.kind in HEAD_KINDS:
-            raise ValueError(f"options are for a head of your own; {self.kind} reads none")
-        return self
+    @field_validator("options")
+    @classmethod
+    def _options_of_the_kind(cls, given: dict, info: ValidationInfo) -> dict:
+        """Values equal to the default are left out, so that a spec is the same with and without them."""
+        kind = info.data.get("kind")
+        return options_of(kind, given).model_dump(exclude_defaults=True) if kind in HEAD_KINDS else given
+
+    @property
+    def chosen(self) -> Options:
+        """The options of one of Thaw's kinds, defaults filled in."""
+        return options_of(self.kind, self.options)
 
 
 class Phase(BaseModel):
     """Which parameters train, at which rates, on which schedule, until when."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    train: list[str | dict[str, int | str]] = Field([], description="selectors: head, all, embeddings, {top: k}")
+    train: list[str | dict[str, int | str | dict[str, list[int]]]] = Field(
+        [], description="selectors: head, all, embeddings, {top: k}, {top: k, only: bias}, {only: bias}"
+    )
+    insert: Insert | None = Field(None, description="small modules put into frozen layers, which train instead of them")
     optimizer: Literal["adamw", "lbfgs"] = Field("adamw", description="lbfgs: a linear head alone, to convergence")
     rate: Rate = Field(2e-5, description="peak learning rate")
     head_rate: Rate | None = Field(None, description="the head's own peak rate; else rate")
@@ -84,6 +154,11 @@ class Phase(BaseModel):
         for key in sorted(self.model_fields_set - known):
             raise ValueError(f"{key} has no meaning with optimizer {self.optimizer}; leave it out")
         return self
+
+    @classmethod
+    def of_spec(cls, entry: dict) -> "Phase":
+        """Return the settings of a phase as it stands in a spec, without what the plan added to them."""
+        return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
 
 class After(BaseModel):

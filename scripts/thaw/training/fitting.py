@@ -3,7 +3,7 @@
 N vectors (one a text, or one a word that has a piece), d width, C outputs, L layers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from thaw.analysis.cost import Shape, Stopwatch, encoder_flops
 from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import NO_TAG, score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
+from thaw.boundaries import taken
 from thaw.data.corpus import subset_rows
 from thaw.features.extract import batches
 from thaw.features.store import Store
@@ -22,7 +23,7 @@ from thaw.heads.registry import build
 from thaw.records import UserError, read_json
 from thaw.runtime import log, progress
 from thaw.training.inputs import Inputs
-from thaw.training.model import Feed, resumed
+from thaw.training.model import Feed, read_states, resumed
 from thaw.training.run import split_phase
 
 
@@ -65,10 +66,13 @@ class Fit:
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
         self.shape = Shape.of(read_json(self.folder / "config.json"))
         phase, _, self.boundary = split_phase(spec["phases"][0])
-        self.strengths, self.layers = phase.l2, spec["layers"]
+        self.strengths, self.stored = phase.l2, taken(spec["phases"])
         entry = settings.Head.model_validate(spec["head"])
         outputs = len(self.labels) or 1
-        self.head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart).to(self.device)
+        head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart, spec["layers"])
+        self.head = head.to(self.device)
+        self.highest = head.combination.read[-1]
+        self.shape = replace(self.shape, layers=self.highest)
         if not self.head.words and list(self.head.pooling.parameters()):
             raise UserError(
                 f"optimizer lbfgs cannot fit a head with pooling: {entry.pooling}, which is learned too; "
@@ -80,7 +84,7 @@ class Fit:
         rows = {split: np.arange(len(self.corpus.frame(split))) for split in scored_splits(self.task)}
         rows["train"] = self.rows
         with watch("load"):
-            encoder = resumed(self.folder, self.boundary, self.layers, {}, self.device)
+            encoder = resumed(self.folder, self.boundary, self.highest, {}, self.device)
             vectors = {
                 split: self._vectors(encoder, self.store, split, found, self._words(split, found))
                 for split, found in rows.items()
@@ -124,13 +128,12 @@ class Fit:
 
         `words` are the word counts of these rows, None where the task has none.
         """
-        feed = Feed(store, self.boundary, self.device)
+        feed = Feed(store, self.stored, self.device)
         found: list = [None] * len(rows)
         seen: list = [None] * len(rows)
         for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
-            batch, state = feed(split, rows[positions])
-            states = state if encoder is None else encoder(batch, state)
-            read = self.head.vectors(states, batch)
+            batch, stored = feed(split, rows[positions])
+            read = self.head.vectors(read_states(encoder, self.head, batch, stored), batch)
             for i, position in enumerate(positions):
                 if self.head.words:
                     seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: words[position]]

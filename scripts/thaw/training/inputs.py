@@ -12,6 +12,7 @@ import torch
 from thaw import parts
 from thaw.analysis.further import Further
 from thaw.analysis.results import check_digest
+from thaw.boundaries import taken
 from thaw.data.corpus import Corpus
 from thaw.encoders.parity import check_once
 from thaw.features.extract import remake
@@ -63,20 +64,14 @@ def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
             check_digest(data, entry["data"])
             store = _store(tokens.parent, expected, spec, folders.encoder, device)
             inputs.further.append((Further.of(entry, Corpus(data.parent), corpus.labels(target)), store))
-    read = _boundaries(spec)
-    if any(boundary < spec["layers"] for boundary in read):
+    if any(boundary < spec["layers"] for boundary in taken(spec["phases"])):
         check_once(folders.encoder)
     return found
-
-
-def _boundaries(spec: dict) -> list[int]:
-    """Return the boundaries that a run's phases resume from."""
-    return sorted({phase["boundary"] for phase in spec["phases"] if phase["boundary"] is not None})
 
 
 def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> Store:
     """Open a store of a digest, its payloads made again where they were freed."""
     check_digest(folder / "tokens.json", due)
     store = Store(folder)
-    store.require(_boundaries(spec), lambda missing: remake(store, encoder, missing, device))
+    store.require(taken(spec["phases"]), lambda missing: remake(store, encoder, missing, device))
     return store

@@ -19,37 +19,34 @@ from thaw.records import UserError
 
 
 class Feed:
-    """Gives rows of a split as a batch and, where a boundary is given, the stored states that enter there."""
+    """Gives rows of a split as a batch, with their stored states at some boundaries."""
 
-    def __init__(self, store: Store, boundary: int | None, device: torch.device):
-        """Keep the store, the boundary (None: from token ids alone) and the device to deliver to."""
-        self.store, self.boundary, self.device = store, boundary, device
+    def __init__(self, store: Store, boundaries: list[int], device: torch.device):
+        """Keep the store, the boundaries (none: token ids alone) and the device to deliver to."""
+        self.store, self.boundaries, self.device = store, boundaries, device
 
-    def __call__(self, split: str, rows) -> tuple[Batch, torch.Tensor | None]:
-        """Return a batch and the state [S, T, d] float32, or None, of some rows."""
+    def __call__(self, split: str, rows) -> tuple[Batch, dict[int, torch.Tensor]]:
+        """Return a batch and, by boundary, the states [S, T, d] float32 of some rows."""
         batch = self.store.batch(split, rows)
-        if self.boundary is None:
-            return batch.to(self.device), None
-        state = self.store.states(self.boundary, split).gather(rows, batch)
+        states = {n: self.store.states(n, split).gather(rows, batch) for n in self.boundaries}
         if self.device.type == "cuda":
-            state = state.pin_memory().to(self.device, non_blocking=True)
-        return batch.to(self.device), state
+            states = {n: state.pin_memory().to(self.device, non_blocking=True) for n, state in states.items()}
+        return batch.to(self.device), states
 
 
 class Model(nn.Module):
-    """A head on an encoder; the encoder is None where the head reads the stored last hidden state itself."""
+    """A head on an encoder; the encoder is None where all that the head reads is stored."""
 
     def __init__(self, encoder: Encoder | None, head: Head, precision: str):
         """Put the parts together; precision "bf16" computes under autocast, "fp32" as it stands."""
         super().__init__()
         self.encoder, self.head, self.precision = encoder, head, precision
 
-    def forward(self, batch: Batch, state: torch.Tensor | None) -> torch.Tensor:
-        """Return the head's logits, from the state [S, T, d] or, where it is None, from the token ids."""
+    def forward(self, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the head's logits, from stored states [S, T, d] by boundary and, above them, the encoder's."""
         device = batch.mask.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            states = state if self.encoder is None else self.encoder(batch, state)
-            return self.head(states, batch)
+            return self.head(read_states(self.encoder, self.head, batch, stored), batch)
 
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L"."""
@@ -67,8 +64,8 @@ class Model(nn.Module):
         values: list = [None] * len(rows)
         likely: list = [None] * len(rows)
         for positions in batches(feed.store.sizes(split)[rows]):
-            batch, state = feed(split, rows[positions])
-            logits = self(batch, state)
+            batch, stored = feed(split, rows[positions])
+            logits = self(batch, stored)
             found = self.head.decode(logits, batch).cpu().tolist()
             classes = not (self.head.words or self.head.scores)
             shares = logits.float().softmax(-1).cpu().numpy() if classes else [None] * len(positions)
@@ -76,6 +73,17 @@ class Model(nn.Module):
                 values[position] = value if words is None else value[: words[position]]
                 likely[position] = share
         return _answers(rows, values, likely if likely and likely[0] is not None else None)
+
+
+def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+    """Return the one state [S, T, D] that a head reads: of stored boundaries, and of those that the encoder computes.
+
+    The encoder starts from the stored state of the boundary that it was resumed at, or from the token ids.
+    """
+    if encoder is None:
+        return head.combination(stored)
+    wanted = [n for n in head.combination.read if n not in stored]
+    return head.combination(stored | encoder.reach(batch, wanted, stored.get(encoder.start)))
 
 
 def _answers(rows, values: list, likely: list | None) -> Answers:
@@ -86,13 +94,14 @@ def _answers(rows, values: list, likely: list | None) -> Answers:
     return Answers(rows, values if tags else np.array(values), None if likely is None else np.stack(likely))
 
 
-def resumed(folder: Path, boundary: int | None, layers: int, tensors: dict, device) -> Encoder | None:
-    """Return the encoder above a boundary with already trained tensors in place, or None at boundary L.
+def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device) -> Encoder | None:
+    """Return the encoder above a boundary with already trained tensors in place, or None where nothing is above it.
 
-    Args: folder of the encoder; boundary, None for from text; number of layers L; trained tensors by parameter name.
+    Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
+    tensors by parameter name.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
-    if boundary == layers:
+    if boundary == highest:
         if tensors:
             raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
         return None

@@ -105,9 +105,9 @@ class PhaseTraining:
         name = f"phase {self.number}, epoch {epoch} of {phase.epochs}"
         for count, positions in enumerate(progress(batches, name), start=1):
             rows = task.rows[positions]
-            batch, state = feed("train", rows)
+            batch, stored = feed("train", rows)
             share = SCHEDULES[phase.schedule](course.steps, total, warmup_steps(phase.warmup, total))
-            losses.append(self._update(batch, state, task.targets(rows, batch), share))
+            losses.append(self._update(batch, stored, task.targets(rows, batch), share))
             course.steps += 1
             course.tokens += int(lengths[positions].sum())
             course.vectors += batch.first_pieces.numel() if self.model.head.words else len(rows)
@@ -121,11 +121,11 @@ class PhaseTraining:
                     course.diverged = True
                     return
 
-    def _update(self, batch, state, targets, share: float) -> torch.Tensor:
+    def _update(self, batch, stored, targets, share: float) -> torch.Tensor:
         """Make one update at a share of the peak rates; return the loss, still on the device."""
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * share
-        loss = self.model.head.loss(self.model(batch, state), targets)
+        loss = self.model.head.loss(self.model(batch, stored), targets)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.phase.clip is not None:

@@ -3,7 +3,7 @@
 L layers, d width, C outputs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from thaw.analysis.cost import Shape, Stopwatch, head_flops, training_flops
 from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
+from thaw.boundaries import taken
 from thaw.data.corpus import subset_rows
 from thaw.features.store import Store
 from thaw.heads.base import Head, word_targets
@@ -61,7 +62,10 @@ class Run:
         self.labels = corpus.labels(self.task["target"])
         entry = settings.Head.model_validate(spec["head"])
         with seeded(spec["seed"], "initialisation"):
-            self.head = build(entry, self.shape.width, len(self.labels) or 1, self.task["type"], self.store.apart)
+            outputs, layers = len(self.labels) or 1, spec["layers"]
+            self.head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart, layers)
+        self.highest = self.head.combination.read[-1]
+        self.shape = replace(self.shape, layers=self.highest)
         self.gold = corpus.targets(self.task, "train")
         self.head.start(take(self.gold, self.rows))
         if start is not None:
@@ -74,9 +78,8 @@ class Run:
 
     def train(self, watch: Stopwatch) -> Trained:
         """Train all phases, answer all splits, and return what the run leaves."""
-        phases = [split_phase(entry) for entry in self.spec["phases"]]
-        for number, (phase, components, boundary) in enumerate(phases, start=1):
-            self._phase(number, phase, components, boundary, watch)
+        for number, entry in enumerate(self.spec["phases"], start=1):
+            self._phase(number, *split_phase(entry), taken([entry]), watch)
             if self.courses[-1].diverged:
                 log(f"diverged: the loss of phase {number} is not finite; training ends here")
                 break
@@ -91,12 +94,12 @@ class Run:
             history[-1]["validation"] = outcome["scores"][self.task["validation"]][main]
         return Trained(self.head, self.trained, answers, further, outcome, history, self._cost())
 
-    def _phase(self, number: int, phase, components: list[str], boundary: int | None, watch: Stopwatch):
+    def _phase(self, number: int, phase, components: list[str], boundary: int | None, stored: list[int], watch):
         """Train one phase, and keep what it trained for the next."""
         with watch("load"):
-            encoder = resumed(self.folder, boundary, self.spec["layers"], self.trained, self.device)
+            encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device)
             self.model = Model(encoder, self.head, phase.precision)
-            self.feed = Feed(self.store, boundary, self.device)
+            self.feed = Feed(self.store, stored, self.device)
             training = PhaseTraining(number, phase, self.model, components, self.spec["seed"])
         origin = "text" if boundary is None else f"boundary {boundary}"
         log(f"phase {number}: trains {', '.join(components)}; starts from {origin}; {len(self.rows)} rows")
@@ -140,7 +143,7 @@ class Run:
 
     def _further(self, further: Further, store: Store) -> dict[str, Answers]:
         """Return the model's answers to the test splits of another corpus, by split."""
-        feed = Feed(store, self.feed.boundary, self.device)
+        feed = Feed(store, self.feed.boundaries, self.device)
         splits = further.rows().items()
         return {split: self.model.answers(feed, split, rows, further.words(split)) for split, rows in splits}
 
@@ -158,5 +161,4 @@ class Run:
 
 def split_phase(entry: dict) -> tuple[settings.Phase, list[str], int | None]:
     """Return a spec's phase as its settings, the components that train, and the boundary it resumes from."""
-    rest = {key: value for key, value in entry.items() if key not in ("components", "boundary")}
-    return settings.Phase.model_validate(rest), entry["components"], entry["boundary"]
+    return settings.Phase.of_spec(entry), entry["components"], entry["boundary"]
