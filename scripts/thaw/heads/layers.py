@@ -36,7 +36,7 @@ class ScalarMix(Combination):
 
     With `norm` each boundary is first brought to mean 0 and deviation 1 at each token, without learned gain. With
     `dropout` each weight is left out of the softmax with that probability while training (Liu et al. 2019's mix
-    dropout); at least one stays.
+    dropout); where all would be left out, none is.
     """
 
     def __init__(self, entry: settings.Layers, width: int, read: list[int]):

@@ -1,0 +1,135 @@
+"""Heads that read several layers: how these are combined, where they come from, and what the plan refuses."""
+
+import pytest
+import torch
+
+from thaw import settings
+from thaw.heads.layers import combination
+from thaw.plan import load, read_config
+from thaw.records import UserError
+from tiny_corpus import Bench, tiny_corpus
+
+MIX = {"layers": {"combine": "mix"}}
+STATES = {n: torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(n)) for n in range(4)}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("layers")
+    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+
+
+def combined(**entry):
+    """Return the module that combines layers of an encoder with three of them, and what it gives."""
+    found = combination(settings.Layers(**entry), 8, 3)
+    return found, found(STATES)
+
+
+@pytest.mark.parametrize(
+    ("entry", "due"),
+    [
+        ({}, STATES[3]),
+        ({"layer": 1}, STATES[1]),
+        ({"combine": "mean", "last": 2}, (STATES[2] + STATES[3]) / 2),
+        ({"combine": "sum", "last": 3}, STATES[1] + STATES[2] + STATES[3]),
+        ({"combine": "concat", "last": 2}, torch.cat([STATES[2], STATES[3]], -1)),
+        ({"combine": "mix"}, sum(STATES.values()) / 4),
+        ({"combine": "mix", "last": 2}, (STATES[2] + STATES[3]) / 2),
+    ],
+)
+def test_layers_are_combined(entry, due):
+    module, state = combined(**entry)
+    assert torch.allclose(state, due, atol=1e-6) and module.width == state.shape[-1]
+
+
+def test_the_mix_is_gamma_times_the_softmax_of_its_weights():
+    module, _ = combined(combine="mix")
+    with torch.no_grad():
+        module.weights.copy_(torch.tensor([1.0, 0.0, -1.0, 2.0]))
+        module.gamma.fill_(0.5)
+    shares = torch.tensor([1.0, 0.0, -1.0, 2.0]).exp()
+    due = sum(share * STATES[n] for n, share in enumerate(shares / shares.sum())) / 2
+    assert torch.allclose(module(STATES), due, atol=1e-6)
+
+
+def test_layers_may_be_brought_to_one_scale_first():
+    module, state = combined(combine="mix", norm=True, last=1)
+    assert torch.allclose(state.mean(-1), torch.zeros(2, 5), atol=1e-6)
+    assert torch.allclose(state.std(-1, correction=0), torch.ones(2, 5), atol=1e-3)
+
+
+def test_mix_dropout_leaves_layers_out_and_keeps_one():
+    module, _ = combined(combine="mix", dropout=0.7)
+    torch.manual_seed(1)
+    shares = torch.stack([module.shares() for _ in range(400)]).detach()
+    due = 0.7 - 0.7**4  # where all four would be left out, none is
+    assert torch.allclose(shares.sum(1), torch.ones(400)) and abs((shares == 0).float().mean() - due) < 0.05
+    assert torch.equal(module.eval().shares(), torch.full((4,), 0.25))
+
+
+@pytest.mark.parametrize(
+    ("train", "stored"),
+    [
+        (["head"], {"boundary": 3, "reads": [0, 1, 2]}),
+        (["head", {"top": 2}], {"boundary": 1, "reads": [0]}),
+    ],
+)
+def test_a_mix_from_the_store_is_a_mix_from_text(bench, train, stored):
+    spec = bench.spec({"train": train, **stored}, head=MIX)
+    run, found = bench.train(spec)
+    _, computed = bench.train(bench.spec({"train": train, "boundary": None}, head=MIX))
+    tensors = found.head.state_dict()
+    assert tensors["combination.weights"].abs().min() > 0 and tensors["combination.gamma"] != 1
+    for name, value in computed.head.state_dict().items():
+        assert torch.allclose(value, tensors[name], atol=1e-4), name
+    assert (run.model.encoder is None) == (train == ["head"])
+
+
+def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
+    def flops(n: int) -> float:
+        phase = {"train": ["head", {"top": 3}], "boundary": 0}
+        phase["components"] = ["head", *(f"layer.{i}" for i in range(1, n + 1))]
+        return bench.train(bench.spec(phase, head={"layers": {"layer": n}}))[1].cost["flops"]
+
+    # one layer of three: its way back needs no gradient of its input
+    assert flops(1) < 0.4 * flops(3)
+
+
+@pytest.mark.parametrize("layers", [{"layer": 1}, {"combine": "concat", "last": 2}])
+def test_fixed_combinations_are_fitted_to_convergence(bench, tmp_path, layers):
+    read = settings.Layers(**layers).reads(3)
+    phase = {"optimizer": "lbfgs", "boundary": read[-1]} | ({"reads": read[:-1]} if read[:-1] else {})
+    spec = bench.spec(phase, head={"layers": layers})
+    folder = bench.step("fit_heads", {k: v for k, v in spec.items() if k != "seed"}, tmp_path / "run", "--seeds", 1)
+    assert (folder / "seed1/metrics.json").is_file()
+
+
+def with_head(home, folder, head: str, strategies: list):
+    """Plan the demo with a head of one's own catalogue."""
+    folder.mkdir()
+    (folder / "heads.yaml").write_text("heads:\n  mine: " + head)
+    changes = {"catalogues": [str(folder)], "heads": ["mine"], "strategies": strategies, "baselines": []}
+    return load(read_config([str(home / "config/config.yaml")], changes), home)
+
+
+def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
+    plan = with_head(home, tmp_path / "my", "{kind: linear, layers: {combine: mix}}", ["frozen_sgd", {"top_k": [2]}])
+    assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
+    found = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs["demo"]}
+    assert (found["frozen_sgd"]["boundary"], found["frozen_sgd"]["reads"]) == (6, [0, 1, 2, 3, 4, 5])
+    assert (found["top_k"]["boundary"], found["top_k"]["reads"]) == (4, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("head", "strategies", "message"),
+    [
+        ("{kind: linear, layers: {combine: mix}}", ["frozen"], "the mix of its layers is learned"),
+        ("{kind: linear, layers: {layer: 9}}", ["full"], "9 is more than the encoder's 6 layers"),
+        ("{kind: linear, layers: {layer: 4}}", ["full"], "layer 6 would train, and head mine reads none above 4"),
+        ("{kind: linear, layers: {combine: mean}}", ["full"], "combine: mean needs last"),
+        ("{kind: linear, layers: {norm: true}}", ["full"], "norm has no meaning with combine: one"),
+    ],
+)
+def test_the_plan_refuses_what_cannot_be(home, tmp_path, head, strategies, message):
+    with pytest.raises(UserError, match=message):
+        with_head(home, tmp_path / "my", head, strategies)
