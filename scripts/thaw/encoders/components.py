@@ -9,7 +9,7 @@ import re
 from torch import nn
 
 from thaw.encoders.anatomy import Anatomy
-from thaw.encoders.rows import close_rows, open_rows
+from thaw.encoders.rows import open_rows
 from thaw.encoders.sublayers import Slice, Sublayers, is_norm
 from thaw.records import UserError
 
@@ -59,11 +59,12 @@ class Components:
         return found
 
     def thaw(self, names) -> None:
-        """Let exactly these components train; a part that none of its layers has is a UserError."""
-        close_rows(self.model)
-        self.opened = {}
+        """Let exactly these components train; a part that none of its layers has is a UserError.
+
+        Rows of a frozen matrix get parameters of their own the first time that they are named, and keep them.
+        """
         entire = {id(parameter) for named in self.of(names).values() for _, parameter in named}
-        for component in names:
+        for component in set(names) - set(self.opened):
             for path, piece in self._slices(component):
                 module = self.model.get_submodule(path)
                 if id(getattr(module, piece.tensor)) not in entire:

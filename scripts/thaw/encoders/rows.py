@@ -25,11 +25,3 @@ def open_rows(module: nn.Module, tensor: str, dimension: int, places: list[int])
     rows = Rows(getattr(module, tensor), dimension, places)
     parametrize.register_parametrization(module, tensor, rows)
     return rows.values
-
-
-def close_rows(model: nn.Module) -> None:
-    """Make every tensor of a model whole again, with the values that were trained."""
-    for module in list(model.modules()):
-        if parametrize.is_parametrized(module):
-            for tensor in list(module.parametrizations):
-                parametrize.remove_parametrizations(module, tensor, leave_parametrized=True)

@@ -11,6 +11,7 @@ from thaw.encoders.anatomy import study
 from thaw.encoders.components import Components
 from thaw.encoders.loading import load_model
 from thaw.encoders.resume import Entry, cut
+from thaw.encoders.sublayers import Sublayers
 from thaw.records import UserError
 
 
@@ -122,11 +123,16 @@ class Encoder(nn.Module):
         self._frozen_dropout = frozen_dropout
         self.train(self.training)
 
-    def train(self, mode: bool = True) -> "Encoder":
+    @property
+    def sublayers(self) -> list[Sublayers]:
+        """Return what each layer is made of, as it was pretrained."""
+        return self._components.sublayers
+
     def tensors(self, components) -> dict[str, torch.Tensor]:
         """Return the tensors, whole and on the CPU, that training some components has changed, by name."""
         return self._components.tensors(components)
 
+    def train(self, mode: bool = True) -> "Encoder":
         """Put the thawed components in training mode; frozen ones stay in eval mode, without dropout.
 
         A layer of which a part trains is computed in each epoch anyway: all of it is in training mode.
