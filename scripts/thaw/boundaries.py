@@ -39,5 +39,6 @@ def sources(stored: list[int], valid: int | None, read: list[int]) -> dict:
 
 
 def taken(phases: list[dict]) -> list[int]:
-    """Return the boundaries that the phases of a spec take from the store, in order."""
-    return sorted({n for phase in phases for n in (phase["boundary"], *phase.get("reads", [])) if n is not None})
+    """Return the boundaries that the phases of a spec, or the stages of one, take from the store, in order."""
+    stages = [stage for phase in phases for stage in phase.get("stages", [phase])]
+    return sorted({n for stage in stages for n in (stage["boundary"], *stage.get("reads", [])) if n is not None})

@@ -1,14 +1,15 @@
 """Runs: task x subset x encoder x head x strategy x variant x seed, and the spec of each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 
-from thaw import boundaries, parts
+from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
-from thaw.settings import RUN_BASELINES, After, Experiment, Head, Strategy, Task, spec_of
-from thaw.strategies.selectors import boundary, components, thawed_layers
+from thaw.settings import RUN_BASELINES, After, Experiment, Phase, Strategy, Task, spec_of
+from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
+from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
 
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
@@ -19,7 +20,8 @@ class Run:
     """One cell of the grid.
 
     `views` are those that it reads, two where validation chooses between them; `pairs` says how it came to them.
-    `value` is the number behind a variant such as k03, `after` the run it starts from.
+    `value` is the number behind a variant such as k03, `after` the run it starts from. A trial of a search has its
+    number and its settings; a run that takes its settings from a search has all trials, and the search's cell.
     """
 
     task: str
@@ -34,6 +36,10 @@ class Run:
     views: tuple[str, ...]
     value: int | None = None
     after: "Run | None" = None
+    trial: int = 0
+    settings: dict = field(default_factory=dict, compare=False)
+    trials: tuple["Run", ...] = ()
+    search: str = ""
 
     @property
     def cell(self) -> str:
@@ -52,9 +58,10 @@ class Run:
         return self.cell if self.step == "fit_heads" else self.folder
 
 
-def variant(strategy: Strategy, value: int | None) -> str:
-    """Return the id of a point of a strategy's sweep, such as k03; `base` where there is no sweep."""
-    return "base" if value is None else f"{next(iter(strategy.sweep))}{value:02d}"
+def variant(strategy: Strategy, value: int | None, trial: int = 0) -> str:
+    """Return the id of a point of a strategy's sweep, such as k03, or of a trial, such as trial2; else base."""
+    point = [] if value is None else [f"{next(iter(strategy.sweep))}{value:02d}"]
+    return "_".join(point + [f"trial{trial}"] * bool(trial)) or "base"
 
 
 def is_pair(task: Task) -> bool:
@@ -108,8 +115,8 @@ class RunPlanner:
         return found
 
     def _with_start(self, run: Run, done: set[str]) -> Iterator[Run]:
-        if run.after:
-            yield from self._with_start(run.after, done)
+        for before in filter(None, (run.after, *run.trials)):
+            yield from self._with_start(before, done)
         if run.folder not in done:
             done.add(run.folder)
             yield run
@@ -136,50 +143,43 @@ class RunPlanner:
             found.append((name, values if points is None else points))
         return found
 
-    def _run(self, cell: tuple, asked: tuple = ()) -> Run:
+    def _run(self, cell: tuple, asked: tuple = (), trial: int = 0) -> Run:
         """Build one run and, by its strategy's `after`, the run it starts from."""
         task, subset, encoder, head, name, value, seed = cell
         place = self.catalogue.place("strategies", name)
         if name in asked:
             raise UserError(f"{place}: after leads back to {name}")
         strategy = self.catalogue.get("strategies", name, "strategies")
-        settings = self.catalogue.get("heads", head, "heads")
         step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
-        self._check_head(head, settings, step, views, place)
-        if parts.is_own(settings.kind):
-            kind = self.catalogue.get("tasks", task, "tasks").type
-            self.catalogue.check_part("head", settings.kind, kind, ("heads", head, "kind"))
+        compatibility.check_head(self.catalogue, head, task, step, views, place)
         before = None
         if strategy.after:
             start = self._after(strategy)
             before = self._run((task, subset, encoder, head, start.strategy, None, seed), (*asked, name))
-            self._check_start(before, start, views, place)
-        point = variant(strategy, value)
-        return Run(task, subset, encoder, head, name, point, seed, step, strategy.pairs, views, value, before)
+            compatibility.check_start(self.catalogue, start, self.trained(before), before.views == views, place)
+        point = variant(strategy, value, trial)
+        run = Run(task, subset, encoder, head, name, point, seed, step, strategy.pairs, views, value, before, trial)
+        if trial:
+            return replace(run, settings=strategy.search.trials()[trial - 1])
+        return self._searched(run, strategy) if strategy.search or strategy.rates_from else run
 
-    def _check_head(self, name: str, head: Head, step: str, views: tuple, place: str) -> None:
-        """Find out whether a strategy can train a head in the views that it reads."""
-        apart = [self.catalogue.get("views", view, place).pairs == "separate" for view in views]
-        if head.kind == "cosine" and not all(apart):
-            raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
-        if parts.is_own(head.kind) and step == "fit_heads":
-            raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
-        pooling = [head.separate_pooling if separate else head.pooling for separate in apart]
-        if step == "fit_heads" and "attention" in pooling:
-            raise UserError(f"{place}: lbfgs cannot fit head {name} (attention pooling is not linear); use frozen_sgd")
-
-    def _check_start(self, before: Run, start: After, views: tuple, place: str) -> None:
-        """Find out whether a run leaves what another wants to start from."""
-        earlier = self.catalogue.get("strategies", start.strategy, place)
-        thaws = any(component != "head" for chosen in self.trained(before) for component in chosen)
-        if thaws and not earlier.keep:
-            raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
-        if before.views != views:
-            raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
-        if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
-            kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
-            raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")
+    def _searched(self, run: Run, strategy: Strategy) -> Run:
+        """Return a run with the trials that its settings come from: its own strategy's, or those of `rates_from`."""
+        name = strategy.rates_from or run.strategy
+        entry = self.catalogue.get("strategies", name, "strategies")
+        if entry.search is None or (strategy.rates_from and entry.sweep):
+            place = self.catalogue.place("strategies", run.strategy, "rates_from")
+            has = "a sweep" if entry.search else "no search:"
+            raise UserError(f"{place}: {name} has {has}; name a strategy with a search and no sweep")
+        value = None if strategy.rates_from else run.value
+        trials = tuple(
+            self._run((run.task, run.subset, run.encoder, run.head, name, value, seed), (), number)
+            for number in range(1, len(entry.search.trials()) + 1)
+            for seed in entry.search.seeds
+        )
+        cell = replace(run, strategy=name, variant=variant(entry, value)).cell
+        return replace(run, trials=trials, search=cell)
 
     def _after(self, strategy) -> After:
         return After(strategy=strategy.after) if isinstance(strategy.after, str) else strategy.after
@@ -190,13 +190,21 @@ class RunPlanner:
 
     def trained(self, run: Run) -> list[list[str]]:
         """Return the components that each phase of a run trains."""
+        return [chosen for _, chosen in self._phases(run)]
+
+    def _phases(self, run: Run) -> list[tuple[Phase, list[str]]]:
+        """Return the phases of a run, each with the components that it trains."""
         strategy = self.catalogue.get("strategies", run.strategy, "strategies")
         layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
         variables = {next(iter(strategy.sweep)): run.value} if strategy.sweep else {}
         try:
-            return [components(list(phase.train), layers, variables) for phase in strategy.phases]
+            chosen = [components(list(phase.train), layers, variables, phase.insert) for phase in strategy.phases]
+            for phase, trained in zip(strategy.phases, chosen, strict=True):
+                check_reinit(phase, trained, layers)
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
+        pairs = zip(strategy.phases, chosen, strict=True)
+        return [(phase.changed(run.settings), parts) for phase, trained in pairs for parts in turns(phase, trained)]
 
     def read(self, run: Run) -> list[int]:
         """Return the boundaries that a run's head reads; layers that train above all of them are a UserError."""
@@ -215,7 +223,7 @@ class RunPlanner:
     def thawed(self, run: Run) -> tuple[int, bool]:
         """Return how many layers a run trains at the end, and whether its embeddings train."""
         last = self.trained(run)[-1]
-        return thawed_layers(last), "embeddings" in last
+        return thawed_layers(last), trains_embeddings(last)
 
     def spec(self, run: Run) -> dict:
         """Return all that a run's result depends on, but for the digests of what was made before it."""
@@ -226,23 +234,18 @@ class RunPlanner:
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.storable(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
-        phases, lowest, read = [], self._lowest_of_start(run), self.read(run)
-        for phase, chosen in zip(strategy.phases, self.trained(run), strict=True):
-            below = boundary(chosen, encoder.layers)
-            lowest = None if None in (below, lowest) else min(below, lowest)
-            valid = None if phase.frozen_dropout else lowest
-            settings = phase.model_dump(mode="json", exclude_defaults=True, exclude={"train"})
-            phases.append(settings | {"components": chosen} | boundaries.sources(stored, valid, read))
+        lowest, read = self._lowest_of_start(run), self.read(run)
         return {
             "version": VERSIONS[run.step],
             "task": task_spec(run.task, task),
             "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
             "head": spec_of(self.catalogue.get("heads", run.head, "heads")),
             "layers": encoder.layers,
-            "phases": phases,
+            "phases": planned(self._phases(run), encoder.layers, stored, lowest, read),
             "after": None,
             "keep": strategy.keep,
             "seed": run.seed,
+            **({"trial": True} if run.trial else {}),
             "compute": spec_of(self.experiment.compute),
             **self._parts(run),
         }

@@ -1,15 +1,16 @@
 """What is trained and how: encoders, heads, phases, strategies."""
 
-from typing import Annotated, Literal
+from itertools import product
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from thaw.settings.base import Entry, Id, Rate, Text, own_or
+from thaw.settings.base import Entry, Id, Text, own_or
 from thaw.settings.heads import HEAD_KINDS, Options, options_of
-from thaw.settings.inserts import Insert
+from thaw.settings.phases import Phase
 
-PLANNED = {"components", "boundary", "reads"}  # what the plan adds to a phase in a spec
-
+# The keys of a phase that a search may choose.
+SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
 
 # Where an encoder of each kind may come from.
 ENCODER_SOURCES = {
@@ -97,10 +98,10 @@ class Head(Entry):
     """The task-specific module on top of the encoder."""
 
     kind: own_or("head", HEAD_KINDS)
-    pooling: Literal["first", "mean", "max", "attention"] = Field(
+    pooling: Literal["first", "last", "mean", "max", "attention"] = Field(
         "first", description="how tokens become one vector; tagging reads each word's first piece instead"
     )
-    separate_pooling: Literal["first", "mean", "max", "attention"] = Field(
+    separate_pooling: Literal["first", "last", "mean", "max", "attention"] = Field(
         "mean", description="the same for each text of a pair where the two are read apart"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
@@ -123,44 +124,6 @@ class Head(Entry):
         return options_of(self.kind, self.options)
 
 
-class Phase(BaseModel):
-    """Which parameters train, at which rates, on which schedule, until when."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    train: list[str | dict[str, int | str | dict[str, list[int]]]] = Field(
-        [], description="selectors: head, all, embeddings, {top: k}, {top: k, only: bias}, {only: bias}"
-    )
-    insert: Insert | None = Field(None, description="small modules put into frozen layers, which train instead of them")
-    optimizer: Literal["adamw", "lbfgs"] = Field("adamw", description="lbfgs: a linear head alone, to convergence")
-    rate: Rate = Field(2e-5, description="peak learning rate")
-    head_rate: Rate | None = Field(None, description="the head's own peak rate; else rate")
-    schedule: Literal["linear", "constant", "cosine"] = "linear"
-    warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps over which the rate rises")
-    epochs: int = Field(3, ge=1, le=1000)
-    batch_size: int = Field(32, ge=1)
-    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better validation")
-    pick: Literal["last", "best"] = Field("last", description="the epoch whose weights are kept, best by validation")
-    weight_decay: float = Field(0.01, ge=0, description="on matrices; biases and norms have none")
-    clip: float | None = Field(1.0, gt=0, description="largest gradient norm over the trained parameters")
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast of the trained part")
-    frozen_dropout: bool = Field(False, description="dropout stays on in frozen layers, as in some papers: no cache")
-    l2: list[Annotated[float, Field(ge=0)]] = Field(
-        [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], min_length=1, description="lbfgs: strengths, chosen on validation"
-    )
-
-    @model_validator(mode="after")
-    def _keys_of_the_optimizer(self):
-        known = {"train", "optimizer", "l2"} if self.optimizer == "lbfgs" else set(type(self).model_fields) - {"l2"}
-        for key in sorted(self.model_fields_set - known):
-            raise ValueError(f"{key} has no meaning with optimizer {self.optimizer}; leave it out")
-        return self
-
-    @classmethod
-    def of_spec(cls, entry: dict) -> "Phase":
-        """Return the settings of a phase as it stands in a spec, without what the plan added to them."""
-        return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
-
-
 class After(BaseModel):
     """The run that a strategy starts from."""
 
@@ -168,6 +131,27 @@ class After(BaseModel):
     strategy: Id
     variant: Id = "base"
     epoch: Literal["last", "best"] = "last"
+
+
+class Search(BaseModel):
+    """A grid of settings, of which validation chooses one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    grid: dict[Literal[SEARCHED], list[int | float]] = Field(
+        min_length=1, description="settings of all phases, and the values to try; all combinations are"
+    )
+    seeds: list[int] = Field([1], min_length=1, description="seeds of each trial; their mean decides")
+
+    @model_validator(mode="after")
+    def _something_to_choose(self):
+        for key, values in self.grid.items():
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"grid: {key} needs one value or more, each once")
+        return self
+
+    def trials(self) -> list[dict]:
+        """Return the settings of each trial: all combinations, the last key's values changing fastest."""
+        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
 
 
 class Strategy(Entry):
@@ -184,6 +168,8 @@ class Strategy(Entry):
         {}, max_length=1, description="one variable and its values; layers: 0 to L"
     )
     phases: list[Phase] = Field(min_length=1)
+    search: Search | None = Field(None, description="choose rates and the like on validation first")
+    rates_from: Id | None = Field(None, description="take what the search of this strategy chose, same task and head")
     keep: bool = Field(False, description="keep the encoder's trained tensors with the result")
 
     @model_validator(mode="after")
@@ -193,4 +179,18 @@ class Strategy(Entry):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
         if self.pairs == "best" and not solved:
             raise ValueError("pairs: best is for optimizer lbfgs; take task, joint or separate")
+        if solved and (self.search or self.rates_from):
+            raise ValueError("optimizer lbfgs chooses its l2 itself; leave out search and rates_from")
+        if self.search and self.rates_from:
+            raise ValueError("search and rates_from both say where rates come from; leave one out")
+        for settings in self.search.trials() if self.search else []:
+            for phase in self.phases:
+                phase.changed(settings)  # what no phase can have is an error here, before anything runs
+        return self
+
+    @model_validator(mode="after")
+    def _one_make_of_insert(self):
+        makes = [phase.insert.make() for phase in self.phases if phase.insert]
+        if any(make != makes[0] for make in makes):
+            raise ValueError("insert: all phases must insert the same, but for top:; a run holds inserts of one make")
         return self

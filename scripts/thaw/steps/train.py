@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thaw.records import UserError, read_json
 from thaw.runtime import claim_device, run_step, set_threads
-from thaw.settings import Compute
+from thaw.settings import Compute, Phase
 from thaw.training import inputs
 
 
@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     inputs.add_arguments(parser)
     parser.add_argument("--after", type=Path, nargs="*", default=[], help="metrics.json of the run to start from")
+    parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     arguments = parser.parse_args()
     spec = arguments.spec
@@ -33,9 +34,19 @@ def train(spec: dict, folders, device):
     watch = Stopwatch()
     with watch("load"):
         (found,) = inputs.open_inputs(spec, folders, device)
-        run = Run(spec, found, start(spec, folders.after))
+        run = Run(spec, found, start(spec, folders.after), chosen(spec, folders.chosen))
     trained = run.train(watch)
     return run, trained, trained.cost | measured(watch, device)
+
+
+def chosen(spec: dict, found: list[Path]) -> dict:
+    """Return the settings that a search chose for this run, and which trial's they are; nothing without a search."""
+    from thaw.analysis.results import check_digest
+
+    if "chosen" not in spec:
+        return {}
+    check_digest(found[0], spec["chosen"])
+    return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
 
 
 def start(spec: dict, after: list[Path]):
@@ -46,13 +57,14 @@ def start(spec: dict, after: list[Path]):
     from safetensors.torch import load_file
 
     from thaw.analysis.results import check_digest
-    from thaw.training.run import Start, split_phase
+    from thaw.strategies.inserts import noted
+    from thaw.training.run import Start
 
     if spec["after"] is None:
         return None
     metrics = read_json(after[0])
     check_digest(after[0], spec["after"]["run"])
-    phase, _, _ = split_phase(metrics["spec"]["phases"][-1])
+    phase = Phase.of_spec(metrics["spec"]["phases"][-1])
     if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
         raise UserError(
             f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({after[0].parent}) kept its "
@@ -62,7 +74,8 @@ def start(spec: dict, after: list[Path]):
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
-    return Start(load_file(folder / "head.safetensors"), load_file(encoder) if encoder.is_file() else {})
+    head = load_file(folder / "head.safetensors")
+    return Start(head, load_file(encoder), noted(encoder)) if encoder.is_file() else Start(head, {})
 
 
 def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
@@ -74,7 +87,7 @@ def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
 
     save_tensors(out / "head.safetensors", trained.head.state_dict())
     if spec["keep"]:
-        save_tensors(out / "encoder.safetensors", trained.encoder)
+        save_tensors(out / "encoder.safetensors", trained.encoder, trained.inserts and trained.inserts.note())
     main = run.task["metrics"][0]
     history = pandas.DataFrame(trained.history).rename(columns={"validation": f"validation_{main}"})
     predictions = all_predictions(run.task, run.corpus, trained.answers, trained.further)

@@ -24,7 +24,6 @@ from thaw.records import UserError, read_json
 from thaw.runtime import log, progress
 from thaw.training.inputs import Inputs
 from thaw.training.model import Feed, read_states, resumed
-from thaw.training.run import split_phase
 
 
 @dataclass
@@ -65,8 +64,9 @@ class Fit:
         self.labels = corpus.labels(self.task["target"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
         self.shape = Shape.of(read_json(self.folder / "config.json"))
-        phase, _, self.boundary = split_phase(spec["phases"][0])
-        self.strengths, self.stored = phase.l2, taken(spec["phases"])
+        (phase,) = spec["phases"]
+        self.boundary, self.stored = phase["boundary"], taken([phase])
+        self.strengths = settings.Phase.of_spec(phase).l2
         entry = settings.Head.model_validate(spec["head"])
         outputs = len(self.labels) or 1
         head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart, spec["layers"])

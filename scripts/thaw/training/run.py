@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from thaw import settings
-from thaw.analysis.cost import Shape, Stopwatch, head_flops, training_flops
+from thaw.analysis.cost import Shape, Stopwatch, training_flops
 from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
@@ -18,8 +18,9 @@ from thaw.data.corpus import subset_rows
 from thaw.features.store import Store
 from thaw.heads.base import Head, word_targets
 from thaw.heads.registry import build
-from thaw.records import read_json
+from thaw.records import UserError, read_json
 from thaw.runtime import log, seeded
+from thaw.strategies.inserts import Inserts, grown
 from thaw.training.inputs import Inputs
 from thaw.training.model import Feed, Model, resumed
 from thaw.training.phase import Course, PhaseTraining, Task
@@ -27,10 +28,11 @@ from thaw.training.phase import Course, PhaseTraining, Task
 
 @dataclass
 class Start:
-    """What an earlier run left: the head's tensors and the encoder's trained ones, both by name."""
+    """What an earlier run left: the head's tensors and the encoder's trained ones, both by name, and its inserts."""
 
     head: dict[str, torch.Tensor]
     encoder: dict[str, torch.Tensor]
+    inserts: Inserts | None = None
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Trained:
 
     head: Head
     encoder: dict[str, torch.Tensor]
+    inserts: Inserts | None
     answers: dict[str, Answers]
     further: list[tuple[Further, dict[str, Answers]]]
     outcome: dict  # scores, rows, flags, chosen: as they stand in metrics.json
@@ -49,12 +52,16 @@ class Trained:
 class Run:
     """A run in the making.
 
-    Args: its spec; what it reads; what an earlier run left, where it starts after one.
+    Args: its spec; what it reads; what an earlier run left, where it starts after one; the settings that a search
+    chose, with the number of the trial.
     """
 
-    def __init__(self, spec: dict, inputs: Inputs, start: Start | None = None):
+    def __init__(self, spec: dict, inputs: Inputs, start: Start | None = None, chosen: dict | None = None):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.corpus, self.store = spec, inputs, inputs.corpus, inputs.store
+        self.chosen = chosen or {}
+        settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
+        self.phases = [entry | settings_chosen for entry in spec["phases"]]
         self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
@@ -67,19 +74,21 @@ class Run:
         self.highest = self.head.combination.read[-1]
         self.shape = replace(self.shape, layers=self.highest)
         self.gold = corpus.targets(self.task, "train")
+        self.head.name_outputs(self.labels)
         self.head.start(take(self.gold, self.rows))
         if start is not None:
             self.head.load_state_dict(start.head)
         self.head.to(self.device)
         self.trained = dict(start.encoder) if start is not None else {}
+        self.inserts = start.inserts if start is not None else None
         self.courses: list[Course] = []
         self.flops = 0.0
         self.counts: dict[str, int] = {}
 
     def train(self, watch: Stopwatch) -> Trained:
         """Train all phases, answer all splits, and return what the run leaves."""
-        for number, entry in enumerate(self.spec["phases"], start=1):
-            self._phase(number, *split_phase(entry), taken([entry]), watch)
+        for number, entry in enumerate(self.phases, start=1):
+            self._phase(number, entry, watch)
             if self.courses[-1].diverged:
                 log(f"diverged: the loss of phase {number} is not finite; training ends here")
                 break
@@ -87,30 +96,52 @@ class Run:
             answers, further = self._answers(), [(f, self._further(f, store)) for f, store in self.inputs.further]
         outcome = assess(self.task, self.corpus, answers, self.courses[-1].diverged)
         outcome = joined(outcome, self.task, further)
-        outcome["chosen"] = {"epochs": [course.epoch for course in self.courses]}
+        outcome["chosen"] = self.chosen | {"epochs": [course.epoch for course in self.courses]}
         history = [note for course in self.courses for note in course.history]
         main = self.task["metrics"][0]
         if history[-1]["validation"] is None:
             history[-1]["validation"] = outcome["scores"][self.task["validation"]][main]
-        return Trained(self.head, self.trained, answers, further, outcome, history, self._cost())
+        return Trained(self.head, self.trained, self.inserts, answers, further, outcome, history, self._cost())
 
-    def _phase(self, number: int, phase, components: list[str], boundary: int | None, stored: list[int], watch):
-        """Train one phase, and keep what it trained for the next."""
-        with watch("load"):
-            encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device)
-            self.model = Model(encoder, self.head, phase.precision)
-            self.feed = Feed(self.store, stored, self.device)
-            training = PhaseTraining(number, phase, self.model, components, self.spec["seed"])
+    def _phase(self, number: int, entry: dict, watch) -> None:
+        """Train one phase, stage by stage, and keep what each stage trained for the next."""
+        phase, stages = settings.Phase.of_spec(entry), entry.get("stages", [entry])
+        epochs = [stage.get("epochs", phase.epochs) for stage in stages[:-1]] + [phase.epochs]
+        training = PhaseTraining(number, phase, epochs, self.spec["seed"])
+        self.courses.append(training.course)
+        task = Task(self.rows, self.targets, self._score)
+        for stage in stages:
+            with watch("load"):
+                self._enter(training, stage)
+            goes_on = training.run(task, self.feed, watch)
+            self._keep(stage["components"])
+            lengths = training.course.lengths
+            self.flops += training_flops(self.shape, lengths, stage["boundary"], stage["components"])
+            if not goes_on:
+                break
+        if not training.course.head_flops:
+            raise UserError(f"head {self.head.entry.kind} counts 0 operations; give it a method flops(batch)")
+        self.flops += 3 * training.course.head_flops
+
+    def _enter(self, training: PhaseTraining, stage: dict) -> None:
+        """Make the model of a stage, with all that trained before it."""
+        components, boundary, phase = stage["components"], stage["boundary"], training.phase
+        self.inserts = grown(self.inserts, phase, components, self.spec["seed"])
+        encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device, self.inserts)
+        self.model = Model(encoder, self.head, phase.precision)
+        self.feed = Feed(self.store, taken([stage]), self.device)
+        training.enter(self.model, components, self.highest)
         origin = "text" if boundary is None else f"boundary {boundary}"
-        log(f"phase {number}: trains {', '.join(components)}; starts from {origin}; {len(self.rows)} rows")
-        course = training.run(Task(self.rows, self.targets, self._validate), self.feed, watch)
+        what = f"trains {', '.join(components)}; starts from {origin}; {len(self.rows)} rows"
+        log(f"phase {training.number}: {what}")
+
+    def _keep(self, components: list[str]) -> None:
+        """Keep what a stage trained, and count it."""
         for part, named in self.model.components(components).items():
-            self.counts.update({f"{part}/{name}": value.numel() for name, value in named})
-            if part != "head":
-                self.trained.update({name: value.detach().cpu() for name, value in named})
-        self.courses.append(course)
-        head = 3 * head_flops(self.head.width, self.head.outputs, course.vectors)
-        self.flops += head + training_flops(self.shape, course.lengths, boundary, components)
+            place = "head/" if part == "head" else "encoder/"
+            self.counts.update({place + name: value.numel() for name, value in named})
+        if self.model.encoder is not None:
+            self.trained.update(self.model.encoder.tensors([part for part in components if part != "head"]))
 
     def targets(self, rows, batch) -> torch.Tensor:
         """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
@@ -119,17 +150,20 @@ class Run:
             return word_targets(chosen, batch.first_pieces)
         return torch.as_tensor(chosen, device=batch.mask.device)
 
-    def _validate(self) -> float | None:
-        """Return the main metric on validation, None where it is not defined."""
-        split = self.task["validation"]
-        answers = self._answer(split, range(len(self.corpus.frame(split))))
-        found = score(self.task, self.corpus.targets(self.task, split), answers.values, self.labels)
-        return found[self.task["metrics"][0]]
+    def _score(self, name: str) -> float | None:
+        """Return the main metric on "validation" or on the scored rows of "train", None where it is not defined."""
+        if name == "train":
+            split, rows = name, scored_training_rows(self.rows, self.spec["seed"])
+        else:
+            split = self.task["validation"]
+            rows = range(len(self.corpus.frame(split)))
+        gold = take(self.corpus.targets(self.task, split), rows)
+        return score(self.task, gold, self._answer(split, rows).values, self.labels)[self.task["metrics"][0]]
 
     def _answers(self) -> dict[str, Answers]:
-        """Return the answers to the scored training rows and to all of validation and test."""
+        """Return the answers to the scored training rows and to all of validation and test; of a trial none to test."""
         wanted = {"train": scored_training_rows(self.rows, self.spec["seed"])}
-        for split in scored_splits(self.task):
+        for split in [self.task["validation"]] if self.spec.get("trial") else scored_splits(self.task):
             wanted[split] = range(len(self.corpus.frame(split)))
         return {split: self._answer(split, rows) for split, rows in wanted.items()}
 
@@ -157,8 +191,3 @@ class Run:
             "tokens": sum(course.tokens for course in self.courses),
             "steps": sum(course.steps for course in self.courses),
         }
-
-
-def split_phase(entry: dict) -> tuple[settings.Phase, list[str], int | None]:
-    """Return a spec's phase as its settings, the components that train, and the boundary it resumes from."""
-    return settings.Phase.of_spec(entry), entry["components"], entry["boundary"]
