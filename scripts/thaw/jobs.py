@@ -20,6 +20,7 @@ FILES = {
     "prepare": "data/{key}/card.json",
     "fetch": "encoders/{key}/card.json",
     "train": "{key}/metrics.json",
+    "select": "{key}/chosen.json",
     "baseline": "baselines/{key}/metrics.json",
     "external": "external/{key}/metrics.json",
     "collect": "outputs/{key}/runs.csv",
@@ -218,11 +219,16 @@ class Jobs:
         spec["features"] = digests if len(digests) > 1 else digests[0]
         inputs = {"data": self.files("prepare", task.corpus), "encoder": self.files("fetch", run.encoder)}
         inputs |= self._states(stores, read)
-        if task.also:
+        if task.also and not run.trial:
             further, stores = self._further(run, task, experiment)
             spec["also"] = further
             inputs["also_data"] = [f"{self.results}/data/{key.split('/')[1]}/card.json" for key in stores]
             inputs |= {f"also_{name}": files for name, files in self._states(stores, read).items()}
+        if run.trials:
+            self._add_search(run)
+            grid = self.catalogue.get("strategies", run.trials[0].strategy, "strategies").search.trials()
+            spec |= {"grid": grid, "chosen": self.jobs["select"][run.search].digest}
+            inputs["chosen"] = self.files("select", run.search)
         if run.after:
             before = self.jobs[run.after.step][run.after.key]
             seed = {} if run.after.step == "train" else {"seed": run.seed}
@@ -231,6 +237,17 @@ class Jobs:
         if run.step == "fit_heads":
             spec = {k: v for k, v in spec.items() if k != "seed"}
         self.jobs[run.step][run.key] = Job(spec, inputs)
+
+    def _add_search(self, run: Run) -> None:
+        """Add the choice among the trials that a run takes its settings from."""
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        trials: dict[int, dict] = {}
+        for trial in run.trials:
+            entry = trials.setdefault(trial.trial, {"settings": trial.settings, "runs": {}})
+            entry["runs"][str(trial.seed)] = self.jobs["train"][trial.key].digest
+        spec = {"version": VERSIONS["select"], "task": task_spec(run.task, task), "trials": list(trials.values())}
+        inputs = {"trials": [f"{self.results}/{trial.folder}/metrics.json" for trial in run.trials]}
+        self.jobs["select"][run.search] = Job(spec, inputs)
 
     def _states(self, stores: list[str], read: list[int]) -> dict[str, list[str]]:
         """Return the cards of some stores that a run reads, and see to it that they hold its boundaries."""

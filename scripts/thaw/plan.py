@@ -20,6 +20,7 @@ KEYS = {
     "prepare": "{corpus}",
     "fetch": "{encoder}",
     "train": CELL + "/seed{seed}",
+    "select": CELL,
     "fit_heads": CELL,
     "baseline": "{task}/{subset}/{baseline}",
     "external": "{task}/{external}",

@@ -8,9 +8,10 @@ they are (`python scripts/sign_off.py`).
 VERSIONS = {
     "prepare": 1,
     "fetch": 1,
-    "features": 1,
+    "features": 2,
     "fit_heads": 1,
     "train": 1,
+    "select": 1,
     "baseline": 1,
     "external": 1,
     "collect": 2,

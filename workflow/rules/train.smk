@@ -4,8 +4,10 @@ Training: one run per task, subset, encoder, head, strategy, variant and seed.
 INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from, in each view that it
             reads; the same of the further test corpora of its task;
             for a strategy with `after:`, the metrics.json of the run that it starts from
+            for one with `search:` or `rates_from:`, the chosen.json of the search
 OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
             history.csv, predictions.parquet, head.safetensors beside it)
+            results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search
             results/baselines/<task>/<subset>/<baseline>/metrics.json
 SPEC        task, subset, head, phases with what they train and resume from, seed, threads, digests of all inputs
 
@@ -64,6 +66,7 @@ rule train:
         also_tokens=made("train", "also_tokens"),
         also_boundaries=made("train", "also_boundaries"),
         after=made("train", "after"),
+        chosen=made("train", "chosen"),
     output:
         metrics=f"{RUN}/seed{{seed}}/metrics.json",
         cost=f"{RUN}/seed{{seed}}/cost.json",
@@ -85,8 +88,31 @@ rule train:
         f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q}) --after {input.after:q}"
+        " --features $(dirname {input.tokens:q}) --after {input.after:q} --chosen {input.chosen:q}"
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
+
+
+rule select:
+    """Choose among the trials of a strategy's grid, on validation."""
+    input:
+        trials=made("select", "trials"),
+    output:
+        chosen=f"{RUN}/chosen.json",
+    log:
+        "<logs>/select/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        **needs("select"),
+        gpu=0,
+    params:
+        spec=lambda w: PLAN.canonical("select", w),
+    message:
+        "select: {wildcards.task}, {wildcards.strategy} {wildcards.variant}"
+    shell:
+        "python -m thaw.steps.select --spec {params.spec:q} --trials {input.trials:q}"
+        " --out {output.chosen:q} 2>&1 | tee {log:q}"
 
 
 rule baseline:

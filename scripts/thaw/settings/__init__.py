@@ -22,7 +22,8 @@ from thaw.settings.data import (
     View,
 )
 from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, External, Output, Store
-from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Layers, Phase, Strategy
+from thaw.settings.inserts import Insert
+from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Layers, Phase, Search, Strategy
 
 __all__ = [
     "After",
@@ -41,11 +42,13 @@ __all__ = [
     "Head",
     "Layers",
     "Hub",
+    "Insert",
     "METRICS",
     "METRICS_OF_TYPE",
     "RUN_BASELINES",
     "Output",
     "Phase",
+    "Search",
     "Size",
     "Source",
     "Store",

@@ -89,7 +89,9 @@ def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
     if spec["keep"]:
         save_tensors(out / "encoder.safetensors", trained.encoder, trained.inserts and trained.inserts.note())
     main = run.task["metrics"][0]
-    history = pandas.DataFrame(trained.history).rename(columns={"validation": f"validation_{main}"})
+    history = pandas.DataFrame(trained.history).rename(
+        columns={split: f"{split}_{main}" for split in ("train", "validation")}
+    )
     predictions = all_predictions(run.task, run.corpus, trained.answers, trained.further)
     write_result(out, spec, trained.outcome, cost, predictions, history)
 

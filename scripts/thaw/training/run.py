@@ -97,6 +97,8 @@ class Run:
         outcome = assess(self.task, self.corpus, answers, self.courses[-1].diverged)
         outcome = joined(outcome, self.task, further)
         outcome["chosen"] = self.chosen | {"epochs": [course.epoch for course in self.courses]}
+        if any("stop" in entry for entry in self.phases):
+            outcome["chosen"]["stopped"] = [course.stopped for course in self.courses]
         history = [note for course in self.courses for note in course.history]
         main = self.task["metrics"][0]
         if history[-1]["validation"] is None:
@@ -128,6 +130,9 @@ class Run:
         components, boundary, phase = stage["components"], stage["boundary"], training.phase
         self.inserts = grown(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device, self.inserts)
+        if phase.reinit_top:
+            with seeded(self.spec["seed"], f"reinitialisation:{training.number}"):
+                encoder.reinitialise(phase.reinit_top)
         self.model = Model(encoder, self.head, phase.precision)
         self.feed = Feed(self.store, taken([stage]), self.device)
         training.enter(self.model, components, self.highest)

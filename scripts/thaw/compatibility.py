@@ -1,0 +1,49 @@
+"""Whether what a run puts together fits: its head and task, its strategy, and the run that it starts from. No torch."""
+
+from thaw import parts
+from thaw.catalogue import Catalogue
+from thaw.records import UserError
+from thaw.settings import HEAD_KINDS, After
+
+
+def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tuple, place: str) -> None:
+    """Find out whether a head serves a task, and whether a strategy can train it in the views that it reads.
+
+    Args: ids of head and task; the step that executes the strategy; views; place, where the strategy stands.
+    """
+    head, due = catalogue.get("heads", name, "heads"), catalogue.get("tasks", task, "tasks").type
+    known = HEAD_KINDS.get(head.kind)
+    if known is None:
+        catalogue.check_part("head", head.kind, due, ("heads", name, "kind"))
+    elif due not in known.task_types:
+        where = catalogue.place("heads", name, "kind")
+        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {due}")
+    apart = [catalogue.get("views", view, place).pairs == "separate" for view in views]
+    if head.kind == "cosine" and not all(apart):
+        raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
+    if step != "fit_heads":
+        return
+    if parts.is_own(head.kind):
+        raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
+    if head.kind not in ("linear", "cosine"):
+        raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
+    if head.layers.combine == "mix":
+        raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
+    if "attention" in (head.separate_pooling if separate else head.pooling for separate in apart):
+        raise UserError(f"{place}: lbfgs cannot fit head {name} (attention pooling is not linear); use frozen_sgd")
+
+
+def check_start(catalogue: Catalogue, start: After, trained: list[list[str]], same_views: bool, place: str) -> None:
+    """Find out whether a run leaves what another wants to start from.
+
+    Args: what the other says of it; what the run's phases train; whether both read the same views; place of the other.
+    """
+    earlier = catalogue.get("strategies", start.strategy, place)
+    thaws = any(component != "head" for chosen in trained for component in chosen)
+    if thaws and not earlier.keep:
+        raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
+    if not same_views:
+        raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
+    if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
+        kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
+        raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")

@@ -1,0 +1,114 @@
+"""Hyper-parameter search: trials by the grid, the choice on validation, the run that trains with what was chosen."""
+
+import json
+
+import pytest
+
+from thaw import settings
+from thaw.plan import load, read_config
+from thaw.records import UserError, digest, read_json, write_json
+from tiny_corpus import Bench, run_in_process, tiny_corpus
+
+SEARCH = "search: {grid: {rate: [1e-5, 2e-4], epochs: [1, 2]}, seeds: [3, 4]}"
+ONE = "  one: {phases: [{train: [head, {top: 1}]}], " + SEARCH + "}\n"
+LIKE = "  like_one: {phases: [{train: [head]}], rates_from: one}\n"
+
+
+def planned(home, folder, strategies: str, chosen: list):
+    """Plan the demo's first task with strategies of one's own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
+    changes = {"catalogues": [str(folder)], "strategies": chosen, "tasks": ["acceptability"], "baselines": []}
+    return load(read_config([str(home / "config/config.yaml")], changes | {"seeds": [1]}), home)
+
+
+def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
+    plan = planned(home, tmp_path / "my", ONE + LIKE, ["one", "like_one"])
+    cell = "runs/acceptability/all/minilm/linear"
+    trials = [f"{cell}/one/trial{n}/seed{seed}" for n in (1, 2, 3, 4) for seed in (3, 4)]
+    assert sorted(plan.jobs["train"]) == sorted([*trials, f"{cell}/one/base/seed1", f"{cell}/like_one/base/seed1"])
+    (choice,) = plan.jobs["select"].values()
+    assert choice.inputs["trials"] == [f"results/{trial}/metrics.json" for trial in trials]
+    assert [trial["settings"] for trial in choice.spec["trials"]][1] == {"rate": 1e-5, "epochs": 2}
+    third = plan.job("train", trials[4]).spec
+    assert (third["phases"][0]["rate"], third["phases"][0]["epochs"]) == (2e-4, 1) and third["trial"]
+    for strategy in ("one", "like_one"):
+        final = plan.job("train", f"{cell}/{strategy}/base/seed1")
+        assert final.spec["chosen"] == choice.digest and "trial" not in final.spec
+        assert final.inputs["chosen"] == [f"results/{cell}/one/base/chosen.json"]
+
+
+def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home, tmp_path):
+    before = planned(home, tmp_path / "my", ONE, ["one"])
+    after = planned(home, tmp_path / "my", ONE.replace("2e-4", "3e-4"), ["one"])
+    cell = "runs/acceptability/all/minilm/linear/one"
+    for key in (f"{cell}/base/seed1", f"{cell}/trial3/seed3"):
+        assert before.job("train", key).digest != after.job("train", key).digest
+    assert before.job("train", f"{cell}/trial1/seed3").digest == after.job("train", f"{cell}/trial1/seed3").digest
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (LIKE, "there is no .*one|unknown.*one|one"),
+        (ONE.replace(SEARCH, "keep: true") + LIKE, "one has no search"),
+        (ONE.replace("[1, 2]", "[0, 2]"), "epochs"),
+        (ONE.replace("[1, 2]", "[2, 2]"), "needs one value or more, each once"),
+        (ONE.replace("epochs", "layers"), "layers"),
+        (LIKE.replace("[{train: [head]}]", "[{train: [head], optimizer: lbfgs}]") + ONE, "chooses its l2 itself"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(home, tmp_path, entry, message):
+    with pytest.raises(UserError, match=message):
+        planned(home, tmp_path / "my", entry, ["like_one" if "like_one" in entry else "one"])
+
+
+def trial(folder, score: float | None, **changes) -> str:
+    """Write a trial's record; return its digest."""
+    spec = {"made": folder.name}
+    record = {"spec": spec, "digest": digest(spec), "scores": {"validation": {"accuracy": score}}} | changes
+    write_json(folder / "metrics.json", record)
+    return digest(spec)
+
+
+def select(tmp_path, scores: list[list]) -> dict:
+    """Let step select choose among trials with these scores by seed."""
+    task = {"id": "t", "corpus": "c", "target": "label", "type": "classification", "metrics": ["accuracy"]}
+    spec, files = {"version": 1, "task": task, "trials": []}, []
+    for number, by_seed in enumerate(scores):
+        folders = [tmp_path / f"trial{number}seed{seed}" for seed in range(len(by_seed))]
+        runs = {str(i): trial(folder, score) for i, (folder, score) in enumerate(zip(folders, by_seed, strict=True))}
+        spec["trials"].append({"settings": {"rate": number + 1.0}, "runs": runs})
+        files += [folder / "metrics.json" for folder in folders]
+    out = tmp_path / "chosen.json"
+    run_in_process("select", "--spec", json.dumps(spec), "--trials", *files, "--out", out)
+    return read_json(out)
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [([[0.5, 0.5], [0.9, 0.4], [0.6, 0.7]], 2), ([[0.6], [0.6]], 1), ([[0.9, None], [0.1, 0.1]], 2), ([[None]], 1)],
+)
+def test_the_mean_over_seeds_decides(tmp_path, scores, best):
+    found = select(tmp_path, scores)
+    assert found["trial"] == best and found["settings"] == {"rate": float(best)} and len(found["trials"]) == len(scores)
+
+
+def test_a_trial_is_scored_on_validation_alone_and_its_settings_train_the_run(tmp_path):
+    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "classification"), "classification")
+    spec = bench.spec({"epochs": 1})
+    folder = bench.step("train", spec | {"trial": True}, tmp_path / "trial")
+    assert set(read_json(folder / "metrics.json")["scores"]) == {"train", "validation"}
+    choice = {"spec": {}, "digest": "d", "trial": 2, "settings": {"epochs": 3, "head_rate": 0.05}}
+    write_json(tmp_path / "chosen.json", choice)
+    final = bench.step("train", spec | {"chosen": "d"}, tmp_path / "final", "--chosen", tmp_path / "chosen.json")
+    found = read_json(final / "metrics.json")
+    assert found["chosen"] == {"trial": 2, "epochs": [3], "head_rate": 0.05} and "test" in found["scores"]
+    direct = bench.step("train", bench.spec({"epochs": 3, "head_rate": 0.05}), tmp_path / "direct")
+    assert read_json(direct / "metrics.json")["scores"] == found["scores"]
+
+
+def test_trials_are_all_combinations():
+    search = settings.Search(grid={"rate": [1e-5, 1e-4], "batch_size": [8, 16]})
+    assert search.trials()[:2] == [{"rate": 1e-5, "batch_size": 8}, {"rate": 1e-5, "batch_size": 16}]
+    assert len(search.trials()) == 4
