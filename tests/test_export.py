@@ -122,6 +122,8 @@ CASES = [
     ("bert", "pair_classification", FROZEN, {"kind": "cosine"}, {"pairs": "separate"}),
     ("distilbert", "classification", FROZEN, {}, {"dtype": "bf16"}),
     ("bert", "spans", FROZEN, {}, {"max_length": 12}),
+    ("gpt2", "pair_classification", FULL, {"pooling": "last"}, {}),
+    ("llama", "spans", FROZEN, {}, {}),
 ]
 
 

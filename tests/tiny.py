@@ -40,8 +40,11 @@ KEYS = {
     "deberta_v2": ("deberta-v2", DEBERTA),
     "deberta_v2_conv": ("deberta-v2", DEBERTA | {"conv_kernel_size": 3, "conv_act": "gelu"}),
     "modernbert": ("modernbert", PATTERNS),
+    "gpt2": ("gpt2", {"n_inner": 48, "bos_token_id": 0, "eos_token_id": 2}),
+    "llama": ("llama", {"num_key_value_heads": 2, "bos_token_id": 0, "eos_token_id": 2}),
 }
 FAMILIES = list(KEYS)
+DECODERS = ("gpt2", "llama")
 BYTE_LEVEL = ("roberta", "xlm_roberta", "mpnet", "modernbert")
 
 
@@ -50,7 +53,7 @@ def tiny_encoder(family: str, folder, layers: int = 3) -> Path:
     from transformers import AutoConfig, AutoModel
 
     folder = Path(folder)
-    tokenizer = _byte_level() if family in BYTE_LEVEL else _word_pieces(family)
+    tokenizer = _byte_level(family) if family in BYTE_LEVEL + DECODERS else _word_pieces(family)
     kind, keys = KEYS[family]
     keys = SIZES | {"num_hidden_layers": layers, "pad_token_id": tokenizer.pad_token_id} | keys
     if "layer_types" in keys:
@@ -90,8 +93,11 @@ def _word_pieces(family: str):
     )
 
 
-def _byte_level():
-    """Return a byte-level BPE tokenizer, cased, in the form of RoBERTa's."""
+def _byte_level(family: str):
+    """Return a byte-level BPE tokenizer, cased, in the form of RoBERTa's, or of the decoders', which has no padding.
+
+    GPT-2's adds nothing to a text, Llama's a mark before it.
+    """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -103,6 +109,16 @@ def _byte_level():
         vocab_size=320, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator([" ".join(KNOWN)], trainer)
+    if family in DECODERS:
+        mark = "<s> " if family == "llama" else ""
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{mark}$A", pair=f"{mark}$A {mark}$B", special_tokens=[("<s>", 0)]
+        )
+        names = ["input_ids", "attention_mask"]
+        marks = {"bos_token": "<s>", "eos_token": "</s>"}
+        return PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, **marks, model_input_names=names, model_max_length=128
+        )
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     names = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
     return PreTrainedTokenizerFast(

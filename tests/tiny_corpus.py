@@ -9,14 +9,19 @@ from pathlib import Path
 import torch
 
 from corpora import prepared
+from thaw import settings
 from thaw.analysis.cost import Stopwatch
 from thaw.data.corpus import Corpus
+from thaw.encoders.sources import local_files
 from thaw.features.store import Store
 from thaw.records import canonical
-from thaw.strategies.selectors import boundary, components
+from thaw.settings.phases import PLANNED
+from thaw.strategies.selectors import components
+from thaw.strategies.stages import planned, turns
 from thaw.training.inputs import Inputs
 from thaw.training.run import Run
 from tiny import WORDS, tiny_encoder
+from tiny_own import OWN, STATED
 
 ENTRIES = {
     "classification": {"texts": ["text"], "targets": {"label": "label"}},
@@ -69,12 +74,16 @@ class Bench:
     """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
 
     def __init__(self, folder: Path, family: str, corpus: Corpus, kind: str, dtype="fp32", layers=3, **view):
-        self.kind, self.corpus, self.layers = kind, corpus, layers
+        self.kind, self.corpus = kind, corpus
         self.encoder, self.features = folder / "encoder", folder / "features"
-        entry = {"folder": str(tiny_encoder(family, folder / "source", layers)), "layers": layers, "width": 32}
-        entry |= {"cased": False, "objective": "none", "pretraining": ["none"]}
-        fetch = canonical({"version": 1, "encoder": "e", "entry": entry})
-        run_in_process("fetch", "--spec", fetch, "--out", self.encoder)
+        if family in OWN:
+            entry = OWN[family](folder / "source")
+        else:
+            entry = {"folder": str(tiny_encoder(family, folder / "source", layers)), "layers": layers} | STATED
+        self.layers = layers = entry["layers"]
+        spec = {"version": 1, "encoder": "e", "entry": entry}
+        spec["files"] = local_files(settings.Encoder.model_validate(entry), "e")
+        run_in_process("fetch", "--spec", canonical(spec), "--out", self.encoder)
         card = json.loads((self.encoder / "card.json").read_text())
         view = {"max_length": 64} | view
         spec = {"version": 1, "view": view, "dtype": dtype, "data": corpus.card["digest"], "encoder": card["digest"]}
@@ -94,7 +103,7 @@ class Bench:
             "subset": {},
             "head": {"kind": "linear"} | (head or {}),
             "layers": self.layers,
-            "phases": [self.phase(**phase) for phase in phases],
+            "phases": [entry for phase in phases for entry in self.phases(**phase)],
             "after": None,
             "keep": False,
             "seed": 1,
@@ -103,13 +112,19 @@ class Bench:
             **changes,
         }
 
-    def phase(self, train=("head",), k=1, **settings) -> dict:
-        """Return a phase as a spec holds it, with rates at which a small model learns in a few steps."""
-        chosen = components(list(train), self.layers, {"k": k})
-        lowest = None if settings.get("frozen_dropout") else boundary(chosen, self.layers)
+    def phases(self, train=("head",), k=1, **given) -> list[dict]:
+        """Return what a phase becomes in a spec, with rates at which a small model learns in a few steps.
+
+        What the plan would add may be stated instead, as {"boundary": None} for from text.
+        """
         usual = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
-        usual = {} if settings.get("optimizer") == "lbfgs" else usual
-        return usual | {"components": chosen, "boundary": lowest} | settings
+        usual = {} if given.get("optimizer") == "lbfgs" else usual
+        stated = {key: given.pop(key) for key in PLANNED & set(given)}
+        phase = settings.Phase.model_validate({"train": train} | usual | given)
+        chosen = components(list(phase.train), self.layers, {"k": k}, phase.insert)
+        every, top = list(range(self.layers + 1)), self.layers
+        found = planned([(phase, parts) for parts in turns(phase, chosen)], top, every, top, [top])
+        return [entry | stated for entry in found]
 
     def inputs(self, store=None) -> Inputs:
         """Return what a run on this bench reads."""

@@ -17,7 +17,7 @@ PROBE = (2, 5)  # B, T of the pass that is watched: too odd to be mistaken for a
 class Anatomy:
     """The layer list of a model and what surrounds it.
 
-    layers: path of the nn.ModuleList that holds the L layers.
+    layers: path of the nn.ModuleList that holds the L layers, none for an encoder of no layers.
     form: 0 where a layer returns a tensor, else the length of the tuple whose first entry is the hidden state.
     parts: path of every other module beside the list or above it -> the layer it belongs to. Part 0 is all that
         works before layer 1; a final norm belongs to layer L. What is read without being called, as DeBERTa's
@@ -48,7 +48,7 @@ def study(model: nn.Module) -> Anatomy:
     if getattr(config, "is_encoder_decoder", False):
         raise UserError(f"{kind} is an encoder-decoder; Thaw adapts encoders alone")
     count = getattr(config, "num_hidden_layers", None)
-    if not count or not getattr(config, "vocab_size", None):
+    if count is None or not getattr(config, "vocab_size", None):
         raise UserError(f"{kind} is no text encoder: its config states no vocab_size or no num_hidden_layers")
     if getattr(config, "num_hidden_groups", count) < count:
         raise UserError(
@@ -65,11 +65,10 @@ def study(model: nn.Module) -> Anatomy:
 
 
 def probe_ids(config) -> torch.Tensor:
-    """Return token ids [2, 5]: two rows that begin with the same token and go on with different ones."""
+    """Return token ids [2, 5], none of them the padding's."""
     size = config.vocab_size
-    first, second, third = [i for i in (size // 2, size // 3, size // 4, size // 5) if i != config.pad_token_id][:3]
-    width = PROBE[1] - 1
-    return torch.tensor([[first] + [second] * width, [first] + [third] * width])
+    first, second = [i for i in (size // 2, size // 3, size // 4) if i != config.pad_token_id][:2]
+    return torch.tensor([[first] * PROBE[1], [second] * PROBE[1]])
 
 
 def _watch(model: nn.Module, path: str) -> Anatomy | None:
@@ -87,7 +86,7 @@ def _watch(model: nn.Module, path: str) -> Anatomy | None:
     hooks += [layer.register_forward_hook(note(position)) for position, layer in enumerate(layers)]
     hooks += [module.register_forward_hook(note(name)) for name, module in parts.items()]
     try:
-        final = _run(model)
+        _run(model)
     finally:
         for hook in hooks:
             hook.remove()
@@ -96,9 +95,7 @@ def _watch(model: nn.Module, path: str) -> Anatomy | None:
         return None
     if any(state is None for state in [*entered, *(_hidden(output) for _, output in passed)]):
         return None
-    if torch.equal(final[0, 0], final[1, 0]):
-        raise UserError(f"{model.config.model_type} reads from left to right: a decoder; Thaw adapts encoders alone")
-    first = passed[0][1]
+    first = passed[0][1] if passed else None
     belongs, outputs = _places(parts, calls)
     return Anatomy(path, len(first) if isinstance(first, tuple) else 0, belongs, outputs)
 
@@ -133,7 +130,6 @@ def _hidden(output) -> torch.Tensor | None:
 
 
 @torch.no_grad()
-def _run(model: nn.Module) -> torch.Tensor:
-    """Return the last hidden state [2, 5, d] of the probe."""
-    ids = probe_ids(model.config)
-    return model(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
+def _run(model: nn.Module) -> None:
+    """Read the probe."""
+    model(input_ids=probe_ids(model.config), attention_mask=torch.ones(PROBE, dtype=torch.int64))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 
-from thaw.encoders.sources import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
-from thaw.records import UserError, file_sha256, read_json
+from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
+from thaw.encoders.sources import check_sum
+from thaw.records import UserError, read_json
 from thaw.runtime import seeded
 
 
@@ -25,8 +26,7 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
         _forget_code(target / name)
     _check_tokenizer(source)
     weights = published_weights(source)
-    if due and (found := file_sha256(weights)) != due:
-        raise UserError(f"{weights} has sha256 {found}, but encoders.yaml asks for {due}: it is another file")
+    check_sum(weights, due)
     if weights.name == WEIGHTS:
         shutil.copyfile(weights, target / WEIGHTS)
     else:

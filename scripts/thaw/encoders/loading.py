@@ -32,11 +32,17 @@ def load_model(folder) -> torch.nn.Module:
         )
     if hasattr(model, "pooler"):
         model.pooler = None
+    if getattr(model.config, "use_cache", False):  # a decoder's keys and values, which only writing on would need
+        model.config.use_cache = False
     return model.eval()
 
 
 def load_tokenizer(folder, words: bool = False):
-    """Return the fast tokenizer of a folder; `words`: it will be given lists of words, each as after a space."""
+    """Return the fast tokenizer of a folder; `words`: it will be given lists of words, each as after a space.
+
+    Decoders often have no padding token: the mark at a text's end serves, since the mask says what is padding. Where
+    nothing parts the two texts of a pair (GPT-2), that mark does (Radford et al. 2018, who train one for it).
+    """
     from transformers import AutoTokenizer
 
     with _explained(folder, "tokenizer"), _quiet():
@@ -44,7 +50,12 @@ def load_tokenizer(folder, words: bool = False):
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: no fast tokenizer (tokenizer.json); Thaw needs one to place words on their pieces")
     if tokenizer.pad_token_id is None:
-        raise UserError(f"{folder}: the tokenizer names no pad token; name one in its tokenizer_config.json")
+        if tokenizer.eos_token_id is None:
+            raise UserError(f"{folder}: the tokenizer names no pad token; name one in its tokenizer_config.json")
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.num_special_tokens_to_add(pair=True) == 0 and tokenizer.eos_token_id is not None:
+        _part_pairs(tokenizer)
+    tokenizer.padding_side = "right"
     if words:
         _space_before_words(tokenizer)
     return tokenizer
@@ -60,6 +71,16 @@ def longest(model, tokenizer) -> int:
         tables = (m for m in model.modules() if isinstance(m, torch.nn.Embedding) and m.num_embeddings == count)
         limits.append(count - max((m.padding_idx + 1 for m in tables if m.padding_idx is not None), default=0))
     return min(limits)
+
+
+def _part_pairs(tokenizer) -> None:
+    """Let a tokenizer that adds nothing set its end mark between the two texts of a pair."""
+    from tokenizers.processors import Sequence, TemplateProcessing
+
+    mark, number = tokenizer.eos_token, tokenizer.eos_token_id
+    template = TemplateProcessing(single="$A", pair=f"$A {mark} $B", special_tokens=[(mark, number)])
+    backend = tokenizer.backend_tokenizer
+    backend.post_processor = Sequence([backend.post_processor, template]) if backend.post_processor else template
 
 
 def _space_before_words(tokenizer) -> None:

@@ -3,44 +3,74 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from thaw.records import UserError
+from thaw.encoders.names import ELMO, MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
+from thaw.records import UserError, file_sha256
 from thaw.settings import Encoder
 
-SETTINGS = ("config.json",)
-VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json")
-SENTENCEPIECE = ("spm.model", "spiece.model", "sentencepiece.bpe.model")
-TOKENIZER = (
-    *VOCABULARIES,
-    *SENTENCEPIECE,
-    "merges.txt",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
-WEIGHTS = "model.safetensors"
-SHARDS = "model.safetensors.index.json"
-PICKLED = "pytorch_model.bin"
+FORMS = {
+    "transformers": "config.json, weights and tokenizer files",
+    "sentence": "modules.json and what it names, as sentence-transformers writes them",
+    "elmo": "the published files *options.json and *weights.hdf5",
+}
 
 
 @dataclass(frozen=True)
 class Source:
-    """A folder with a model, where it came from, and which revision of it: a commit, a package version, or None."""
+    """A folder (or file) with a model, where it is from, and which revision: a commit, a package version, or None."""
 
     folder: Path
     origin: str
     revision: str | None
 
 
+def local_files(entry: Encoder, place: str) -> dict[str, str]:
+    """Return the sha256 of the files that a user must supply for an encoder, by path; most encoders need none.
+
+    Raises UserError, with the place of the entry, where one is missing.
+    """
+    if entry.file:
+        found = [Path(entry.file)]
+    elif entry.kind == "elmo":
+        found = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in ELMO]
+    else:
+        return {}
+    if not found[0].is_file():
+        raise UserError(f"{place}: there is no file {found[0]}{_supply(entry.supply)}")
+    return {str(path): file_sha256(path) for path in found}
+
+
+def published(folder: Path, pattern: str, place: str, supply: str | None = None) -> Path:
+    """Return the one file of a folder that has a name of this pattern; none or several are a UserError."""
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        count = "no file" if not found else f"{len(found)} files"
+        raise UserError(f"{place}: {folder} holds {count} {pattern}, and one is due{_supply(supply)}")
+    return found[0]
+
+
+def _supply(told: str | None) -> str:
+    """Return where files are to be had, as the end of a sentence."""
+    return f"; it must be put there: {told}" if told else "; it must be put there"
+
+
 def locate(entry: Encoder) -> Source:
-    """Return the folder of a catalogue entry's model, downloading it where the entry names a Hub id."""
+    """Return the place of a catalogue entry's model, downloading it where the entry names a Hub id."""
     if entry.hub:
         return _hub(entry.hub, entry.revision)
     if entry.package:
         return _package(entry.package, entry.path)
+    if entry.file:
+        return Source(Path(entry.file), f"file {entry.file}", None)
     folder = Path(entry.folder)
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; folder: takes one with config.json, weights and tokenizer files")
+        raise UserError(f"{folder} is no folder; folder: takes one with {FORMS[entry.kind]}")
     return Source(folder, f"folder {folder}", None)
+
+
+def check_sum(path: Path, due: str | None) -> None:
+    """Raise UserError where a published file has another sha256 than its entry states."""
+    if due and (found := file_sha256(path)) != due:
+        raise UserError(f"{path} has sha256 {found}, but encoders.yaml asks for {due}: it is another file")
 
 
 def _package(name: str, path: str) -> Source:
@@ -80,7 +110,7 @@ def _hub(name: str, revision: str | None) -> Source:
                 "elsewhere and give folder: instead of hub:"
             ) from error
 
-    folder = download(*SETTINGS, *TOKENIZER, WEIGHTS, SHARDS, "model-*-of-*.safetensors")
+    folder = download(*SETTINGS, *MODULES, *TOKENIZER, WEIGHTS, SHARDS, "model-*-of-*.safetensors")
     if not (folder / WEIGHTS).is_file() and not (folder / SHARDS).is_file():
         download(PICKLED)
     return Source(folder, f"hub {name}", folder.name)

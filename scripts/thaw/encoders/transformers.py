@@ -9,7 +9,7 @@ from torch import nn
 
 from thaw.encoders.anatomy import study
 from thaw.encoders.components import Components
-from thaw.encoders.loading import load_model
+from thaw.encoders.registry import load_model
 from thaw.encoders.resume import Entry, cut
 from thaw.encoders.sublayers import Sublayers
 from thaw.records import UserError
@@ -26,8 +26,8 @@ class Encoder(nn.Module):
         super().__init__()
         self.model = model
         self.anatomy = study(model)
-        self.layers: int = model.config.num_hidden_layers
         self._components = Components(model, self.anatomy)
+        self.layers: int = model.config.num_hidden_layers
         self.width: int = model.config.hidden_size
         self.start: int | None = None
         self._entry = Entry()
@@ -37,7 +37,7 @@ class Encoder(nn.Module):
 
     @classmethod
     def load(cls, folder) -> "Encoder":
-        """Return the encoder of a folder in Hugging Face form; whatever is no encoder is a UserError."""
+        """Return the encoder of a folder as fetch writes it, of any kind; whatever is no encoder is a UserError."""
         return cls(load_model(folder))
 
     def resume_at(self, start: int | None) -> "Encoder":
@@ -122,6 +122,16 @@ class Encoder(nn.Module):
         self._thawed = {component.partition(":")[0] for component in components}
         self._frozen_dropout = frozen_dropout
         self.train(self.training)
+
+    @torch.no_grad()
+    def reinitialise(self, count: int) -> None:
+        """Give the last `count` layers the values that the model's own code begins with, from torch's generator."""
+        fresh = dict(type(self.model)(self.model.config).named_parameters())
+        blocks = self.components()
+        for layer in range(self.layers - count + 1, self.layers + 1):
+            for name, parameter in blocks[f"layer.{layer}"]:
+                if name in fresh:  # what was inserted has a beginning of its own
+                    parameter.copy_(fresh[name])
 
     @property
     def sublayers(self) -> list[Sublayers]:

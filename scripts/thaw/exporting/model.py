@@ -79,6 +79,7 @@ class Model:
             padding_side="right",
             return_tensors="pt",
         )
+        inputs["attention_mask"][:, 0] = 1  # a text without a token is one padding token
         logits = self._logits(inputs.to(self.device)).float().cpu()
         if not self.labels:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
@@ -104,6 +105,8 @@ class Model:
         """Return one vector a sequence [S, d] of states [S, T, d], without the padding."""
         if self.pooling == "first":
             return states[:, 0]
+        if self.pooling == "last":
+            return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
         if self.pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
         weights = mask.to(states.dtype)

@@ -17,6 +17,15 @@ class First(nn.Module):
         return states[:, 0]
 
 
+class Last(nn.Module):
+    """The state of the last token, the only one that has read the whole text in a decoder (Radford et al. 2018)."""
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        last = mask.sum(1) - 1
+        return states[torch.arange(len(states), device=states.device), last]
+
+
 class Mean(nn.Module):
     """The mean over all tokens, special ones included (Reimers and Gurevych 2019)."""
 
@@ -54,6 +63,7 @@ class Attention(nn.Module):
 
 POOLINGS = {
     "first": lambda width: First(),
+    "last": lambda width: Last(),
     "mean": lambda width: Mean(),
     "max": lambda width: Max(),
     "attention": Attention,

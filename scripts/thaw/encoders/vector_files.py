@@ -1,0 +1,88 @@
+"""Word vectors from a word2vec or GloVe text file, brought into a folder as Thaw reads it.
+
+V words, d width.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw.encoders.own import Table, own_config, write_own
+from thaw.encoders.sources import check_sum
+from thaw.encoders.word_vectors import PAD, UNKNOWN, tokenizer
+from thaw.records import UserError
+
+HEADER = re.compile(r"\d+ \d+")
+
+
+def assemble(source: Path, target: Path, entry) -> None:
+    """Read a file of vectors into a folder: the matrix, its words as a tokenizer, and a config.
+
+    Padding is a vector of zeros. An unknown word reads the file's own <unk>, else the mean of all its vectors.
+    """
+    if not source.is_file():
+        raise UserError(f"there is no file {source}; file: takes a word2vec or GloVe text file")
+    check_sum(source, entry.sha256)
+    words, vectors = read_vectors(source, entry.width, entry.vocabulary)
+    if entry.cased and not any(word != word.lower() for word in words):
+        raise UserError(f"{source}: no word has an upper-case letter, so it is uncased; write cased: false")
+    places = {word: place for place, word in enumerate(words)}
+    unknown = vectors[places[UNKNOWN]] if UNKNOWN in places else vectors.mean(0)
+    kept = [place for word, place in places.items() if word not in (PAD, UNKNOWN)]
+    matrix = np.concatenate([np.zeros_like(vectors[:1]), unknown[None], vectors[kept]])
+    sizes = {"num_hidden_layers": 0, "hidden_size": entry.width, "vocab_size": len(matrix), "pad_token_id": 0}
+    model = Table(own_config(model_type="word_vectors", **sizes))
+    model.embeddings.weight.data = torch.from_numpy(matrix)
+    write_own(model, target)
+    tokenizer([words[place] for place in kept], entry.cased).save_pretrained(target)
+
+
+def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[str], np.ndarray]:
+    """Return the words of a text file, each once, and their vectors, float32 [V, d]; the first so many, or all.
+
+    A line is a word and d numbers, parted by single spaces; words may hold spaces (GloVe 840B has some). A first line
+    of two numbers is the header of word2vec. A line that is neither is a UserError with its number.
+    """
+    found: dict[str, np.ndarray] = {}
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                text = line.decode("utf-8").rstrip("\r\n ")
+            except UnicodeDecodeError as error:
+                raise UserError(f"{path}:{number}: not UTF-8 text") from error
+            if number == 1 and HEADER.fullmatch(text):
+                continue
+            word, vector = _parsed(text, width, f"{path}:{number}")
+            found.setdefault(word, vector)
+            if len(found) == most:
+                break
+    if not found:
+        raise UserError(f"{path}:1: no vector; a line is a word and its numbers")
+    return list(found), np.stack(list(found.values()))
+
+
+def _parsed(text: str, width: int, place: str) -> tuple[str, np.ndarray]:
+    """Return the word and the vector [d] of a line."""
+    word, *numbers = text.rsplit(" ", width)
+    more = [_is_number(piece) for piece in word.split(" ")[1:]]
+    if len(numbers) < width or (more and all(more)):
+        count = len(text.split(" ")) - 1
+        raise UserError(f"{place}: a word and {width} numbers are due (width: {width}); here are {count} after it")
+    try:
+        vector = np.array(numbers, dtype=np.float32)
+    except ValueError as error:
+        raise UserError(f"{place}: a word and {width} numbers are due; {error}") from error
+    if not np.isfinite(vector).all():
+        raise UserError(f"{place}: a number is not finite")
+    return word, vector
+
+
+def _is_number(piece: str) -> bool:
+    """Tell whether a piece of a line is a number."""
+    try:
+        float(piece)
+    except ValueError:
+        return False
+    return True
