@@ -69,6 +69,7 @@ def test_poolings_by_hand():
     states = torch.tensor([[[1.0, -4.0], [3.0, -2.0]], [[-5.0, -6.0], [9.0, 9.0]]])
     pooled = {name: POOLINGS[name](2)(states, batch.mask).tolist() for name in POOLINGS}
     assert pooled["first"] == [[1, -4], [-5, -6]]
+    assert pooled["last"] == [[3, -2], [-5, -6]]
     assert pooled["mean"] == pooled["attention"] == [[2, -3], [-5, -6]]
     assert pooled["max"] == [[3, -2], [-5, -6]]
 

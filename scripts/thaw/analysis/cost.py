@@ -1,6 +1,6 @@
 """What a run costs: floating-point operations by our own formulas, seconds by part, peak memory.
 
-L layers, d width, f feed-forward width, T tokens of a sequence, R relative positions, C outputs of the head.
+T tokens of a sequence, d width, C outputs of the head; layers and their products: thaw.analysis.shape.
 
 torch's counter counts nothing for the fused attention on CPU, hence formulas. A multiplication and an
 addition are two operations; only matrix products are counted: embeddings, norms and activations are not.
@@ -11,75 +11,22 @@ import resource
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from thaw.records import UserError
+from thaw.analysis.shape import Shape
 from thaw.runtime import hardware, versions
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The numbers of an encoder that its cost follows from.
-
-    `gated` feed-forward layers (ModernBERT) have a second matrix of d x f on the way in. `positions` is the
-    number of products with the R relative positions per layer, times R (DeBERTa: 2 x 512; 0 elsewhere).
-    """
-
-    layers: int
-    width: int
-    intermediate: int
-    gated: bool = False
-    positions: int = 0
-
-    @classmethod
-    def of(cls, config: dict) -> "Shape":
-        """Read a shape from an encoder's config.json, under any name that transformers gives the keys.
-
-        Raises UserError where a key is missing, since an operation counted as 0 would be an error.
-        """
-        layers = _first(config, "num_hidden_layers", "n_layers")
-        width = _first(config, "hidden_size", "dim")
-        intermediate = _first(config, "intermediate_size", "hidden_dim")
-        return cls(layers, width, intermediate, config.get("model_type") == "modernbert", _positions(config))
-
-
-def _first(config: dict, *names: str) -> int:
-    """Return the first of some keys of a configuration."""
-    for name in names:
-        if config.get(name):
-            return int(config[name])
-    raise UserError(f"the encoder's config.json has none of {', '.join(names)}; its cost cannot be counted")
-
-
-def _positions(config: dict) -> int:
-    """Return DeBERTa-v2's kinds of products with relative positions times the number of these."""
-    if not config.get("relative_attention"):
-        return 0
-    spans = (config.get(name, -1) for name in ("position_buckets", "max_relative_positions"))
-    span = next((span for span in spans if span > 0), config.get("max_position_embeddings", 0))
-    kinds = config.get("pos_att_type") or []
-    return 2 * span * len(kinds.split("|") if isinstance(kinds, str) else kinds)
-
-
-def _weights(shape: Shape, tokens: int) -> int:
-    """Return one layer's products with weights: queries, keys, values, output, and the feed-forward part."""
-    return 8 * tokens * shape.width**2 + (6 if shape.gated else 4) * tokens * shape.width * shape.intermediate
-
-
-def _attention(shape: Shape, tokens: int) -> int:
-    """Return one layer's products of states with each other: scores, weighted values, relative positions."""
-    return 4 * tokens**2 * shape.width + 2 * tokens * shape.positions * shape.width
 
 
 def layer_flops(shape: Shape, tokens: int) -> float:
     """Return the forward operations of one layer over one sequence of `tokens` tokens."""
-    return float(_weights(shape, tokens) + _attention(shape, tokens))
+    return float(shape.weights(tokens) + shape.attention(tokens))
 
 
 def encoder_flops(shape: Shape, lengths: Iterable[int], boundary: int | None = None) -> float:
     """Return the forward operations of all layers above a boundary over sequences of these padded lengths."""
-    return (shape.layers - (boundary or 0)) * sum(layer_flops(shape, int(tokens)) for tokens in lengths)
+    lengths = [int(tokens) for tokens in lengths]
+    below = sum(shape.embeddings(tokens) for tokens in lengths) if boundary is None else 0
+    return below + (shape.layers - (boundary or 0)) * sum(layer_flops(shape, tokens) for tokens in lengths)
 
 
 def training_flops(shape: Shape, lengths: Iterable[int], boundary: int | None, components: Iterable[str]) -> float:
@@ -98,17 +45,14 @@ def training_flops(shape: Shape, lengths: Iterable[int], boundary: int | None, c
     crossed = shape.layers - max(lowest, 1) + 1
     total = 0
     for tokens in (int(tokens) for tokens in lengths):
-        weights, attention = _weights(shape, tokens), _attention(shape, tokens)
+        weights, attention = shape.weights(tokens), shape.attention(tokens)
         forward = (shape.layers - (boundary or 0)) * (weights + attention)
+        forward += shape.embeddings(tokens) if boundary is None else 0
         backward = crossed * (weights + 2 * attention) + len(trained) * weights
-        saved = 6 * tokens * shape.width**2 if trained and not from_embeddings else 0
+        backward += 2 * shape.embeddings(tokens) if from_embeddings else 0
+        saved = shape.first(tokens) if trained and not from_embeddings else 0
         total += forward + backward - saved
     return float(total)
-
-
-def head_flops(width: int, outputs: int, vectors: int) -> float:
-    """Return the forward operations of a linear head on so many vectors; training costs three times that."""
-    return float(2 * width * outputs * vectors)
 
 
 class Stopwatch:
