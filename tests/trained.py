@@ -25,7 +25,7 @@ def loss(run, model: Model, feed: Feed) -> float:
 def loss_before(bench: Bench, spec: dict, start) -> float:
     """Return the loss of a run that has not begun."""
     run, boundary = bench.run(spec, start), spec["phases"][0]["boundary"]
-    model = Model(resumed(bench.encoder, boundary, run.highest, run.trained, run.device), run.head, "fp32")
+    model = Model(resumed(bench.encoder, boundary, run.highest, run.trained, run.device, run.inserts), run.head, "fp32")
     return loss(run, model, Feed(bench.store, taken(spec["phases"][:1]), run.device))
 
 
@@ -40,11 +40,11 @@ def check_training(bench: Bench, spec: dict, start=None) -> None:
     if run.model.encoder is None:
         assert declared == {"head"}
     else:
-        now = {part: dict(named) for part, named in run.model.encoder.components().items()}
+        kept = run.model.encoder.tensors(declared - {"head"})
+        now = {name: value for named in run.model.encoder.components().values() for name, value in named} | kept
         for part, named in pretrained.items():
-            same = {name: torch.equal(value, now[part][name]) for name, value in named if name in now.get(part, {})}
-            stuck = [name for name, equal in same.items() if equal]
-            assert (stuck == []) if part in declared else (stuck == list(same)), f"{part} moved, or did not, unasked"
+            moved = {name for name, value in named if name in now and not torch.equal(value, now[name])}
+            assert moved == {name for name, _ in named if name in kept}, f"some of {part} moved, or did not, unasked"
     before, after = loss_before(bench, spec, start), loss(run, run.model, run.feed)
     assert after < before, f"the loss on the training rows was {before:.4g} and is {after:.4g}"
     _, again = bench.train(spec, start)

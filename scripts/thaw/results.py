@@ -5,7 +5,7 @@ from pathlib import Path
 from thaw.outputs.collection import joined, role, value
 from thaw.outputs.runs import CELL
 from thaw.records import UserError, read_json
-from thaw.strategies.selectors import thawed_layers
+from thaw.strategies.selectors import thawed_layers, trains_embeddings
 
 # Where the records of each kind lie below the results folder, and which columns the names of their folders are.
 PLACES = {
@@ -72,7 +72,7 @@ def _run(spec: dict, path: Path) -> dict:
     last, record = phases[-1]["components"], read_json(cost)
     return {
         "thawed": thawed_layers(last),
-        "embeddings": "embeddings" in last,
+        "embeddings": trains_embeddings(last),
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": joined(phases, "precision", "fp32"),
         "train_seconds": value(record, cost, "seconds", "train"),

@@ -130,7 +130,7 @@ class Scaling:
         variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
         try:
             for phase in strategy.phases:
-                components(list(phase.train), self.layers, variables)
+                components(list(phase.train), self.layers, variables, phase.insert)
         except UserError:
             return False
         start = getattr(strategy.after, "strategy", strategy.after)

@@ -105,12 +105,12 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predic
     write_json(out / "metrics.json", {"spec": spec, "digest": digest(spec), **outcome})
 
 
-def save_tensors(path: Path, tensors: dict) -> None:
-    """Write tensors by name as safetensors, in one step."""
+def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
+    """Write tensors by name, and a note about them, as safetensors, in one step."""
     from safetensors.torch import save_file
 
     with replacing(path) as temporary:
-        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary)
+        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary, note)
 
 
 def check_digest(path: Path, due: str) -> None:

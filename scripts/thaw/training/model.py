@@ -49,9 +49,10 @@ class Model(nn.Module):
             return self.head(read_states(self.encoder, self.head, batch, stored), batch)
 
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
-        """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L"."""
-        parts = self.encoder.components() if self.encoder else {}
-        parts["head"] = list(self.head.named_parameters())
+        """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L", and parts."""
+        parts = {"head": list(self.head.named_parameters())}
+        if self.encoder:
+            parts |= self.encoder.components([name for name in names if name != "head"])
         return {name: parts[name] for name in names}
 
     @torch.no_grad()
@@ -94,11 +95,11 @@ def _answers(rows, values: list, likely: list | None) -> Answers:
     return Answers(rows, values if tags else np.array(values), None if likely is None else np.stack(likely))
 
 
-def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device) -> Encoder | None:
+def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None) -> Encoder | None:
     """Return the encoder above a boundary with already trained tensors in place, or None where nothing is above it.
 
     Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
-    tensors by parameter name.
+    tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
     if boundary == highest:
@@ -106,8 +107,10 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
             raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
         return None
     encoder = Encoder.load(folder)
+    if inserts is not None:
+        inserts.into(encoder)
     places = {name: part for part, named in encoder.components().items() for name, _ in named}
-    parameters = dict(encoder.model.named_parameters())
+    parameters = {name: parameter for named in encoder.components().values() for name, parameter in named}
     for name, tensor in tensors.items():
         if name not in parameters or parameters[name].shape != tensor.shape:
             raise UserError(f"{folder} has no tensor {name} of shape {list(tensor.shape)} to go on training")
