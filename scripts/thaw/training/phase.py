@@ -120,9 +120,9 @@ class PhaseTraining:
         phase, note = self.phase, self.course.history[-1]
         found = note["validation"] = task.score("validation")
         value = -math.inf if found is None else found
-        self.stale = 0 if value > self.best or self.kept is None else self.stale + last
-        if self.stale == 0:
-            self.best = value
+        self.stale += last
+        if value > self.best or self.kept is None:
+            self.best, self.stale = value, 0
             self.kept = self.epoch, {name: p.detach().clone() for name, p in self.parameters.items()}
         rules = {"patience": phase.patience is not None and self.stale >= phase.patience}
         if phase.stop and phase.stop.gap is not None:

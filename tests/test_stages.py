@@ -1,0 +1,213 @@
+"""Thawing in stages and one by one: what trains when, from which boundary, and that the store changes nothing."""
+
+import pytest
+import torch
+
+from thaw.encoders.transformers import Encoder
+from thaw.records import UserError
+from thaw.settings import Phase
+from thaw.strategies.selectors import components
+from thaw.strategies.stages import check_reinit, planned, stages, turns
+from tiny_corpus import Bench, tiny_corpus
+
+GRADUAL = {"train": ["head", {"top": 3}], "unfreeze": {}, "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    """A small BERT of three layers on a small classification task, states stored in fp32."""
+    folder = tmp_path_factory.mktemp("bench")
+    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+
+
+def tensors(trained) -> dict[str, torch.Tensor]:
+    return {**trained.encoder, **{f"head.{name}": value for name, value in trained.head.state_dict().items()}}
+
+
+def equal(first: dict, second: dict) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def losses(trained) -> list[float]:
+    return [note["loss"] for note in trained.history]
+
+
+def from_text(spec: dict) -> dict:
+    """Return a spec whose stages all start from text."""
+    phases = [entry | {"boundary": None} for entry in spec["phases"]]
+    for entry in phases:
+        entry |= {"stages": [stage | {"boundary": None} for stage in entry["stages"]]} if "stages" in entry else {}
+    return spec | {"phases": phases}
+
+
+def plan(train: list, layers: int = 6, **given) -> list[dict]:
+    """Return the phases of a spec, with every boundary in the store and a head on the last layer."""
+    phase = Phase(train=train, **given)
+    pairs = [(phase, parts) for parts in turns(phase, components(train, layers, {}))]
+    return planned(pairs, layers, list(range(layers + 1)), layers, [layers])
+
+
+@pytest.mark.parametrize("layers", [3, 6, 12])
+def test_stage_s_trains_s_layers_and_reads_boundary_l_minus_s(layers):
+    (entry,) = plan(["head", {"top": layers}], layers, unfreeze={})
+    for s, stage in enumerate(entry["stages"]):
+        assert stage["components"] == ["head", *(f"layer.{n}" for n in range(layers - s + 1, layers + 1))]
+        assert stage["boundary"] == layers - s
+    assert s == layers and entry["boundary"] == 0 and entry["components"] == stage["components"]
+
+
+def test_layers_and_epochs_of_a_stage_are_settable_and_embeddings_come_last():
+    phase = Phase(train=["all"], unfreeze={"layers": 2, "epochs": 3}, epochs=5)
+    found = stages(phase, components(["all"], 3, {}))
+    assert [stage["components"][1:] for stage in found] == [
+        [],
+        ["layer.2", "layer.3"],
+        ["embeddings", "layer.1", "layer.2", "layer.3"],
+    ]
+    assert [stage.get("epochs") for stage in found] == [3, 3, None], "the last one has the phase's own"
+    assert [stage["boundary"] for stage in plan(["all"], 3, unfreeze={})[0]["stages"]] == [3, 2, 1, 0, None]
+
+
+def test_one_by_one_is_a_phase_for_each_and_one_for_all():
+    found = plan(["all"], 2, one_by_one=True)
+    alone = [["head"], ["embeddings"], ["layer.1"], ["layer.2"], ["head", "embeddings", "layer.1", "layer.2"]]
+    assert [entry["components"] for entry in found] == alone
+    assert [entry["boundary"] for entry in found] == [2, None, None, None, None], "no stored state is valid after that"
+    bounds = [entry["boundary"] for entry in plan(["head", {"top": 2}], 3, one_by_one=True)]
+    assert bounds == [3, 1, 1, 1], "layer 3 alone still starts below layer 2, which has moved"
+
+
+def test_keys_that_exclude_each_other():
+    for wrong, said in [
+        ({"unfreeze": {}, "one_by_one": True}, "two ways to thaw"),
+        ({"unfreeze": {}, "reinit_top": 1}, "train from the first step"),
+        ({"layer_decay": 0.5, "layer_rates": [1e-4]}, "leave one out"),
+        ({"cut_frac": 0.2}, "cut_frac has no meaning with schedule linear"),
+        ({"schedule": "slanted_triangular", "warmup": 0.2}, "warmup has no meaning with schedule slanted_triangular"),
+        ({"stop": {}}, "stop needs gap or score"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            Phase(train=["all"], **wrong)
+    with pytest.raises(UserError, match="layer.2, which the phase does not train"):
+        check_reinit(Phase(train=["head"], reinit_top=2), ["head", "layer.3"], 3)
+
+
+@pytest.mark.parametrize("phase", [GRADUAL, GRADUAL | {"one_by_one": True, "unfreeze": None}], ids=["stages", "turns"])
+def test_the_store_changes_nothing(bench, phase):
+    spec = bench.spec(phase | {"rate": 1e-4, "head_rate": 1e-3})
+    _, stored = bench.train(spec)
+    _, computed = bench.train(from_text(spec))
+    assert losses(stored) == pytest.approx(losses(computed), abs=1e-5)
+    for name, value in tensors(stored).items():
+        torch.testing.assert_close(value, tensors(computed)[name], atol=1e-4, rtol=0)
+    assert stored.cost["flops"] < computed.cost["flops"]
+    assert stored.cost["parameters"] == computed.cost["parameters"]
+
+
+def test_the_optimizer_goes_on_through_the_stages(bench):
+    """Two stages of the same components are one phase of as many epochs, to the bit."""
+    for optimizer in ("adamw", "bert_adam"):
+        whole = bench.spec({"train": ["head", {"top": 2}], "epochs": 3, "optimizer": optimizer})
+        (entry,) = whole["phases"]
+        stage = {"components": entry["components"], "boundary": entry["boundary"]}
+        halves = entry | {"epochs": 2, "stages": [stage | {"epochs": 1}, stage]}
+        one, two = bench.train(whole)[1], bench.train(whole | {"phases": [halves]})[1]
+        assert equal(tensors(one), tensors(two)) and one.history == two.history and one.cost == two.cost
+
+
+def test_what_is_thawed_stays_thawed_and_what_is_not_yet_stays_as_it_was(bench):
+    pretrained = {name: value for named in Encoder.load(bench.encoder).components().values() for name, value in named}
+    run, trained = bench.train(bench.spec(GRADUAL))
+    assert [note["epoch"] for note in trained.history][:: len(trained.history) // 4] == [1, 2, 3, 4]
+    assert trained.outcome["chosen"] == {"epochs": [4]}
+    assert all(not torch.equal(value, pretrained[name]) for name, value in trained.encoder.items())
+    assert len(trained.encoder) == sum(len(named) for part, named in run.model.encoder.components().items())
+
+
+def test_the_best_epoch_may_lie_in_an_early_stage(bench):
+    """Then what was thawed after it has its starting weights again."""
+    wild = GRADUAL | {"rate": 5.0, "head_rate": 1e-2, "clip": None, "pick": "best"}
+    run, trained = bench.train(bench.spec(wild))
+    pretrained = Encoder.load(bench.encoder).components()
+    watched = [note["validation"] for note in trained.history if note["validation"] is not None]
+    assert len(watched) == 4 and trained.outcome["chosen"]["epochs"] == [1], "the head alone was best"
+    for part, named in pretrained.items():
+        for name, value in named:
+            assert part == "embeddings" or torch.equal(trained.encoder[name], value), name
+    assert trained.outcome["scores"]["validation"]["accuracy"] == watched[0]
+
+
+def test_rules_that_end_a_phase_wait_for_its_last_stage(bench):
+    still = GRADUAL | {"rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0, "epochs": 9}
+    _, trained = bench.train(bench.spec(still | {"patience": 2}))
+    assert trained.outcome["chosen"]["epochs"] == [5], "three stages of one epoch, then two without a gain"
+
+
+def test_stop_by_gap_and_by_score(bench):
+    still = {"train": ["head"], "rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0, "epochs": 9}
+    _, trained = bench.train(bench.spec(still | {"stop": {"score": 0.0}}))
+    assert trained.outcome["chosen"] == {"epochs": [1], "stopped": ["score"]}
+    _, trained = bench.train(bench.spec(still | {"epochs": 2, "stop": {"score": 1.1, "gap": 1.0}}))
+    assert trained.outcome["chosen"] == {"epochs": [2], "stopped": [None]}
+    assert [note["train"] for note in trained.history if "train" in note] == [
+        trained.outcome["scores"]["train"]["accuracy"]
+    ] * 2
+    _, trained = bench.train(bench.spec(still | {"epochs": 3, "stop": {"gap": 1e-9}}))
+    scores = trained.outcome["scores"]
+    apart = abs(scores["train"]["accuracy"] - scores["validation"]["accuracy"]) > 1e-9
+    assert trained.outcome["chosen"] == {"epochs": [1 if apart else 3], "stopped": ["gap" if apart else None]}
+
+
+def test_history_of_a_stopped_run_shows_both_scores(bench, tmp_path):
+    import pandas
+
+    folder = bench.step("train", bench.spec({"train": ["head"], "stop": {"gap": 0.9}}), tmp_path / "run")
+    history = pandas.read_csv(folder / "history.csv")
+    assert {"train_accuracy", "validation_accuracy"} <= set(history)
+    assert history["train_accuracy"].notna().sum() == 2
+
+
+def test_l2_to_start_pulls_the_encoder_and_leaves_the_head(bench):
+    phase = {"train": ["head", {"top": 1}], "rate": 1e-2}
+    pretrained = {name: value for named in Encoder.load(bench.encoder).components().values() for name, value in named}
+
+    def moved(strength: float) -> float:
+        _, trained = bench.train(bench.spec(phase | {"l2_to_start": strength}))
+        return sum((value - pretrained[name]).square().sum().item() for name, value in trained.encoder.items())
+
+    assert moved(100.0) < 0.5 * moved(0.0)
+
+
+def test_l2_to_start_is_the_gradient_of_half_the_squared_distance(bench):
+    from thaw.training.phase import PhaseTraining
+
+    run, _ = bench.train(bench.spec({"train": ["head", {"top": 1}]}))
+    training = PhaseTraining(1, Phase(train=["head", {"top": 1}], l2_to_start=0.3), [1], 1)
+    training.enter(run.model, ["head", "layer.3"], 3)
+    names = [name for name in training.parameters if not name.startswith("head/")]
+    with torch.no_grad():
+        for parameter in training.parameters.values():
+            parameter.add_(torch.randn_like(parameter))
+            parameter.grad = torch.zeros_like(parameter)
+    distance = sum((training.parameters[name] - training.start[name]).square().sum() for name in names)
+    due = torch.autograd.grad(0.5 * 0.3 * distance, [training.parameters[name] for name in names])
+    training._pull_to_start()
+    for name, gradient in zip(names, due, strict=True):
+        torch.testing.assert_close(training.parameters[name].grad, gradient)
+    assert all(not p.grad.any() for name, p in training.parameters.items() if name.startswith("head/"))
+
+
+def test_reinit_top_begins_the_top_layers_anew_by_the_models_own_code(bench):
+    still = {"train": ["all"], "rate": 1e-30, "weight_decay": 0.0, "epochs": 1, "reinit_top": 2}
+    one, same, other = (bench.train(bench.spec(still, seed=seed))[1].encoder for seed in (1, 1, 2))
+    assert equal(one, same) and not equal(one, other)
+    pretrained = Encoder.load(bench.encoder)
+    for part, named in pretrained.components().items():
+        for name, value in named:
+            assert torch.equal(one[name], value) == (part in ("embeddings", "layer.1")), name
+    scale = pretrained.model.config.initializer_range
+    matrices = [value for name, value in one.items() if "layer.2" in name and value.ndim == 2]
+    assert torch.cat([m.flatten() for m in matrices]).std().item() == pytest.approx(scale, rel=0.1)
+    for name, value in one.items():
+        if "layer.2" in name and "Norm" in name:
+            assert torch.allclose(value, torch.full_like(value, name.endswith("weight")), atol=1e-20), name
