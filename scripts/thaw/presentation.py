@@ -11,7 +11,8 @@ from thaw.runs import Run, RunPlanner, pair_views, variant
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
-STEP_OF_KIND = {"strategy_table": "table", "transfer_table": "table", "layer_figure": "figure", "cost_figure": "figure"}
+STEP_OF_KIND = {"strategy_table": "table", "transfer_table": "table"}
+STEP_OF_KIND |= {"layer_figure": "figure", "cost_figure": "figure", "size_figure": "figure"}
 
 
 def specs(

@@ -14,7 +14,7 @@ VERSIONS = {
     "select": 1,
     "baseline": 1,
     "external": 1,
-    "collect": 2,
+    "collect": 3,
     "table": 2,
     "figure": 3,
     "report": 2,

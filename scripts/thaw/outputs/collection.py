@@ -122,7 +122,8 @@ class Cards:
             return {}
         card = self._card(path)
         carved = value(card, path, "splits", task["validation"], "carved_from") is not None
-        return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved}
+        total = value(card, path, "splits", "train", "rows")
+        return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
 
     def truncated(self, store: str) -> dict[str, int]:
         """Return for each split of a store how many of its texts were cut."""
@@ -202,6 +203,7 @@ def _score_rows(result: Result, common: dict, results, cards: Cards) -> list[dic
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": joined(phases, "precision", "fp32"),
         "protocol": task.get("protocol", "clean"),
+        "train_rows": record["spec"].get("subset", {}).get("rows", common["train_rows"]),
     }
     cut = {}
     if result.stores:

@@ -41,14 +41,17 @@ STYLE = {
 
 
 @contextlib.contextmanager
-def panels(titles: list[str]):
-    """Give a figure and one axes per title, at most three in a row (four make two rows of two); close it at the end."""
+def panels(titles: list[str], wide: int | None = None):
+    """Give a figure and one axes per title, `wide` in a row; close it at the end.
+
+    Unless stated there are at most three in a row, and four make two rows of two.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    wide = {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
+    wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
     high = math.ceil(len(titles) / wide)
     size = (PANEL[0] * wide if wide == 3 else 3.2 * wide, (PANEL[1] + 0.55) * high)
     with pyplot.rc_context(STYLE):

@@ -4,6 +4,7 @@ import itertools
 import textwrap
 
 from thaw.outputs import drawing, placing, summary, words
+from thaw.outputs.sizes import size_figure
 from thaw.records import write_text
 
 CSV_COLUMNS = (
@@ -17,9 +18,11 @@ COSTS = {
 
 def draw(runs, spec: dict, prefix) -> None:
     """Draw an output's figure and write PDF, SVG, PNG and the CSV behind them under a path prefix."""
+    if spec["kind"] == "size_figure":
+        return size_figure(runs, spec, prefix)
     found = summary.summarise(runs, summary.role(spec), spec["order"])
     panels = _panels(found, spec["labels"])
-    {"layer_figure": layer_figure, "cost_figure": cost_figure}[spec["kind"]](found, panels, spec, prefix)
+    return {"layer_figure": layer_figure, "cost_figure": cost_figure}[spec["kind"]](found, panels, spec, prefix)
 
 
 def _panels(found, labels: dict) -> list[tuple]:

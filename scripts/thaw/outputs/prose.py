@@ -24,23 +24,66 @@ def _phase(phase: dict) -> str:
             f"to convergence by L-BFGS on standardised features, its L2 strength (of {strengths}) chosen on validation"
         )
         return f"Fits {trained} {how}."
-    rates = f"AdamW, rate {words.rate(phase['rate'])}" + (
-        f", head {words.rate(phase['head_rate'])}" if phase["head_rate"] else ""
-    )
     parts = [
-        f"Trains {trained} for {words.plural(phase['epochs'], 'epoch')} with {rates}",
-        f"{phase['schedule']} schedule with {100 * phase['warmup']:.0f} % warm-up",
+        f"Trains {trained}{_thawing(phase)} for {words.plural(phase['epochs'], 'epoch')} with {_rates(phase)}",
+        _schedule(phase),
         f"batches of {phase['batch_size']}",
         f"weight decay {phase['weight_decay']:g}",
-        f"gradients clipped at {phase['clip']:g}" if phase["clip"] else "no clipping",
+        f"L2 penalty {phase['l2_to_start']:g} on the encoder's way from its start" if phase["l2_to_start"] else "",
+        f"gradients{' of each tensor' * phase['clip_each']} clipped at {phase['clip']:g}"
+        if phase["clip"]
+        else "no clipping",
         f"bf16 autocast ({phase['precision']})" if phase["precision"] != "fp32" else "",
-        f"stopped after {words.plural(phase['patience'], 'epoch')} without a better validation score"
-        if phase["patience"]
-        else "",
+        *_ends(phase),
         f"weights of the {phase['pick']} epoch",
         "dropout left on in the frozen layers, so that nothing is cached" if phase["frozen_dropout"] else "",
     ]
     return ", ".join(part for part in parts if part) + "."
+
+
+def _thawing(phase: dict) -> str:
+    """Return in which order a phase thaws what it trains, and what begins anew; nothing where all trains at once."""
+    found = ""
+    if phase["reinit_top"]:
+        found = f", the top {words.plural(phase['reinit_top'], 'layer')} begun anew,"
+    if phase["one_by_one"]:
+        found = " one after the other, the head first, then from below, and at last together, each"
+    if gradual := phase["unfreeze"]:
+        more, epochs = words.plural(gradual["layers"], "more layer"), words.plural(gradual["epochs"], "epoch")
+        found = f", the head alone first, then with {more} from the top after every {epochs}, and at last all"
+    return found
+
+
+def _rates(phase: dict) -> str:
+    """Return a phase's optimizer and its rates by layer."""
+    name = {"adamw": "AdamW", "bert_adam": "Adam without bias correction"}[phase["optimizer"]]
+    found = f"{name}, rate {words.rate(phase['rate'])}"
+    if phase["layer_rates"]:
+        found = f"{name}, rates {', '.join(words.rate(rate) for rate in phase['layer_rates'])} from the top layer down"
+    if phase["layer_decay"] < 1:
+        found += f" in the top layer and {phase['layer_decay']:.3g} times that of the layer above in each below"
+    return found + (f", head {words.rate(phase['head_rate'])}" if phase["head_rate"] else "")
+
+
+def _schedule(phase: dict) -> str:
+    """Return how a phase's rates rise and fall."""
+    again = ", begun anew with each thawing" if phase["unfreeze"] and phase["unfreeze"]["restart"] else ""
+    if phase["schedule"] == "slanted_triangular":
+        return f"slanted triangular schedule (cut {phase['cut_frac']:g}, ratio {phase['ratio']:g}){again}"
+    of = " of one epoch" if phase["warmup_of"] == "epoch" else ""
+    return f"{phase['schedule']} schedule with {100 * phase['warmup']:.0f} % warm-up{of}{again}"
+
+
+def _ends(phase: dict) -> list[str]:
+    """Return the rules by which a phase ends before its last epoch."""
+    stop = phase["stop"] or {"gap": None, "score": None}
+    return [
+        f"stopped after {words.plural(phase['patience'], 'epoch')} without a better validation score"
+        if phase["patience"]
+        else "",
+        f"stopped when training and validation score differ by more than {stop['gap']:g}" if stop["gap"] else "",
+        f"stopped when the validation score reaches {stop['score']:g}" if stop["score"] is not None else "",
+    ]
 
 
 def _selected(word) -> str:

@@ -5,6 +5,7 @@ One row per result, split and metric.
     kind                run; baseline; external: predictions that were made elsewhere. A baseline has no head, and an
                         encoder only where it is compared with that encoder's runs; an external one has neither
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on
+    train_rows          rows that it trained on: those of the subset, or all of train
     main                True for the task's main metric
     role                train, validation, test, unseen (test rows that share no sentence with train), or transfer (a
                         split `<task>/<split>` of another task)
@@ -27,7 +28,7 @@ TEXT = (
 ).split()
 COLUMNS = (
     "kind task subset encoder head strategy variant seed thawed embeddings optimizer precision pairs split role metric "
-    "main value n truncated train_seconds after_seconds total_seconds extraction_seconds flops after_flops "
+    "main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds flops after_flops "
     "trained_parameters peak_memory_mb flags missing synthetic carved protocol device digest"
 ).split()
 CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]

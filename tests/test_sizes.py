@@ -1,0 +1,44 @@
+"""The figure of sizes: what is put together, what is drawn, on the invented results at several sizes."""
+
+import pandas
+import pytest
+
+import invented
+from thaw.outputs import figures, sizes
+from thaw.records import UserError
+
+SPEC = invented.shown("sizes", "size_figure")
+
+
+def at(frame, rows: int, draw: int, more: float):
+    """Return the frame as if it had been trained on so many rows, its scores by `more` higher."""
+    return frame.assign(subset=f"n{rows}_d{draw}", train_rows=rows, value=frame["value"] + more)
+
+
+@pytest.fixture(scope="module")
+def frame(invented_frame):
+    shifts = [(100, 1, -0.2), (100, 2, -0.1), (1000, 1, 0.0)]
+    return pandas.concat([at(invented_frame, *shift) for shift in shifts], ignore_index=True)
+
+
+def test_draws_and_seeds_are_put_together(frame):
+    found = sizes.sizes(frame, SPEC).set_index(["task", "strategy", "variant", "train_rows"])
+    small, large = (found.loc["entities", "top_k", "k03", rows] for rows in (100, 1000))
+    assert (small["runs"], large["runs"]) == (4, 2) and small["mean"] == pytest.approx(large["mean"] - 15)
+    assert (small["low"], small["high"]) == pytest.approx((61, 72))
+    assert found.loc["entities", "stack_then_finetune", "base", 100]["seconds"] > 80, "with the run before it"
+
+
+def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tmp_path):
+    for name in ("one", "two"):
+        figures.draw(frame, SPEC, tmp_path / name / "sizes")
+    for ending in ("pdf", "svg", "png", "csv"):
+        first, second = ((tmp_path / name / f"sizes.{ending}").read_bytes() for name in ("one", "two"))
+        assert first == second and len(first) > 300
+    numbers = pandas.read_csv(tmp_path / "one/sizes.csv")
+    assert set(numbers["train_rows"]) == {100, 1000} and "our_lstm" not in set(numbers["strategy"])
+
+
+def test_one_size_is_no_curve(invented_frame, tmp_path):
+    with pytest.raises(UserError, match="needs several sizes"):
+        figures.draw(invented_frame, SPEC, tmp_path / "sizes")
