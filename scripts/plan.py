@@ -95,11 +95,11 @@ def print_runs(plan: Plan) -> None:
     """Print every run with what each phase trains and where it resumes."""
     for runs in plan.runs.values():
         for run in runs:
+            name, after = run.folder.removeprefix("runs/"), f" after {run.after.strategy}" if run.after else ""
             for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
-                start = "text" if phase["boundary"] is None else f"b{phase['boundary']}"
-                trained = " ".join(phase["components"])
-                after = f" after {run.after.strategy}" if run.after else ""
-                print(f"  {run.folder.removeprefix('runs/')}  phase {number}{after}: from {start}, trains {trained}")
+                for stage in phase.get("stages", [phase]):
+                    start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
+                    print(f"  {name}  phase {number}{after}: from {start}, trains {' '.join(stage['components'])}")
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from thaw.jobs import Job
 from thaw.plan import Plan
 from thaw.records import read_json
 from thaw.settings import Phase, View
+from thaw.strategies.selectors import thawed_layers
 
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
 EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached on a CPU, evaluation and all
@@ -112,10 +113,9 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
-    for phase in spec["phases"]:
-        below = phase["boundary"] or 0
-        trained = sum(component.startswith("layer.") for component in phase["components"])
-        total += phase.get("epochs", 3) * layer * (entry.layers - below + 2 * trained)
+    for stage in (stage for phase in spec["phases"] for stage in Phase.stages_of_spec(phase)):
+        computed = entry.layers - (stage["boundary"] or 0)
+        total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
     return total
 
 

@@ -12,6 +12,7 @@ from thaw.records import UserError
 from thaw.runs import RunPlanner
 from thaw.settings import Experiment
 from thaw.strategies.selectors import components
+from thaw.strategies.stages import check_reinit
 
 LOCAL = ("synthetic", "files")
 
@@ -130,7 +131,7 @@ class Scaling:
         variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
         try:
             for phase in strategy.phases:
-                components(list(phase.train), self.layers, variables, phase.insert)
+                check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
         start = getattr(strategy.after, "strategy", strategy.after)

@@ -107,9 +107,8 @@ class Run:
 
     def _phase(self, number: int, entry: dict, watch) -> None:
         """Train one phase, stage by stage, and keep what each stage trained for the next."""
-        phase, stages = settings.Phase.of_spec(entry), entry.get("stages", [entry])
-        epochs = [stage.get("epochs", phase.epochs) for stage in stages[:-1]] + [phase.epochs]
-        training = PhaseTraining(number, phase, epochs, self.spec["seed"])
+        phase, stages = settings.Phase.of_spec(entry), settings.Phase.stages_of_spec(entry)
+        training = PhaseTraining(number, phase, [stage["epochs"] for stage in stages], self.spec["seed"])
         self.courses.append(training.course)
         task = Task(self.rows, self.targets, self._score)
         for stage in stages:
@@ -118,7 +117,8 @@ class Run:
             goes_on = training.run(task, self.feed, watch)
             self._keep(stage["components"])
             lengths = training.course.lengths
-            self.flops += training_flops(self.shape, lengths, stage["boundary"], stage["components"])
+            inserted = sum(p.numel() for name, p in self._inserted() if p.ndim > 1 and ".ia3_" not in name)
+            self.flops += training_flops(self.shape, lengths, stage["boundary"], stage["components"], inserted)
             if not goes_on:
                 break
         if not training.course.head_flops:
@@ -147,6 +147,10 @@ class Run:
             self.counts.update({place + name: value.numel() for name, value in named})
         if self.model.encoder is not None:
             self.trained.update(self.model.encoder.tensors([part for part in components if part != "head"]))
+
+    def _inserted(self) -> list:
+        """Return the names and parameters of all that was inserted into the encoder."""
+        return [] if self.model.encoder is None else self.model.encoder.inserted()
 
     def targets(self, rows, batch) -> torch.Tensor:
         """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
@@ -189,7 +193,8 @@ class Run:
     def _cost(self) -> dict:
         """Return what the run cost, but for its seconds, memory and machine, which the step measures."""
         size = read_json(self.folder / "card.json")["parameters"]
-        total = size + sum(parameter.numel() for parameter in self.head.parameters())
+        added = [*self.head.parameters(), *(parameter for _, parameter in self._inserted())]
+        total = size + sum(parameter.numel() for parameter in added)
         return {
             "flops": self.flops,
             "parameters": {"trained": sum(self.counts.values()), "total": total},
