@@ -1,5 +1,7 @@
 """Small random encoders of Thaw's own kinds, in the form in which each is published; each with its catalogue entry."""
 
+import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,4 +26,45 @@ def word_vectors(folder: Path) -> dict:
     return {"kind": "word_vectors", "file": str(path), "layers": 0, **STATED}
 
 
-OWN = {"word_vectors": word_vectors}
+ELMO = {
+    "lstm": {
+        "use_skip_connections": True,
+        "projection_dim": 16,
+        "cell_clip": 3,
+        "proj_clip": 3,
+        "n_layers": 2,
+        "dim": 24,
+    },
+    "char_cnn": {
+        "activation": "relu",
+        "embedding": {"dim": 6},
+        "filters": [[1, 8], [2, 8], [3, 16]],
+        "max_characters_per_token": 50,
+        "n_characters": 262,
+        "n_highway": 2,
+    },
+}
+
+
+def elmo(folder: Path) -> dict:
+    """Write options.json and weights as Peters et al. published theirs, and return the entry."""
+    import h5py
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "options.json").write_text(json.dumps(ELMO))
+    draw, width, cells, count = np.random.default_rng(2), 16, 24, 32
+    shapes = {"char_embed": (261, 6), "CNN_proj/W_proj": (count, width), "CNN_proj/b_proj": (width,)}
+    for number, (reach, filters) in enumerate(ELMO["char_cnn"]["filters"]):
+        shapes |= {f"CNN/W_cnn_{number}": (1, reach, 6, filters), f"CNN/b_cnn_{number}": (filters,)}
+    for number, part in product(range(2), ("carry", "transform")):
+        shapes |= {f"CNN_high_{number}/W_{part}": (count, count), f"CNN_high_{number}/b_{part}": (count,)}
+    for way, number in product(range(2), range(2)):
+        cell = f"RNN_{way}/RNN/MultiRNNCell/Cell{number}/LSTMCell"
+        shapes |= {f"{cell}/W_0": (2 * width, 4 * cells), f"{cell}/B": (4 * cells,), f"{cell}/W_P_0": (cells, width)}
+    with h5py.File(folder / "tiny_weights.hdf5", "w") as file:
+        for name, shape in shapes.items():
+            file[name] = draw.normal(scale=0.4, size=shape).astype(np.float32)
+    return {"kind": "elmo", "folder": str(folder), "layers": 2, **STATED}
+
+
+OWN = {"word_vectors": word_vectors, "elmo": elmo}

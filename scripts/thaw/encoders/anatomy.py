@@ -65,10 +65,16 @@ def study(model: nn.Module) -> Anatomy:
 
 
 def probe_ids(config) -> torch.Tensor:
-    """Return token ids [2, 5], none of them the padding's."""
+    """Return token ids [2, 5], none of them the padding's; spelt out, [2, 5, C], for a model that reads them so."""
     size = config.vocab_size
     first, second = [i for i in (size // 2, size // 3, size // 4) if i != config.pad_token_id][:2]
-    return torch.tensor([[first] * PROBE[1], [second] * PROBE[1]])
+    return spelt(torch.tensor([[first] * PROBE[1], [second] * PROBE[1]]), config)
+
+
+def spelt(ids: torch.Tensor, config) -> torch.Tensor:
+    """Return ids [B, T] as a model reads them: [B, T, C] where tokens are spelt in C pieces, here one of them alone."""
+    pieces = getattr(config, "spelling", None)
+    return ids if pieces is None else ids.unsqueeze(-1).expand(-1, -1, pieces)
 
 
 def _watch(model: nn.Module, path: str) -> Anatomy | None:

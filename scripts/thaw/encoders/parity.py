@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import torch
 
+from thaw.encoders.anatomy import spelt
 from thaw.encoders.transformers import Encoder
 from thaw.records import UserError, read_json, write_json
 from thaw.runtime import log, versions
@@ -67,4 +68,4 @@ def _batch(config) -> SimpleNamespace:
     pad = config.pad_token_id or 0
     ids[ids == pad] = (pad + 1) % config.vocab_size
     mask = torch.arange(shape[1]) < torch.tensor(LENGTHS)[:, None]
-    return SimpleNamespace(input_ids=ids.where(mask, pad), mask=mask, type_ids=None)
+    return SimpleNamespace(input_ids=spelt(ids.where(mask, pad), config), mask=mask, type_ids=None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from thaw.encoders import loading, word_vectors
+from thaw.encoders import elmo, loading, word_vectors
 from thaw.encoders.own import Table, read_own
 from thaw.records import read_json
 
@@ -22,7 +22,10 @@ class Kind:
     tokenizer: Callable
 
 
-OWN = {"word_vectors": Kind(Table, word_vectors.load_tokenizer)}
+OWN = {
+    "word_vectors": Kind(Table, word_vectors.load_tokenizer),
+    "elmo": Kind(elmo.Elmo, elmo.load_tokenizer),
+}
 
 
 def load_model(folder) -> torch.nn.Module:

@@ -13,11 +13,12 @@ import torch
 class Batch:
     """What an encoder and a head read of some examples; padding has mask False, and -1 in first_pieces."""
 
-    input_ids: torch.Tensor  # [S, T] int64
+    input_ids: torch.Tensor  # [S, T] int64, or [S, T, C] where tokens are spelt in C pieces
     mask: torch.Tensor  # [S, T] bool
     type_ids: torch.Tensor | None  # [S, T] int64; None where the tokenizer gives none
     first_pieces: torch.Tensor | None  # [B, W] int64, position of each word's first piece; None without words
     rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
+    texts: torch.Tensor | None = None  # [S, T] int8: 1 first text, 2 second, 0 padding and special; None in no store
 
     def __len__(self) -> int:
         """Return the number of examples."""

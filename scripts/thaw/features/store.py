@@ -19,7 +19,7 @@ import torch
 
 from thaw.features.batch import Batch
 from thaw.features.payload import Payload
-from thaw.records import UserError, file_sha256, read_json
+from thaw.records import UserError, file_sha256, read_json, replacing
 
 
 class Ragged:
@@ -88,6 +88,21 @@ class Boundary:
         return found.view(*places.shape, -1)
 
 
+def write_spellings(folder: Path, table: np.ndarray) -> None:
+    """Write how each token of a corpus is spelt, int32 [V, C], for an encoder that reads tokens in pieces."""
+    from safetensors.numpy import save_file
+
+    with replacing(folder / "spellings.safetensors") as temporary:
+        save_file({"spellings": table}, temporary)
+
+
+def read_spellings(folder: Path) -> torch.Tensor:
+    """Return what `write_spellings` wrote, int64 [V, C]."""
+    from safetensors.torch import load_file
+
+    return load_file(folder / "spellings.safetensors")["spellings"].long()
+
+
 class Store:
     """The features of one encoder, corpus and view, as a folder of files that may be read by many at once."""
 
@@ -96,6 +111,7 @@ class Store:
         self.card = read_json(self.folder / "tokens.json")
         self._rows: dict[str, dict[str, Ragged]] = {}
         self._payloads: dict[int, Payload] = {}
+        self._spellings = read_spellings(self.folder) if self.card.get("spelt") else None  # [V, C]
 
     @property
     def splits(self) -> list[str]:
@@ -129,10 +145,12 @@ class Store:
         rows, columns = np.asarray(rows), self._columns(split)
         chosen = columns["input_ids"].of(rows)
         ids = columns["input_ids"].padded(chosen, self.card["pad"])
+        ids = ids if self._spellings is None else self._spellings[ids]
         mask = torch.from_numpy(columns["input_ids"].places(chosen)[1])
         types = columns["type_ids"].padded(chosen, 0) if self.card["types"] else None
         pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
-        return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)))
+        texts = columns["texts"].padded(chosen, 0).to(torch.int8)
+        return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)), texts)
 
     def places(self, split: str, rows) -> np.ndarray:
         """Return where the tokens of some rows lie in a payload, row after row, int64 [tokens of the rows]."""
@@ -223,10 +241,10 @@ def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
     table = parquet.read_table(path, filters=[("split", "=", split)]).combine_chunks()
     seconds = table.column("second").to_numpy() if "second" in table.column_names else None
     columns = {}
-    for name in ("input_ids", "type_ids", "first_pieces"):
+    for name in ("input_ids", "type_ids", "first_pieces", "texts"):
         column = table.column(name).combine_chunks()
         lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
         kind = Ragged if name == "first_pieces" else Sequences
-        more = [seconds] if name == "input_ids" or (name == "type_ids" and lengths.any()) else []
+        more = [seconds] if name in ("input_ids", "texts") or (name == "type_ids" and lengths.any()) else []
         columns[name] = kind(column.flatten().to_numpy(zero_copy_only=False), lengths, *more)
     return columns

@@ -1,7 +1,8 @@
 """Token ids of a corpus: each row of each split as an encoder will read it, in one Parquet file.
 
 Columns: split, row (position in the split's Parquet file), input_ids, type_ids (empty where the tokenizer gives none),
-first_pieces (position of each word's first piece, -1 where truncation or the tokenizer left none; empty without words).
+first_pieces (position of each word's first piece, -1 where truncation or the tokenizer left none; empty without words),
+texts (1 on tokens of the first text, 2 on those of the second, 0 on special ones).
 Where the texts of pairs are read apart, a row's ids are those of both sequences, and a column `second` says where the
 second begins.
 """
@@ -20,7 +21,8 @@ def schema(apart: bool = False):
     """Return the Arrow schema of the file."""
     import pyarrow
 
-    lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8(), "first_pieces": pyarrow.int32()}
+    lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8()}
+    lists |= {"first_pieces": pyarrow.int32(), "texts": pyarrow.int8()}
     plain = [("split", pyarrow.string()), ("row", pyarrow.int64())]
     plain += [("second", pyarrow.int32())] if apart else []
     return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
@@ -91,14 +93,16 @@ class Counted:
 
 
 def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dict[str, list], list[bool]]:
-    """Return input_ids, type_ids, first_pieces (and second) of some rows, and which of the rows were cut.
+    """Return input_ids, type_ids, first_pieces, texts (and second) of some rows, and which of the rows were cut.
 
-    texts: one list of strings, two for pairs, or with `words` one list of lists of words.
+    texts: one list of strings, two for pairs, or with `words` one list of lists of words. A text without a token, such
+    as an empty one where the tokenizer adds none, is one padding token.
     """
     if view.pairs == "separate":
         first, second = (
             tokenise([column], tokenizer, view.model_copy(update={"pairs": "joint"}), False) for column in texts
         )
+        second[0]["texts"] = [[2 * text for text in texts] for texts in second[0]["texts"]]
         both = {name: [a + b for a, b in zip(first[0][name], second[0][name], strict=True)] for name in first[0]}
         cut = [a or b for a, b in zip(first[1], second[1], strict=True)]
         return both | {"second": [len(ids) for ids in first[0]["input_ids"]]}, cut
@@ -107,9 +111,10 @@ def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dic
     )
     rows = len(texts[0])
     columns = {
-        "input_ids": encoded["input_ids"],
-        "type_ids": encoded["token_type_ids"] if has_types(tokenizer) else [[]] * rows,
+        "input_ids": [ids or [tokenizer.pad_token_id] for ids in encoded["input_ids"]],
+        "type_ids": [types or [0] for types in encoded["token_type_ids"]] if has_types(tokenizer) else [[]] * rows,
         "first_pieces": [[]] * rows,
+        "texts": [_texts(encoding.sequence_ids) or [0] for encoding in encoded.encodings],
     }
     if words:
         columns["first_pieces"] = [_first_pieces(encoded.word_ids(i), len(texts[0][i])) for i in range(rows)]
@@ -128,6 +133,11 @@ def check_length(view: View, longest: int, encoder: str) -> None:
             f"the view's max_length is {view.max_length}, but {encoder} reads at most {longest} tokens; "
             "lower max_length in tasks.yaml"
         )
+
+
+def _texts(sequence_ids: list) -> list[int]:
+    """Return which text each token belongs to, from 1; 0 for special tokens."""
+    return [0 if number is None else number + 1 for number in sequence_ids]
 
 
 def _first_pieces(word_ids: list, count: int) -> list[int]:

@@ -45,7 +45,9 @@ def main() -> None:
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
     """Tokenise the corpus and write the card that says what the folder holds."""
     from thaw.encoders.registry import load_tokenizer
+    from thaw.encoders.spelling import SpellingTokenizer
     from thaw.features import tokens
+    from thaw.features.store import write_spellings
 
     view = View.model_validate(spec["view"])
     tokens.check_length(view, encoder["max_length"], encoder["encoder"])
@@ -55,6 +57,9 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     facts = {"splits": splits, "sha256": file_sha256(path), "pad": tokenizer.pad_token_id}
     facts |= {"types": tokens.has_types(tokenizer), "words": bool(corpus.get("words"))}
     facts |= {"apart": True} if view.pairs == "separate" else {}
+    if isinstance(tokenizer, SpellingTokenizer):
+        write_spellings(out, tokenizer.spellings())
+        facts["spelt"] = True
     write_json(out / "tokens.json", card | facts)
 
 
