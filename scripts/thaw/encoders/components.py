@@ -6,6 +6,7 @@ model, whatever was wrapped around them since.
 
 import re
 
+import torch
 from torch import nn
 
 from thaw.encoders.anatomy import Anatomy
@@ -87,6 +88,19 @@ class Components:
         opened = [entry for component in names for entry in self.opened.get(component, [])]
         found |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
         return {name: value.detach().cpu() for name, value in found.items()}
+
+    def put(self, tensors: dict) -> None:
+        """Give parameters of these names other values; a name or shape that the encoder lacks is a UserError."""
+        parameters = {name: parameter for named in self.whole().values() for name, parameter in named}
+        for name, tensor in tensors.items():
+            if name not in parameters or parameters[name].shape != tensor.shape:
+                raise UserError(f"the encoder has no tensor {name} of shape {list(tensor.shape)}, which was trained")
+            with torch.no_grad():
+                parameters[name].copy_(tensor)
+
+    def inserted(self) -> Named:
+        """Return the parameters that were not pretrained."""
+        return [(n, p) for named in self.whole().values() for n, p in named if n not in self.parts]
 
     def _is(self, name: str, part: str) -> bool:
         """Return whether a parameter belongs to a part of its layer."""

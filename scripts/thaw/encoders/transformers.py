@@ -138,6 +138,14 @@ class Encoder(nn.Module):
         """Return what each layer is made of, as it was pretrained."""
         return self._components.sublayers
 
+    def put(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Give parameters of these names the values that they were trained to; see `tensors`."""
+        self._components.put(tensors)
+
+    def inserted(self) -> list[tuple[str, nn.Parameter]]:
+        """Return the names and parameters of all that was inserted."""
+        return self._components.inserted()
+
     def tensors(self, components) -> dict[str, torch.Tensor]:
         """Return the tensors, whole and on the CPU, that training some components has changed, by name."""
         return self._components.tensors(components)

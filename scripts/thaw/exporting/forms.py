@@ -12,10 +12,12 @@ from torch import nn
 from torch.nn import functional
 
 from thaw.encoders.anatomy import probe_ids
-from thaw.encoders.loading import load_model, load_tokenizer
+from thaw.encoders.loading import load_tokenizer
+from thaw.encoders.transformers import Encoder
 from thaw.exporting.source import Source
-from thaw.records import UserError, write_json
+from thaw.records import write_json
 from thaw.settings import Head
+from thaw.strategies.inserts import merge, noted
 
 LOADER = Path(__file__).with_name("model.py")
 CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
@@ -43,13 +45,14 @@ def write(source: Source, folder: Path) -> str:
 
 
 def trained_encoder(source: Source):
-    """Return the pretrained encoder with the run's trained tensors in place, without its pooler."""
-    encoder, path = load_model(source.encoder), source.run / "encoder.safetensors"
+    """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
+    encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
     if path.is_file():
-        unknown = encoder.load_state_dict(load_file(path), strict=False).unexpected_keys
-        if unknown:
-            raise UserError(f"{path} holds {unknown[0]}, which {source.encoder} does not have")
-    return encoder
+        if inserts := noted(path):
+            inserts.into(encoder)
+        encoder.put(load_file(path))
+        merge(encoder.model)
+    return encoder.model
 
 
 def own_model(encoder, head: dict[str, torch.Tensor], entry: Head, reads: str, labels: list[str]):

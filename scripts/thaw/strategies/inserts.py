@@ -111,7 +111,10 @@ def merge(model: nn.Module) -> None:
 
     for path, module in list(model.named_modules()):
         if isinstance(module, Adapted):
-            raise UserError("adapters can not be merged into the weights, since there is a GELU in each")
+            raise UserError(
+                "adapters can not be merged into the weights, since there is a GELU in each, so the model has no plain "
+                "Hugging Face form; export a run with LoRA, IA3 or no inserts"
+            )
         if isinstance(module, BaseTunerLayer):
             module.merge()
             owner, _, name = path.rpartition(".")

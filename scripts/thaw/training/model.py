@@ -110,14 +110,10 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
     if inserts is not None:
         inserts.into(encoder)
     places = {name: part for part, named in encoder.components().items() for name, _ in named}
-    parameters = {name: parameter for named in encoder.components().values() for name, parameter in named}
-    for name, tensor in tensors.items():
-        if name not in parameters or parameters[name].shape != tensor.shape:
-            raise UserError(f"{folder} has no tensor {name} of shape {list(tensor.shape)} to go on training")
-        if boundary is not None and (places[name] == "embeddings" or _layer(places[name]) <= boundary):
+    encoder.put(tensors)
+    for name in tensors if boundary is not None else ():
+        if places[name] == "embeddings" or _layer(places[name]) <= boundary:
             raise UserError(f"a phase resumes from boundary {boundary}, though {places[name]} was trained before it")
-        with torch.no_grad():
-            parameters[name].copy_(tensor)
     return encoder.resume_at(boundary).to(device)
 
 

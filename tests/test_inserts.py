@@ -1,0 +1,193 @@
+"""LoRA, IA3 and adapters: sizes, a start that changes nothing, the cache below them, what is kept, and the export."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.utils.flop_counter import FlopCounterMode
+
+from thaw.analysis.cost import Shape, training_flops
+from thaw.encoders.transformers import Encoder
+from thaw.exporting.export import export
+from thaw.features.batch import Batch
+from thaw.records import UserError, digest, read_json
+from thaw.settings import Insert, Strategy
+from thaw.strategies.inserts import Inserts, insert, merge, noted
+from thaw.strategies.selectors import boundary, components
+from tiny import FAMILIES, tiny_encoder
+from tiny_corpus import Bench, tiny_corpus
+from trained import check_training
+
+WIDTH, INNER, RANK, SIZE = 32, 48, 8, 4
+KINDS = {
+    "lora": {"kind": "lora", "rank": RANK},
+    "ia3": {"kind": "ia3"},
+    "adapters": {"kind": "adapters", "size": SIZE},
+}
+PARAMETERS = {
+    "lora": 2 * RANK * (WIDTH + WIDTH),
+    "ia3": 2 * WIDTH + INNER,
+    "adapters": 2 * (2 * SIZE * WIDTH + WIDTH + SIZE),  # 2md + d + m each (Houlsby et al. 2019, section 2.1)
+}
+LLAMA = {"lora": RANK * (2 * WIDTH + WIDTH + WIDTH // 2), "ia3": WIDTH + INNER}  # keys and values of half the width
+FUSED = ("modernbert", "gpt2")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A folder with a small encoder of each family."""
+    return {family: tiny_encoder(family, tmp_path_factory.mktemp(family), 3) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inserts")
+    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+
+
+def batch() -> Batch:
+    ids = torch.tensor([[5, 6, 7, 8], [9, 10, 11, 5]])
+    return Batch(ids, torch.ones(2, 4, dtype=torch.bool), None, None, torch.arange(2))
+
+
+def phase(kind: str, **changes) -> dict:
+    return {"train": ["head"], "insert": KINDS[kind] | {"top": 2}} | changes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_insert_has_its_size_changes_nothing_and_trains_alone(folders, family, kind):
+    """At the start LoRA and IA3 give the pretrained numbers to the bit; an adapter nearly does."""
+    encoder, entry = Encoder.load(folders[family]), Insert(**KINDS[kind])
+    if family in FUSED and kind != "adapters":
+        with pytest.raises(UserError, match=f"insert: {kind}: {family} has no separate matrices for it"):
+            insert(encoder, entry, [2, 3])
+        return
+    states, names = encoder.boundaries(batch()), {n for named in encoder.components().values() for n, _ in named}
+    Inserts(entry, (2, 3), seed=1).into(encoder)
+    now = {name for named in encoder.components().values() for name, _ in named}
+    assert names < now and now - names == {name for name, _ in encoder.inserted()}
+    with torch.no_grad():
+        apart = (encoder.resume_at(1)(batch(), states[1]) - states[-1]).abs().max().item()
+    assert apart == 0 if kind != "adapters" else 0 < apart < 1e-4
+    encoder.thaw([f"layer.{n}:{kind}" for n in (2, 3)])
+    due = 2 * (LLAMA if family == "llama" else PARAMETERS).get(kind, PARAMETERS[kind])
+    assert sum(p.numel() for p in encoder.parameters() if p.requires_grad) == due
+
+
+@pytest.mark.parametrize("kind", ["lora", "ia3"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "llama"])
+def test_merged_into_the_weights_it_computes_the_same(folders, family, kind):
+    encoder = Encoder.load(folders[family])
+    names, before = list(encoder.model.state_dict()), encoder(batch())
+    Inserts(Insert(**KINDS[kind]), (1, 3), seed=1).into(encoder)
+    with torch.no_grad():
+        for _, parameter in encoder.inserted():
+            parameter.add_(torch.randn_like(parameter) / 10)
+        due = encoder(batch())
+        merge(encoder.model)
+        assert torch.allclose(encoder(batch()), due, atol=1e-5) and not torch.allclose(due, before, atol=1e-2)
+    assert list(encoder.model.state_dict()) == names
+
+
+def test_lora_goes_where_its_targets_say(folders):
+    """Where queries, keys and values are one matrix all of it may have one; the gated way in is twice as wide."""
+    attention, inner = RANK * (4 * WIDTH + 2 * WIDTH), RANK * (WIDTH + 2 * INNER + INNER + WIDTH)
+    for targets, size in (("attention", attention), ("feed_forward", inner), ("all", attention + inner)):
+        encoder = Encoder.load(folders["modernbert"])
+        insert(encoder, Insert(kind="lora", rank=RANK, targets=targets), [3])
+        assert sum(parameter.numel() for _, parameter in encoder.inserted()) == size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_trained_and_from_where_is_the_same_with_and_without_the_store(bench, kind):
+    spec = bench.spec(phase(kind, rate=1e-3))
+    assert spec["phases"][0]["boundary"] == 1
+    _, stored = bench.train(spec)
+    _, computed = bench.train(bench.spec(phase(kind, rate=1e-3, boundary=None)))
+    assert [note["loss"] for note in stored.history] == pytest.approx(
+        [note["loss"] for note in computed.history], abs=1e-5
+    )
+    for name, value in stored.encoder.items():
+        assert torch.allclose(value, computed.encoder[name], atol=1e-4), name
+    norms = 2 * 4 * WIDTH if kind == "adapters" else 0
+    assert stored.cost["parameters"]["trained"] == 2 * PARAMETERS[kind] + norms + 2 * WIDTH + 2
+    total = read_json(bench.encoder / "card.json")["parameters"]
+    assert stored.cost["parameters"]["total"] == total + 2 * PARAMETERS[kind] + 2 * WIDTH + 2
+    assert stored.cost["flops"] < computed.cost["flops"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_later_run_goes_on_with_what_was_kept(bench, tmp_path, kind):
+    """It has the inserts though its own phase names none, and gives the same scores where nothing moves any more."""
+    earlier = bench.spec(phase(kind), keep=True)
+    first = bench.step("train", earlier, tmp_path / "first")
+    kept = first / "encoder.safetensors"
+    assert noted(kept) == Inserts(Insert(**KINDS[kind]), (2, 3), seed=1)
+    assert all(kind[:4] in name or "Norm" in name for name in load_file(kept))
+    still = {"train": ["all"], "rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0, "epochs": 1}
+    after = {"run": digest(earlier), "epoch": "last"}
+    later = bench.step(
+        "train", bench.spec(still, after=after, keep=True), tmp_path / "later", "--after", first / "metrics.json"
+    )
+    assert read_json(later / "metrics.json")["scores"] == read_json(first / "metrics.json")["scores"]
+    assert noted(later / "encoder.safetensors") == noted(kept)
+
+
+def test_a_part_of_a_layer_keeps_the_contract_of_every_training(bench):
+    for train in ({"top": 2, "only": "query_value"}, {"top": 1, "only": {"heads": [0, 3]}}, {"only": "norm"}):
+        check_training(bench, bench.spec({"train": ["head", train], "rate": 5e-3}))
+
+
+def test_an_export_has_lora_and_ia3_in_its_weights_and_refuses_adapters(bench, tmp_path):
+    results = tmp_path / "results"
+    made = {"encoders/e": bench.encoder, "data/mine": bench.corpus.folder, "features/e/mine/view": bench.features}
+    for place, target in made.items():
+        (results / place).parent.mkdir(parents=True, exist_ok=True)
+        (results / place).symlink_to(target)
+    runs = {kind: results / f"runs/t/all/e/linear/{kind}/base/seed1" for kind in KINDS}
+    for kind, run in runs.items():
+        bench.step("train", bench.spec(phase(kind, rate=1e-2), keep=True), run)
+    found = export(runs["lora"], tmp_path / "lora")
+    assert found["passed"] and found["splits"]["test"]["changed"] == 0
+    assert set(load_file(tmp_path / "lora/model.safetensors")) == set(Encoder.load(bench.encoder).model.state_dict())
+    with pytest.raises(UserError, match="adapters can not be merged into the weights"):
+        export(runs["adapters"], tmp_path / "adapters")
+    assert not (tmp_path / "adapters").exists()
+
+
+def test_words_of_an_insert():
+    """It trains itself, adapters the norms of their layers too, in the layers from the top that it says."""
+    assert components(["head"], 3, {}, Insert(kind="lora")) == ["head", "layer.1:lora", "layer.2:lora", "layer.3:lora"]
+    chosen = components(["head"], 6, {"k": 1}, Insert(kind="adapters", top="k"))
+    assert chosen == ["head", "layer.6:adapters", "layer.6:norm"] and boundary(chosen, 6) == 5
+    assert components(["head"], 6, {"k": 0}, Insert(kind="ia3", top="k")) == ["head"]
+    with pytest.raises(ValueError, match="rank has no meaning with insert: adapters"):
+        Insert(kind="adapters", rank=4)
+    with pytest.raises(ValueError, match="inserts of one make"):
+        Strategy(phases=[{"insert": {"kind": "lora"}}, {"insert": {"kind": "lora", "rank": 4}}])
+
+
+def counted(folder, chosen: list[str], inserts: Inserts | None = None) -> tuple[float, float]:
+    """Return our count of a training step and torch's, with attention computed in the open."""
+    encoder = Encoder.load(folder)
+    encoder.model.set_attn_implementation("eager")
+    if inserts:
+        inserts.into(encoder)
+    encoder.thaw(chosen)
+    ids = torch.ones(8, 24, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        encoder(Batch(ids, ids.bool(), None, None, torch.arange(8))).sum().backward()
+    shape = Shape.of(encoder.model.config.to_dict())
+    inserted = sum(parameter.numel() for _, parameter in encoder.inserted() if parameter.ndim > 1)
+    return training_flops(shape, [24] * 8, None, chosen, inserted), counter.get_total_flops()
+
+
+def test_costs_of_parts_and_inserts_against_torchs_counter(folders):
+    parts = ["layer.1:attention", "layer.2:bias", "layer.3:feed_forward"]
+    for chosen in (parts, ["layer.1:query_value", "layer.3:norm"], ["layer.2:bias"]):
+        ours, torchs = counted(folders["bert"], chosen)
+        assert ours == pytest.approx(torchs, rel=0.03), chosen
+    for kind in ("lora", "adapters"):
+        chosen = [f"layer.{n}:{kind}" for n in (1, 2, 3)]
+        ours, torchs = counted(folders["bert"], chosen, Inserts(Insert(**KINDS[kind]), (1, 2, 3), seed=1))
+        assert torchs <= ours < 1.15 * torchs, kind
