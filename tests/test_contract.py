@@ -20,7 +20,7 @@ from trained import TRAINS, check_training
 
 CATALOGUE = Catalogue([HOME / "config"])
 STRATEGIES = list(read_yaml(HOME / "config" / "strategies.yaml").content["strategies"])
-QUICK = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
+QUICK = {"rate": 1e-3, "epochs": 2, "batch_size": 4}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
     phases = []
     for phase in CATALOGUE.get("strategies", name, "test").phases:
         settings = phase.model_dump(exclude_defaults=True, exclude={"train"})
-        quick = QUICK if phase.optimizer == "adamw" else {}
+        quick = {} if phase.optimizer == "lbfgs" else QUICK | {"head_rate": phase.head_rate and 1e-2}
         phases.append({"train": phase.train, "k": 1} | settings | quick)
     step = "fit_heads" if phases[0].get("optimizer") == "lbfgs" else "train"
     return step, bench.spec(*phases, **changes)
