@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiny import KNOWN
+from tiny import KNOWN, tiny_encoder
 
 WIDTH = 32
 STATED = {"width": WIDTH, "cased": False, "objective": "none", "pretraining": ["none"]}
@@ -67,4 +67,16 @@ def elmo(folder: Path) -> dict:
     return {"kind": "elmo", "folder": str(folder), "layers": 2, **STATED}
 
 
-OWN = {"word_vectors": word_vectors, "elmo": elmo}
+def sentence(folder: Path, **pooling) -> dict:
+    """Write a folder as sentence-transformers do: a small BERT, mean pooling unless told otherwise, a norm."""
+    tiny_encoder("bert", folder)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text(json.dumps(pooling or {"pooling_mode_mean_tokens": True}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 16, "do_lower_case": False}))
+    return {"kind": "sentence", "folder": str(folder), "layers": 0, **STATED}
+
+
+OWN = {"word_vectors": word_vectors, "elmo": elmo, "sentence": sentence}

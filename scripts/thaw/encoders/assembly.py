@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
-from thaw.encoders import conversion, elmo_files, vector_files
+from thaw.encoders import conversion, elmo_files, sentence_files, vector_files
 from thaw.encoders.own import own_config, write_own
 from thaw.encoders.registry import own_kind
 from thaw.records import read_json
 from thaw.runtime import seeded
 from thaw.settings import Encoder as Entry
 
-OWN = {"word_vectors": vector_files.assemble, "elmo": elmo_files.assemble}
+OWN = {
+    "word_vectors": vector_files.assemble,
+    "elmo": elmo_files.assemble,
+    "sentence": sentence_files.assemble,
+}
 
 
 def assemble(source: Path, target: Path, entry: Entry) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from thaw.encoders import elmo, loading, word_vectors
+from thaw.encoders import elmo, loading, sentence, word_vectors
 from thaw.encoders.own import Table, read_own
 from thaw.records import read_json
 
@@ -25,6 +25,8 @@ class Kind:
 OWN = {
     "word_vectors": Kind(Table, word_vectors.load_tokenizer),
     "elmo": Kind(elmo.Elmo, elmo.load_tokenizer),
+    "sentence": Kind(sentence.SentenceModel, sentence.load_tokenizer),
+    "sentence_vectors": Kind(sentence.TextVectors, sentence.load_rows),
 }
 
 
