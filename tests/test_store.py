@@ -38,6 +38,7 @@ def write_store(folder: Path, splits: dict[str, list[int]], width: int, dtype: s
     }
     columns["type_ids"] = [[0] * len(row[2]) for row in rows]
     columns["first_pieces"] = [list(range(len(row[2]) // 2)) for row in rows]
+    columns["texts"] = [[1] * len(row[2]) for row in rows]
     parquet.write_table(pyarrow.table(columns, schema=schema()), folder / "tokens.parquet")
     facts = {name: {"examples": len(rows)} for name, rows in ids.items()}
     write_json(folder / "tokens.json", SHARED | {"splits": facts, "pad": 99, "types": True, "words": words})

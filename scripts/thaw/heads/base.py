@@ -1,15 +1,17 @@
 """What every head is: states in, logits out, a loss, and answers.
 
 B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs (classes
-or tags; 1 for a score).
+or tags; 1 for a score), F width of the vectors that a head's last matrix reads.
 """
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 
 from thaw import settings
 from thaw.features.batch import Batch
+from thaw.heads.operations import matrix
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
 NO_TAG = -1  # answer for a word that the model never saw (thaw.analysis.metrics counts it as wrong)
@@ -32,13 +34,21 @@ class Head(nn.Module):
         self.entry, self.width, self.outputs, self.apart = entry, width, outputs, apart
         self.words = task_type in ("tagging", "spans")
         self.scores = task_type.endswith("regression")
+        self.pairs = task_type.startswith("pair_")
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
         raise NotImplementedError
 
+    def name_outputs(self, labels: list[str]) -> None:
+        """Be told the labels or tags in the order of the outputs; by default do nothing."""
+
     def start(self, targets) -> None:
         """Look at all training targets (encoded) before the first update; by default do nothing."""
+
+    def flops(self, batch: Batch) -> float:
+        """Return the forward operations on a batch, as `thaw.analysis.cost` counts; by default a linear head's."""
+        return matrix(self.width, self.outputs, batch.first_pieces.numel() if self.words else len(batch))
 
     def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Return the mean loss of a batch, in float32.
@@ -63,6 +73,56 @@ class Head(nn.Module):
             return logits.float()
         best = logits.argmax(-1)
         return best.masked_fill(batch.first_pieces < 0, NO_TAG) if self.words else best
+
+
+class VectorHead(Head):
+    """A head that makes vectors of the states and ends in dropout and one matrix, `output` [C, F].
+
+    A kind of head overrides `vectors` and, where it computes more than the matrix, `vector_flops`; at the end of its
+    own `__init__` it calls `initialise`.
+    """
+
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+        """Make the output layer; `width` is F here."""
+        super().__init__(entry, width, outputs, task_type, apart)
+        self.dropout = nn.Dropout(entry.dropout)
+        self.output = nn.Linear(width, outputs)
+
+    def initialise(self) -> None:
+        """Start as the entry's `initialisation` says, bias of the output 0.
+
+        bert: the output matrix normal with deviation 0.02 (Devlin et al. 2019), the rest as torch makes it. kaiming:
+        every matrix and kernel normal with deviation sqrt(2 / inputs) (He et al. 2015, equation 10).
+        """
+        if self.entry.initialisation == "kaiming":
+            for parameter in self.parameters():
+                if parameter.ndim > 1:
+                    nn.init.kaiming_normal_(parameter, nonlinearity="relu")
+        else:
+            nn.init.normal_(self.output.weight, std=0.02)
+        nn.init.zeros_(self.output.bias)
+
+    def start(self, targets) -> None:
+        """For scores, begin at their mean over train: the first updates need not find it."""
+        if self.scores:
+            nn.init.constant_(self.output.bias, float(np.mean(targets)))
+
+    def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return what the matrix reads of states [S, T, d]: [B, F], or [B, W, F] for words."""
+        raise NotImplementedError
+
+    def vector_flops(self, batch: Batch) -> float:
+        """Return the forward operations of `vectors` on a batch; by default none."""
+        return 0.0
+
+    def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
+        logits = self.output(self.dropout(self.vectors(states, batch)))
+        return logits.squeeze(-1) if self.scores else logits
+
+    def flops(self, batch: Batch) -> float:
+        """Return the forward operations on a batch: those of the vectors and of the matrix."""
+        return self.vector_flops(batch) + super().flops(batch)
 
 
 def word_targets(tags: list[list[int]], first_pieces: torch.Tensor) -> torch.Tensor:

@@ -4,55 +4,47 @@ B examples, S sequences (B; 2B where the texts of pairs are read apart), T token
 of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 """
 
-import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional
 
 from thaw import settings
 from thaw.features.batch import Batch
-from thaw.heads.base import Head
+from thaw.heads.base import VectorHead
 from thaw.heads.pooling import POOLINGS, word_states
 
 
-class LinearHead(Head):
-    """Dropout, then `output` [C, F]; weights start normal with deviation 0.02, biases 0 (as in BERT)."""
+class LinearHead(VectorHead):
+    """Dropout, then `output` [C, F]; unless said otherwise its weights start normal with deviation 0.02, as in BERT."""
 
     def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
-        """Make the pooling (none for words) and the output layer."""
+        """Make the pooling (none for words) and the output layer, for tokens or words of this width."""
         super().__init__(entry, self.reads(width, apart), outputs, task_type, apart)
         pooling = POOLINGS[entry.separate_pooling if apart else entry.pooling]
         self.pooling = None if self.words else pooling(width)
-        self.dropout = nn.Dropout(entry.dropout)
-        self.output = nn.Linear(self.width, outputs)
-        nn.init.normal_(self.output.weight, std=0.02)
-        nn.init.zeros_(self.output.bias)
+        self.initialise()
 
     @staticmethod
     def reads(width: int, apart: bool) -> int:
-        """Return the width F of the vectors that the matrix reads, for states of width d."""
+        """Return the width F of the vectors that the matrix reads, for tokens of width d."""
         return 4 * width if apart else width
 
-    def start(self, targets) -> None:
-        """For scores, begin at their mean over train: the first updates need not find it."""
-        if self.scores:
-            nn.init.constant_(self.output.bias, float(np.mean(targets)))
+    def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return tokens or words [N, n, D] that have seen each other, of states [N, n, d] with their mask.
+
+        Here they stay as they are.
+        """
+        return states
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return what the matrix reads of states [S, T, d]: [B, F], or [B, W, F] for words."""
         if self.words:
-            return word_states(states, batch)
-        pooled = self.pooling(states, batch.mask)
+            return self.context(word_states(states, batch), batch.first_pieces >= 0)
+        pooled = self.pooling(self.context(states, batch.mask), batch.mask)
         return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.apart else pooled
 
     def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Return [u; v; |u - v|; u * v], [B, 4d], of two texts' vectors [B, d] (Mou et al. 2016)."""
         return torch.cat([u, v, (u - v).abs(), u * v], -1)
-
-    def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
-        logits = self.output(self.dropout(self.vectors(states, batch)))
-        return logits.squeeze(-1) if self.scores else logits
 
 
 class CosineHead(LinearHead):

@@ -8,11 +8,38 @@ import torch
 from thaw import parts, settings
 from thaw.features.batch import Batch
 from thaw.heads.base import Head
+from thaw.heads.bcn import BcnHead
+from thaw.heads.bi_attention import BiAttentionHead
+from thaw.heads.bilstm import BiLstmHead
+from thaw.heads.bilstm_crf import BiLstmCrfHead
+from thaw.heads.bimpm import BiMpmHead
+from thaw.heads.bimpm_no_lstm import BiMpmNoLstmHead
+from thaw.heads.crf import CrfHead
+from thaw.heads.densenet import DenseNetHead
+from thaw.heads.esim import EsimHead
+from thaw.heads.highway_lstm import HighwayLstmHead
 from thaw.heads.layers import combination
 from thaw.heads.linear import CosineHead, LinearHead
+from thaw.heads.mlp import MlpHead
+from thaw.heads.sim_transformer import SimTransformerHead
 from thaw.records import UserError
 
-HEADS: dict[str, type[Head]] = {"linear": LinearHead, "cosine": CosineHead}
+HEADS: dict[str, type[Head]] = {
+    "linear": LinearHead,
+    "cosine": CosineHead,
+    "mlp": MlpHead,
+    "bilstm": BiLstmHead,
+    "crf": CrfHead,
+    "bilstm_crf": BiLstmCrfHead,
+    "highway_lstm": HighwayLstmHead,
+    "densenet": DenseNetHead,
+    "bcn": BcnHead,
+    "esim": EsimHead,
+    "bimpm": BiMpmHead,
+    "bimpm_no_lstm": BiMpmNoLstmHead,
+    "sim_transformer": SimTransformerHead,
+    "bi_attention": BiAttentionHead,
+}
 
 
 def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False, layers: int = 0) -> Head:
@@ -51,7 +78,8 @@ def example(width: int, words: bool, apart: bool) -> tuple[torch.Tensor, Batch]:
     sequences = 4 if apart else 2
     ids = torch.zeros(sequences, 3, dtype=torch.int64)
     pieces = torch.tensor([[1, 2], [1, -1]]) if words else None
-    return torch.ones(sequences, 3, width), Batch(ids, ids == 0, None, pieces, torch.arange(2))
+    texts = 1 + torch.arange(sequences).unsqueeze(1) % 2 if apart else torch.tensor([[1, 1, 2]])
+    return torch.ones(sequences, 3, width), Batch(ids, ids == 0, None, pieces, torch.arange(2), texts.expand(ids.shape))
 
 
 def due_shape(head: Head, examples: int, words: int = 2) -> tuple[int, ...]:

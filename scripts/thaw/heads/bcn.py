@@ -1,0 +1,91 @@
+"""The biattentive classification network: for two texts, or one that attends to itself.
+
+B examples, U and V tokens of the longest first and second text, d width, h width of a direction, p pool of a maxout
+unit.
+"""
+
+import torch
+from torch import nn
+
+from thaw import settings
+from thaw.features.batch import Batch
+from thaw.heads.base import VectorHead
+from thaw.heads.operations import attention, bilstm, matrix
+from thaw.heads.pairs import Pair, aligned, largest, mean, one_text, owned, sizes, two_texts
+from thaw.heads.pooling import Attention
+from thaw.heads.recurrent import BiLstm
+
+
+class Maxout(nn.Module):
+    """The largest of p linear functions for each value (Goodfellow et al. 2013)."""
+
+    def __init__(self, width: int, made: int, pool: int):
+        """Make the functions: [made x p, width]."""
+        super().__init__()
+        self.pool, self.functions = pool, nn.Linear(width, made * pool)
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return [B, made] of vectors [B, width]."""
+        return self.functions(vectors).unflatten(-1, (-1, self.pool)).amax(-1)
+
+
+class BcnHead(VectorHead):
+    """The biattentive classification network (McCann et al. 2017, section 5), sizes and layers as AllenNLP has them.
+
+    A layer of ReLU and a BiLSTM encode each text; biattention; a second BiLSTM integrates [x; x - c; x * c]; its states
+    are pooled by largest, mean, smallest and learned attention; maxout layers reduce them. As in AllenNLP there is no
+    batch normalisation between these, and a single text attends to itself.
+    """
+
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+        """Make the encoder, the integrator, the pooling and the maxout layers."""
+        size, pool = entry.chosen.size, entry.chosen.pool
+        super().__init__(entry, 2 * size, outputs, task_type, apart)
+        self.first = nn.Linear(width, size)
+        self.encoding = BiLstm(size, size)
+        self.integrator = BiLstm(6 * size, size)
+        self.attention = Attention(2 * size)
+        read = (16 if self.pairs else 8) * size
+        self.reduction = nn.ModuleList([Maxout(read, 4 * size, pool), Maxout(4 * size, 2 * size, pool)])
+        self.initialise()
+
+    def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the last maxout layer [B, 2h] of states [S, T, d]."""
+        if self.pairs:
+            u, u_mask, v, v_mask = two_texts(states, batch, self.apart)
+            pair = Pair(self._encoded(u, u_mask), u_mask, self._encoded(v, v_mask), v_mask)
+            to_u, to_v = aligned(pair)
+            pooled = [self._pooled(pair.u, to_u, u_mask), self._pooled(pair.v, to_v, v_mask)]
+        else:
+            text, mask = one_text(states, batch.texts, 1)
+            text = self._encoded(text, mask)
+            pooled = [self._pooled(text, aligned(Pair(text, mask, text, mask))[0], mask)]
+        vectors = torch.cat(pooled, -1)
+        for layer in self.reduction:
+            vectors = layer(self.dropout(vectors))
+        return vectors
+
+    def _encoded(self, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return a text [B, n, 2h] of its states [B, n, d]."""
+        return self.encoding(self.dropout(torch.relu(self.first(self.dropout(text)))), mask)
+
+    def _pooled(self, text: torch.Tensor, said: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the four poolings [B, 8h] of a text integrated with what was said to it, both [B, n, 2h]."""
+        found = self.integrator(torch.cat([text, text - said, text * said], -1), mask)
+        return torch.cat(
+            [largest(found, mask), mean(found, mask), -largest(-found, mask), self.attention(found, mask)], -1
+        )
+
+    def vector_flops(self, batch: Batch) -> float:
+        """Return the operations of all that is below the output; of a layer that reads padding, with it."""
+        size = self.entry.chosen.size
+        if self.pairs:
+            u, v, tokens = sizes(batch, self.apart)
+            places, products = u + v, 1.5 * attention(2 * size, u, v)
+        else:
+            lengths = owned(batch.texts, 1).sum(1)
+            places, tokens = int(lengths.max()), int(lengths.sum())
+            products = 2 * attention(2 * size, places, places)
+        recurrent = bilstm(size, size, 1, tokens) + bilstm(6 * size, size, 1, tokens)
+        layers = sum(matrix(m.functions.in_features, m.functions.out_features, len(batch)) for m in self.reduction)
+        return recurrent + layers + (matrix(self.first.in_features, size, places) + products) * len(batch)

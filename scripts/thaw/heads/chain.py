@@ -1,0 +1,77 @@
+"""A linear-chain conditional random field: which sequence of tags is likely, and which is best.
+
+B sentences, W words of the longest, C tags. Emissions [B, W, C], mask [B, W] bool: the words that are in the chain;
+what is masked is left out of it, wherever it stands. Each sentence needs at least one word in the chain, or has a
+log-likelihood of 0.
+"""
+
+import torch
+from torch import nn
+
+FORBIDDEN = -1e4  # added to what the constraints exclude; finite, so that some answer always remains
+
+
+class Chain(nn.Module):
+    """Scores of a tag after another, of a tag at the start, and at the end (Lafferty et al. 2001; Lample et al. 2016).
+
+    They start uniform in -0.1 to 0.1. The constraints are asked for in the answers alone: in training a gold sequence
+    may break them, where a word between two others was not seen.
+    """
+
+    def __init__(self, tags: int):
+        """Make the scores: transitions [C, C] from row to column, start [C], end [C]."""
+        super().__init__()
+        self.transitions = nn.Parameter(torch.empty(tags, tags))
+        self.start, self.end = nn.Parameter(torch.empty(tags)), nn.Parameter(torch.empty(tags))
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+        self.register_buffer("barred", torch.zeros(tags, tags), persistent=False)
+        self.register_buffer("barred_start", torch.zeros(tags), persistent=False)
+
+    def constrain(self, labels: list[str]) -> None:
+        """Keep answers to what BIO allows: I-X stands after B-X or I-X alone, never at the start."""
+        for after, label in enumerate(labels):
+            if label.startswith("I-"):
+                self.barred_start[after] = FORBIDDEN
+                for before, earlier in enumerate(labels):
+                    if earlier not in (label, f"B-{label[2:]}"):
+                        self.barred[before, after] = FORBIDDEN
+
+    def log_likelihood(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the log-likelihood [B] of tags [B, W]: their score less the logarithm of the sum over all sequences.
+
+        The sum is taken by the forward algorithm in log space.
+        """
+        tags = tags.masked_fill(~mask, 0)
+        own = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
+        score, total = torch.zeros_like(own[:, 0]), torch.zeros_like(emissions[:, 0])
+        begun, last = torch.zeros_like(mask[:, 0]), torch.zeros_like(tags[:, 0])
+        for word in range(emissions.shape[1]):
+            now, seen = tags[:, word], mask[:, word]
+            step = torch.where(begun, self.transitions[last, now], self.start[now])
+            score = torch.where(seen, score + step + own[:, word], score)
+            paths = (total.unsqueeze(2) + self.transitions).logsumexp(1)
+            reached = torch.where(begun.unsqueeze(1), paths, self.start) + emissions[:, word]
+            total = torch.where(seen.unsqueeze(1), reached, total)
+            last, begun = torch.where(seen, now, last), begun | seen
+        found = score + self.end[last] - (total + self.end).logsumexp(1)
+        return torch.where(begun, found, 0.0)
+
+    def best(self, emissions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the best sequence of tags [B, W] within the constraints, by Viterbi; any tag where mask is False."""
+        transitions, start = self.transitions + self.barred, self.start + self.barred_start
+        total, begun, origins = torch.zeros_like(emissions[:, 0]), torch.zeros_like(mask[:, 0]), []
+        stay = torch.arange(len(start), device=mask.device).expand_as(total)
+        for word in range(emissions.shape[1]):
+            seen = mask[:, word, None]
+            value, origin = (total.unsqueeze(2) + transitions).max(1)
+            reached = torch.where(begun.unsqueeze(1), value, start) + emissions[:, word]
+            total = torch.where(seen, reached, total)
+            origins.append(torch.where(seen & begun.unsqueeze(1), origin, stay))
+            begun = begun | seen[:, 0]
+        tag = (total + self.end).argmax(1)
+        found = []
+        for origin in reversed(origins):
+            found.append(tag)
+            tag = origin.gather(1, tag.unsqueeze(1)).squeeze(1)
+        return torch.stack(found[::-1], 1)

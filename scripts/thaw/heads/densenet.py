@@ -1,0 +1,68 @@
+"""Blocks of convolutions over words or tokens, each linked to all before it, beside the encoder's own states.
+
+N sequences, n tokens or words of the longest, d width, c channels.
+"""
+
+import torch
+from torch import nn
+
+from thaw import settings
+from thaw.features.batch import Batch
+from thaw.heads.linear import LinearHead
+from thaw.heads.operations import matrix
+
+BLOCKS, CONVOLUTIONS = 4, 4  # four blocks of four (Wang et al. 2019)
+
+
+class Block(nn.Module):
+    """Convolutions that each read the block's input and all earlier ones' outputs (Huang et al. 2017, equation 2).
+
+    The last one's output is added to the block's input, a residual link (He et al. 2016).
+    """
+
+    def __init__(self, channels: int, kernel: int):
+        """Make the norm and the convolutions."""
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(channels * (n + 1), channels, kernel, padding="same") for n in range(CONVOLUTIONS)
+        )
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return states [N, n, c] of states [N, n, c]; a convolution sees zeros where mask is False."""
+        real = mask.unsqueeze(1)
+        read = self.norm(states).transpose(1, 2).masked_fill(~real, 0.0)
+        for convolution in self.convolutions:
+            found = torch.relu(convolution(read)).masked_fill(~real, 0.0)
+            read = torch.cat([read, found], 1)
+        return states + found.transpose(1, 2)
+
+
+class DenseNetHead(LinearHead):
+    """Four blocks of four convolutions, and beside each token [CLS], beside each word its own state; then linear.
+
+    After Wang et al. 2019, who describe it in words: four blocks, each of four CNNs with residual links, the output
+    concatenated with the first token's vector. Pooling (max is usual) leaves [CLS] as it is.
+    """
+
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+        """Make what brings the states to c channels, the blocks, the pooling and the output."""
+        size = entry.chosen.size
+        super().__init__(entry, size + width, outputs, task_type, apart)
+        self.narrowed = nn.Linear(width, size)
+        self.blocks = nn.ModuleList(Block(size, entry.chosen.kernel) for _ in range(BLOCKS))
+        self.initialise()
+
+    def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [N, n, c + d]: the last block's states, and [CLS] or, for words, the states themselves."""
+        found = self.narrowed(self.dropout(states))
+        for block in self.blocks:
+            found = block(found, mask)
+        return torch.cat([found, states if self.words else states[:, :1].expand_as(states)], -1)
+
+    def vector_flops(self, batch: Batch) -> float:
+        """Return the operations of all convolutions on what is padded too."""
+        places = (batch.first_pieces if self.words else batch.mask).numel()
+        size, kernel = self.entry.chosen.size, self.entry.chosen.kernel
+        block = sum(matrix(kernel * size * (n + 1), size, places) for n in range(CONVOLUTIONS))
+        return matrix(self.narrowed.in_features, size, places) + BLOCKS * block

@@ -1,0 +1,53 @@
+"""ESIM: two texts are read, aligned, compared, and read again.
+
+B pairs, U and V tokens of the longest first and second text, d width, h width of a direction and of the layers between.
+"""
+
+import torch
+from torch import nn
+
+from thaw import settings
+from thaw.features.batch import Batch
+from thaw.heads.base import VectorHead
+from thaw.heads.operations import attention, bilstm, matrix
+from thaw.heads.pairs import Pair, aligned, largest, mean, sizes, two_texts
+from thaw.heads.recurrent import BiLstm
+
+
+class EsimHead(VectorHead):
+    """The enhanced sequential inference model (Chen et al. 2017, section 3), without syntax trees.
+
+    Encoding a = BiLSTM(u); alignment; enhancement [a; b; a - b; a * b] through one layer; composition by another
+    BiLSTM; mean and largest of both texts; a layer of tanh.
+    """
+
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+        """Make both BiLSTMs and the layers between."""
+        size = entry.chosen.size
+        super().__init__(entry, size, outputs, task_type, apart)
+        self.encoding = BiLstm(width, size)
+        self.enhanced = nn.Linear(8 * size, size)
+        self.composition = BiLstm(size, size)
+        self.hidden = nn.Linear(8 * size, size)
+        self.initialise()
+
+    def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the last layer [B, h] of states [S, T, d]."""
+        u, u_mask, v, v_mask = two_texts(states, batch, self.apart)
+        u, v = (self.encoding(self.dropout(text), mask) for text, mask in ((u, u_mask), (v, v_mask)))
+        said = aligned(Pair(u, u_mask, v, v_mask))
+        u, v = self._composed(u, said[0], u_mask), self._composed(v, said[1], v_mask)
+        pooled = [mean(u, u_mask), largest(u, u_mask), mean(v, v_mask), largest(v, v_mask)]
+        return torch.tanh(self.hidden(self.dropout(torch.cat(pooled, -1))))
+
+    def _composed(self, a: torch.Tensor, b: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return a text [B, n, 2h] of its tokens and what the other says to them, both [B, n, 2h]."""
+        enhanced = torch.relu(self.enhanced(torch.cat([a, b, a - b, a * b], -1)))
+        return self.composition(self.dropout(enhanced), mask)
+
+    def vector_flops(self, batch: Batch) -> float:
+        """Return the operations of all that is below the output; the layer between reads padding too."""
+        (u, v, tokens), size = sizes(batch, self.apart), self.entry.chosen.size
+        recurrent = bilstm(self.encoding.lstm.input_size, size, 1, tokens) + bilstm(size, size, 1, tokens)
+        pairs = 1.5 * attention(2 * size, u, v) + matrix(8 * size, size, u + v) + matrix(8 * size, size, 1)
+        return recurrent + pairs * len(batch)

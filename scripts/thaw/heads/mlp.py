@@ -1,0 +1,34 @@
+"""Two fully connected layers on a pooled text, on two texts compared, or on the first piece of each word.
+
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, F width of what the
+hidden layer reads (d, or 4d for two texts), h its own.
+"""
+
+import torch
+from torch import nn
+
+from thaw import settings
+from thaw.features.batch import Batch
+from thaw.heads.linear import LinearHead
+from thaw.heads.operations import matrix
+
+
+class MlpHead(LinearHead):
+    """A hidden layer with ReLU below the output, as Wang et al. 2019 put on a BERT that is fine-tuned alone."""
+
+    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+        """Make the pooling, the hidden layer and the output."""
+        super().__init__(entry, width, outputs, task_type, apart)
+        self.hidden = nn.Linear(self.width, entry.chosen.size)
+        self.width = entry.chosen.size
+        self.output = nn.Linear(self.width, outputs)
+        self.initialise()
+
+    def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Return the hidden layer [B, h], or [B, W, h] for words, of states [S, T, d]."""
+        return torch.relu(self.hidden(self.dropout(super().vectors(states, batch))))
+
+    def vector_flops(self, batch: Batch) -> float:
+        """Return the operations of the hidden layer."""
+        read = self.hidden.in_features
+        return matrix(read, self.width, batch.first_pieces.numel() if self.words else len(batch))

@@ -1,0 +1,40 @@
+"""Layers of BiLSTM over texts or words of different lengths: padding has no part in them.
+
+N sequences, n tokens or words of the longest, d width, h width of a direction, k layers.
+"""
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class BiLstm(nn.Module):
+    """A BiLSTM with dropout between its layers (Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005)."""
+
+    def __init__(self, width: int, size: int, layers: int = 1, dropout: float = 0.0):
+        """Make the layers, of `size` h in each direction."""
+        super().__init__()
+        dropout = dropout if layers > 1 else 0.0
+        self.lstm = nn.LSTM(width, size, layers, batch_first=True, bidirectional=True, dropout=dropout)
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the top layer's states [N, n, 2h], forward half first, of states [N, n, d]; zero after the end.
+
+        The end of a sequence is its last position with mask True; a sequence without one is read as its first
+        position. Computed in float32 under autocast too: torch packs no bf16 LSTM on every device.
+        """
+        packed = pack_padded_sequence(states.float(), ends(mask).cpu(), batch_first=True, enforce_sorted=False)
+        with torch.autocast(states.device.type, enabled=False):
+            return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=states.shape[1])[0]
+
+    def whole(self, states: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return where each direction has read all, both [N, h], of what `forward` returned: its last, its first."""
+        forward, backward = states.chunk(2, -1)
+        last = (ends(mask) - 1).view(-1, 1, 1).expand(-1, 1, forward.shape[-1])
+        return forward.gather(1, last).squeeze(1), backward[:, 0]
+
+
+def ends(mask: torch.Tensor) -> torch.Tensor:
+    """Return the length [N] of each sequence up to its last True in mask [N, n], at least 1."""
+    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    return (places * mask).amax(1).clamp(min=1)

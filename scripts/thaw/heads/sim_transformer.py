@@ -1,0 +1,52 @@
+"""Sim-Transformer: BiMPM's matches of the encoder's states, read by a transformer.
+
+B pairs, n tokens of the longest text, m width of a token's matches, h width of the transformer.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from thaw.heads.bimpm_no_lstm import BiMpmNoLstmHead
+from thaw.heads.operations import attention, matrix
+from thaw.heads.pairs import mean
+
+
+class SimTransformerHead(BiMpmNoLstmHead):
+    """`BiMpmNoLstmHead` with a transformer in the place of its aggregation BiLSTM (Wang, Su et al. 2019).
+
+    The paper says no more than that. Here a matrix brings the matches to h, sines tell the positions (Vaswani et al.
+    2017, section 3.5), the feed-forward part is 4h wide, and the mean over the tokens is the text's vector.
+    """
+
+    def make_aggregation(self, width: int, size: int) -> None:
+        """Make what reads matches [B, n, m] of this width."""
+        chosen = self.entry.chosen
+        self.widened = nn.Linear(width, size)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(size, chosen.heads, 4 * size, self.entry.dropout, batch_first=True)
+            for _ in range(chosen.layers)
+        )
+        self.hidden = nn.Linear(2 * size, size)
+
+    def aggregated(self, matches: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return one vector [B, h] of the matches [B, n, m] of a text."""
+        found = self.widened(matches)
+        found = found + positions(found.shape[1], found.shape[2]).to(found)
+        for layer in self.layers:
+            found = layer(found, src_key_padding_mask=~mask)
+        return mean(found, mask)
+
+    def aggregation_flops(self, u: int, v: int, tokens: int, pairs: int) -> float:
+        """Return the operations of the matrix and of the layers: queries, keys, values, output, and 8 for the rest."""
+        size = self.hidden.out_features
+        layer = sum(matrix(size, 12 * size, n) + attention(size, n, n) for n in (u, v))
+        return pairs * (matrix(self.widened.in_features, size, u + v) + len(self.layers) * layer)
+
+
+def positions(count: int, width: int) -> torch.Tensor:
+    """Return sines and cosines [count, width] of the positions (Vaswani et al. 2017, section 3.5)."""
+    rates = torch.exp(-math.log(10_000) * torch.arange(0, width, 2) / width)
+    angles = torch.arange(count).unsqueeze(1) * rates
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
