@@ -29,8 +29,20 @@ def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tup
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
     if head.layers.combine == "mix":
         raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
-    if "attention" in (head.separate_pooling if separate else head.pooling for separate in apart):
-        raise UserError(f"{place}: lbfgs cannot fit head {name} (attention pooling is not linear); use frozen_sgd")
+    for pooling in (head.separate_pooling if separate else head.pooling for separate in apart):
+        if pooling in ("attention", "pooler"):
+            raise UserError(f"{place}: lbfgs cannot fit head {name} ({pooling} pooling is learned too); use frozen_sgd")
+
+
+def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[list[str]]) -> bool:
+    """Return whether an encoder has what a run trains and reads: fixed vectors of whole texts have a head alone above.
+
+    Other runs on such an encoder are left out, as the papers' tables leave their cells empty.
+    """
+    if catalogue.get("encoders", encoder, "encoders").kind != "sentence":
+        return True
+    words = catalogue.get("tasks", task, "tasks").type in ("tagging", "spans")
+    return not words and all(chosen == ["head"] for chosen in trained)
 
 
 def check_start(catalogue: Catalogue, start: After, trained: list[list[str]], same_views: bool, place: str) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+from pathlib import Path
 
 import torch
 
@@ -35,6 +36,24 @@ def load_model(folder) -> torch.nn.Module:
     if getattr(model.config, "use_cache", False):  # a decoder's keys and values, which only writing on would need
         model.config.use_cache = False
     return model.eval()
+
+
+def load_pooler(folder) -> dict[str, torch.Tensor]:
+    """Return weight [d, d] and bias [d] of the pooler that came with an encoder; where none did, a UserError."""
+    from safetensors import safe_open
+
+    with safe_open(Path(folder) / "model.safetensors", "pt") as file:
+        names = [*file.keys()]
+        places = {tensor: name for name in names for tensor in ("weight", "bias") if _is_pooler(name, tensor)}
+        found = {tensor: file.get_tensor(name).float() for tensor, name in places.items()}
+    if len(found) < 2:
+        raise UserError(f"{folder}: this encoder came without a pooler; choose pooling: first, mean, max or attention")
+    return found
+
+
+def _is_pooler(name: str, tensor: str) -> bool:
+    """Return whether a tensor of a file is the pooler's; task models put their own name before it."""
+    return f".{name}".endswith(f".pooler.dense.{tensor}")
 
 
 def load_tokenizer(folder, words: bool = False):

@@ -65,32 +65,39 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: Head, reads: str, l
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     words = reads == "words"
-    if entry.kind != "linear" or not (words or entry.pooling == "first"):
+    pooled = not words and entry.pooling == "pooler"
+    if entry.kind != "linear" or not (words or pooled or entry.pooling == "first"):
         return None
     auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
     try:
         whole = auto.from_config(_config(encoder.config, labels), dtype=torch.float32).eval()
     except ValueError:  # transformers has no such model of this architecture
         return None
-    output = _only_layer(whole, encoder)
+    inner = encoder.state_dict() | {
+        name.replace("pooling.", "pooler."): tensor for name, tensor in head.items() if pooled and "pooling." in name
+    }
+    output = _only_layer(whole, set(inner))
     if output is None or output.bias is None or output.weight.shape != head["output.weight"].shape:
         return None
-    whole.base_model.load_state_dict(encoder.state_dict())
+    whole.base_model.load_state_dict(inner)
     output.load_state_dict({"weight": head["output.weight"], "bias": head["output.bias"]})
     with torch.no_grad():
         ids = probe_ids(encoder.config)
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         states, found = encoder(**inputs)[0], whole(**inputs).logits
-        due = functional.linear(states if words else states[:, 0], head["output.weight"], head["output.bias"])
+        vectors = states if words else states[:, 0]
+        if pooled:
+            vectors = torch.tanh(functional.linear(vectors, inner["pooler.dense.weight"], inner["pooler.dense.bias"]))
+        due = functional.linear(vectors, head["output.weight"], head["output.bias"])
     return whole if found.shape == due.shape and torch.allclose(found, due, atol=CLOSE) else None
 
 
-def _only_layer(whole, encoder) -> nn.Linear | None:
-    """Return the one linear layer that a model has beside its encoder, None where there is more or less."""
+def _only_layer(whole, names: set[str]) -> nn.Linear | None:
+    """Return the one linear layer that a model has beside an encoder of these tensors, None where it has another."""
     inside = {id(module) for module in whole.base_model.modules()}
     outside = [module for module in whole.modules() if id(module) not in inside and not list(module.children())]
     with_tensors = [module for module in outside if module.state_dict()]
-    if set(whole.base_model.state_dict()) != set(encoder.state_dict()) or len(with_tensors) != 1:
+    if set(whole.base_model.state_dict()) != names or len(with_tensors) != 1:
         return None
     return with_tensors[0] if isinstance(with_tensors[0], nn.Linear) else None
 

@@ -109,6 +109,9 @@ class Model:
             return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
         if self.pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
+        if self.pooling == "pooler":
+            weight, bias = (self.head[f"pooling.dense.{name}"] for name in ("weight", "bias"))
+            return torch.tanh(functional.linear(states[:, 0], weight, bias))
         weights = mask.to(states.dtype)
         if self.pooling == "attention":
             weights = (states @ self.head["pooling.query"]).masked_fill(~mask, -torch.inf).softmax(1)

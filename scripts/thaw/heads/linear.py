@@ -10,7 +10,8 @@ from torch.nn import functional
 from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
-from thaw.heads.pooling import POOLINGS, word_states
+from thaw.heads.operations import matrix
+from thaw.heads.pooling import POOLINGS, Pooler, word_states
 
 
 class LinearHead(VectorHead):
@@ -41,6 +42,13 @@ class LinearHead(VectorHead):
             return self.context(word_states(states, batch), batch.first_pieces >= 0)
         pooled = self.pooling(self.context(states, batch.mask), batch.mask)
         return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.apart else pooled
+
+    def vector_flops(self, batch: Batch) -> float:
+        """Return the operations of a pretrained pooler's matrix; other poolings have none that is counted."""
+        if not isinstance(self.pooling, Pooler):
+            return 0.0
+        width = self.pooling.dense.in_features
+        return matrix(width, width, len(batch.mask))
 
     def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Return [u; v; |u - v|; u * v], [B, 4d], of two texts' vectors [B, d] (Mou et al. 2016)."""

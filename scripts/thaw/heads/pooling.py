@@ -61,12 +61,29 @@ class Attention(nn.Module):
         return (weights.unsqueeze(-1) * states).sum(1)
 
 
+class Pooler(nn.Module):
+    """BERT's pooler, a matrix and tanh on the first token's state (Devlin et al. 2019).
+
+    It was pretrained with the encoder, and trains with the head: a run gives it the encoder's own tensors.
+    """
+
+    def __init__(self, width: int):
+        """Make the matrix [d, d], random as yet."""
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        return torch.tanh(self.dense(states[:, 0]))
+
+
 POOLINGS = {
     "first": lambda width: First(),
     "last": lambda width: Last(),
     "mean": lambda width: Mean(),
     "max": lambda width: Max(),
     "attention": Attention,
+    "pooler": Pooler,
 }
 
 

@@ -98,10 +98,10 @@ class Head(Entry):
     """The task-specific module on top of the encoder."""
 
     kind: own_or("head", HEAD_KINDS)
-    pooling: Literal["first", "last", "mean", "max", "attention"] = Field(
+    pooling: Literal["first", "last", "mean", "max", "attention", "pooler"] = Field(
         "first", description="how tokens become one vector; tagging reads each word's first piece instead"
     )
-    separate_pooling: Literal["first", "last", "mean", "max", "attention"] = Field(
+    separate_pooling: Literal["first", "last", "mean", "max", "attention", "pooler"] = Field(
         "mean", description="the same for each text of a pair where the two are read apart"
     )
     dropout: float = Field(0.1, ge=0, lt=1)
@@ -117,6 +117,13 @@ class Head(Entry):
         """Values equal to the default are left out, so that a spec is the same with and without them."""
         kind = info.data.get("kind")
         return options_of(kind, given).model_dump(exclude_defaults=True) if kind in HEAD_KINDS else given
+
+    @model_validator(mode="after")
+    def _pooler_is_for_the_last_layer(self):
+        plain = self.kind == "linear" and self.layers == Layers()
+        if "pooler" in (self.pooling, self.separate_pooling) and not plain:
+            raise ValueError("pooling: pooler is for kind linear on the last layer alone, which it was pretrained on")
+        return self
 
     @property
     def chosen(self) -> Options:

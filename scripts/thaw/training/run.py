@@ -15,8 +15,10 @@ from thaw.analysis.metrics import score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
 from thaw.boundaries import taken
 from thaw.data.corpus import subset_rows
+from thaw.encoders.loading import load_pooler
 from thaw.features.store import Store
 from thaw.heads.base import Head, word_targets
+from thaw.heads.pooling import Pooler
 from thaw.heads.registry import build
 from thaw.records import UserError, read_json
 from thaw.runtime import log, seeded
@@ -76,6 +78,9 @@ class Run:
         self.gold = corpus.targets(self.task, "train")
         self.head.name_outputs(self.labels)
         self.head.start(take(self.gold, self.rows))
+        for module in self.head.modules():
+            if isinstance(module, Pooler):
+                module.dense.load_state_dict(load_pooler(self.folder))
         if start is not None:
             self.head.load_state_dict(start.head)
         self.head.to(self.device)
