@@ -4,6 +4,7 @@
 python scripts/plan.py                                         the default experiment, config/config.yaml
 python scripts/plan.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
 python scripts/plan.py --runs                                  and every run with what it trains and reads
+python scripts/plan.py --rates ulmfit full rates.svg           no plan: the learning rates of strategies, as a picture
 """
 
 import argparse
@@ -29,6 +30,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="experiment, then overlays")
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
     parser.add_argument("--runs", action="store_true", help="list every run")
+    rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
+    parser.add_argument("--rates", nargs="+", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates)
     return parser.parse_args()
 
 
@@ -102,9 +105,29 @@ def print_runs(plan: Plan) -> None:
                     print(f"  {name}  phase {number}{after}: from {start}, trains {' '.join(stage['components'])}")
 
 
+def draw_rates(config: dict, strategies: list[str], path: str) -> None:
+    """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
+    from thaw.outputs.rates import draw
+
+    plan = load(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
+    found, layers = {}, 0
+    for run in plan.runs[config["experiment"]]:
+        label = plan.catalogue.get("strategies", run.strategy, "--rates").label or run.strategy
+        phases, step = [], run
+        while step:
+            spec = plan.job(step.step, step.key).spec
+            phases, layers, step = spec["phases"] + phases, spec["layers"], step.after
+        if run.strategy in strategies:
+            found[label if run.value is None else f"{label} ({run.variant})"] = phases
+    draw(found, layers, path)
+
+
 def main() -> None:
-    """Load the plan and print it."""
+    """Load the plan and print it, or draw rates."""
     given = arguments()
+    if given.rates:
+        *strategies, path = given.rates
+        return draw_rates(configuration(given), strategies, path)
     plan = load(configuration(given), HOME)
     for experiment in plan.experiments:
         runs = plan.runs[experiment.experiment]
