@@ -7,6 +7,7 @@ Where results lie (all below results/):
     runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/     one run: metrics.json, cost.json, ...
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
     external/<task>/<id>/                                predictions that were made elsewhere
+    ensembles/<task>/<subset>/<id>/                      answers of several runs put together
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
 
 What exists stands in config/*.yaml (catalogues), what is wanted in config/config.yaml or config/experiments/*.yaml,
@@ -54,7 +55,7 @@ onstart:
 wildcard_constraints:
     **{
         name: "[a-z0-9_]+"
-        for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant", "external")
+        for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant", "external", "ensemble")
     },
 
 
@@ -63,6 +64,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/external.smk"
+include: "workflow/rules/ensemble.smk"
 include: "workflow/rules/outputs.smk"
 
 

@@ -28,7 +28,7 @@ MODULES = sorted(
 # The floors, from below. A room may use what lies on lower floors and its own modules, never a neighbour's.
 FLOORS = [
     {"records"},
-    {"runtime", "settings", "parts"},
+    {"runtime", "settings", "parts", "boundaries"},
     {"encoders", "data"},
     {"strategies", "heads", "features", "analysis"},
     {"training", "outputs", "exporting"},
@@ -40,9 +40,21 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 EXCEPTIONS = {("heads", "thaw.features.batch")}
 
 # The planning wing stands beside the floors: steps know nothing of it, and it knows nothing heavy of them.
-PLANNING = {"catalogue", "versions", "runs", "presentation", "jobs", "plan", "scaling", "estimate", "schemas"}
+PLANNING = {
+    "catalogue",
+    "versions",
+    "compatibility",
+    "runs",
+    "beside",
+    "presentation",
+    "jobs",
+    "plan",
+    "scaling",
+    "estimate",
+}
+PLANNING |= {"schemas"}
 PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
-PLANNING_KNOWS |= {"thaw.encoders.sources"}
+PLANNING_KNOWS |= {"thaw.boundaries", "thaw.encoders.sources", "thaw.strategies.stages"}
 
 # The reading wing is for notebooks: it reads what steps wrote, runs none, and nothing knows of it.
 READING = {"results", "store"}
@@ -56,6 +68,7 @@ HEAVY = (
     "pandas",
     "pyarrow",
     "transformers",
+    "peft",
     "datasets",
     "sklearn",
     "scipy",

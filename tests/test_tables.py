@@ -20,7 +20,7 @@ def table(invented_frame):
 def rows_of(table) -> dict:
     """Return {name: cells} of all rows."""
     inner = [row for group in table.groups for row in group.baselines + group.rows]
-    return {row.name: row.cells for row in table.baselines + inner + table.external}
+    return {row.name: row.cells for row in table.baselines + inner + table.beside}
 
 
 def twice(frame):
@@ -61,7 +61,7 @@ def test_the_best_is_bold_ties_too_and_no_baseline(table):
 def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
     above = ["Majority class", "Bag of words", "Untrained cosine", "Random weights, frozen"]
     assert [row.name for row in table.baselines] == above and table.groups[0].baselines == []
-    assert [row.name for row in table.external] == ["Our LSTM"]
+    assert [row.name for row in table.beside] == ["Our LSTM"]
     assert [cell.text if cell else "" for cell in rows_of(table)["Untrained cosine"]] == ["", "40.0"]
     body = formats.to_tex(table).split(r"\midrule")[1:]
     assert "Untrained cosine" in body[0] and "Top k" in body[1] and "Our LSTM" in body[2] and len(body) == 3

@@ -5,13 +5,12 @@ A job stands under its step and the path of what it makes. Neither torch nor pan
 
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
-from thaw import boundaries, parts, presentation
+from thaw import beside, boundaries, parts, presentation
 from thaw.catalogue import Catalogue
 from thaw.data.sources import find_source
 from thaw.encoders.sources import local_files
-from thaw.records import UserError, canonical, digest, file_sha256, near
+from thaw.records import UserError, canonical, digest, near
 from thaw.runs import Run, RunPlanner, pair_views, task_spec
 from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
@@ -23,15 +22,12 @@ FILES = {
     "select": "{key}/chosen.json",
     "baseline": "baselines/{key}/metrics.json",
     "external": "external/{key}/metrics.json",
+    "ensemble": "ensembles/{key}/metrics.json",
     "collect": "outputs/{key}/runs.csv",
     "table": "outputs/{experiment}/tables/{name}.html",
     "figure": "outputs/{experiment}/figures/{name}.svg",
     "report": "outputs/{key}/report.html",
 }
-
-
-# What a file of predictions ends in, and the format that it then has.
-PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,8 @@ class Jobs:
 
     Attributes: experiments; catalogue; results (folder); left_out, sentences on what scaling down did; jobs,
     {step: {key: Job}}; boundaries, {store: those that some run reads}; and by experiment its runs (those that are shown
-    as baselines among them), its other baselines, and its external predictions.
+    as baselines among them), and what stands beside them, {folder: (step, key)}: other baselines, external predictions,
+    ensembles.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results", left_out=()):
@@ -68,8 +65,7 @@ class Jobs:
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
-        self.baselines: dict[str, list[str]] = {experiment.experiment: [] for experiment in experiments}
-        self.external: dict[str, list[str]] = {experiment.experiment: [] for experiment in experiments}
+        self.beside: dict[str, dict[str, tuple[str, str]]] = {one.experiment: {} for one in experiments}
         for experiment in experiments:
             self._add(experiment)
 
@@ -109,8 +105,10 @@ class Jobs:
         runs, shown = list(planner.runs()), planner.baseline_runs()
         for run in [*runs, *(run for _, run in shown)]:
             self._add_run(run, experiment, planner)
+        self._add_ensembles(experiment, planner)
         self.runs[name] = [*runs, *(run for _, run in shown)]
-        every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]])
+        ensembles = [self.jobs[step][key].digest for step, key in self.beside[name].values() if step == "ensemble"]
+        every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]] + ensembles)
         for step, key, spec in presentation.specs(experiment, self.catalogue, planner, runs, shown, every):
             said = {"left_out": self.left_out} if self.left_out and step == "report" else {}
             self.jobs[step][key] = Job(spec | said, {})
@@ -131,26 +129,27 @@ class Jobs:
                 spec["data"] = self.jobs["prepare"][task.corpus].digest
                 spec |= parts.in_spec(task.metrics)
                 self.jobs["baseline"][key] = Job(spec, {"data": self.files("prepare", task.corpus)})
-                self.baselines[experiment.experiment].append(key)
+                self.beside[experiment.experiment][f"baselines/{key}"] = ("baseline", key)
 
     def _add_external(self, experiment: Experiment) -> None:
-        """Add the scoring of predictions that were made elsewhere; no spec holds where their files lie."""
-        for name, entry in experiment.external.items():
-            for asked, file in entry.predictions.items():
-                place, path = f"config: external.{name}.predictions.{asked}", Path(file)
-                if asked not in experiment.tasks:
-                    raise UserError(f"{place}: the experiment has no such task{near(asked, experiment.tasks)}")
-                if path.suffix not in PREDICTIONS:
-                    raise UserError(f"{place}: {file} ends in none of {', '.join(PREDICTIONS)}")
-                if not path.is_file():
-                    raise UserError(f"{place}: there is no file {file}; a path begins at the folder that you run in")
-                task = self.catalogue.get("tasks", asked, place)
-                spec = {"version": VERSIONS["external"], "external": name, "task": task_spec(asked, task)}
-                spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **parts.in_spec(task.metrics)}
-                spec["data"] = self.jobs["prepare"][task.corpus].digest
-                inputs = {"data": self.files("prepare", task.corpus), "predictions": [file]}
-                self.jobs["external"][f"{asked}/{name}"] = Job(spec, inputs)
-                self.external[experiment.experiment].append(f"{asked}/{name}")
+        """Add the scoring of predictions that were made elsewhere."""
+        for key, (corpus, file, spec) in beside.external(experiment, self.catalogue).items():
+            inputs = {"data": self.files("prepare", corpus), "predictions": [file]}
+            self.jobs["external"][key] = Job(spec | {"data": self.jobs["prepare"][corpus].digest}, inputs)
+            self.beside[experiment.experiment][f"external/{key}"] = ("external", key)
+
+    def _add_ensembles(self, experiment: Experiment, planner: RunPlanner) -> None:
+        """Add the ensembles, and those of their runs that the experiment does not show."""
+        for key, (name, runs) in beside.ensembles(experiment, planner).items():
+            for run in planner.with_starts(runs):
+                if run.key not in self.jobs[run.step]:
+                    self._add_run(run, experiment, planner)
+            spec = beside.ensemble_spec(name, experiment, self.catalogue, runs, self.jobs)
+            corpus = self.catalogue.get("tasks", runs[0].task, "tasks").corpus
+            inputs = {"data": self.files("prepare", corpus)}
+            inputs["members"] = [f"{self.results}/{run.folder}/metrics.json" for run in runs]
+            self.jobs["ensemble"][key] = Job(spec | {"data": self.jobs["prepare"][corpus].digest}, inputs)
+            self.beside[experiment.experiment][f"ensembles/{key}"] = ("ensemble", key)
 
     def _task(self, name: str, wanted_by: str, experiment: Experiment) -> Task:
         """Return a task whose corpus is among the jobs."""

@@ -24,6 +24,7 @@ KEYS = {
     "fit_heads": CELL,
     "baseline": "{task}/{subset}/{baseline}",
     "external": "{task}/{external}",
+    "ensemble": "{task}/{subset}/{ensemble}",
     "collect": "{experiment}",
     "table": "{experiment}/{id}",
     "figure": "{experiment}/{id}",
@@ -134,9 +135,7 @@ class Plan(Jobs):
 
     def _wanted(self, name: str) -> dict[str, tuple[str, str]]:
         """Return {folder: (step, key of its job)} of all results that an experiment shows."""
-        runs = {run.folder: (run.step, run.key) for run in self.runs[name]}
-        others = {f"baselines/{key}": ("baseline", key) for key in self.baselines[name]}
-        return runs | others | {f"external/{key}": ("external", key) for key in self.external[name]}
+        return {run.folder: (run.step, run.key) for run in self.runs[name]} | self.beside[name]
 
     def _there(self, name: str) -> list[str]:
         """Return the folders of the results that are there, made under the settings that are planned."""

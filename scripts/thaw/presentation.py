@@ -55,9 +55,14 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
     found = {(run.encoder, run.strategy, run.variant): run for run in runs}
     grid = []
     for encoder in experiment.encoders:
-        points = [_point(found[encoder, *point], planner) for point in _order_of(planner, encoder)]
+        order = [(encoder, *point) for point in _order_of(planner, encoder)]
+        points = [_point(found[point], planner) for point in order if point in found]
         grid.append({"encoder": encoder, "strategies": points})
     external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
+    ensembles = [
+        {"id": name, "tasks": [t for t in tasks if all(planner.applies(m.strategy, t) for m in entry.members)]}
+        for name, entry in experiment.ensembles.items()
+    ]
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
@@ -74,6 +79,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         "baselines": [name for name in experiment.baselines if name in BASELINES],
         "baseline_runs": list(shown.values()),
         **({"external": external} if external else {}),
+        **({"ensembles": ensembles} if ensembles else {}),
     }
 
 
@@ -86,7 +92,7 @@ def _point(run: Run, planner: RunPlanner) -> dict:
         before = before.after
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
     every = planner.experiment.tasks
-    tasks = [task for task in every if planner.applies(run.strategy, task)]
+    tasks = [task for task in every if planner.applies(run.strategy, task) and planner.serves(run, task)]
     point |= {"tasks": tasks} if len(tasks) < len(every) else {}
     return point | {"after": after, "pairs": "joint" if run.pairs == "task" else run.pairs}
 
@@ -121,7 +127,8 @@ def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> di
     }
     metrics = [word for name in experiment.tasks for word in catalogue.get("tasks", name, "tasks").metrics]
     own = {word: parts.look(word).stated("label", word.partition(":")[2]) for word in filter(parts.is_own, metrics)}
-    external = {name: entry.label or name for name, entry in experiment.external.items()}
+    named = experiment.external | experiment.ensembles
+    external = {name: entry.label or name for name, entry in named.items()}
     return labels | ({"metrics": own} if own else {}) | ({"external": external} if external else {})
 
 

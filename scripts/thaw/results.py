@@ -12,6 +12,7 @@ PLACES = {
     "run": ("runs/*/*/*/*/*/*/seed*", CELL),
     "baseline": ("baselines/*/*/*", ["task", "subset", "strategy"]),
     "external": ("external/*/*", ["task", "strategy"]),
+    "ensemble": ("ensembles/*/*/*", ["task", "subset", "strategy"]),
 }
 COLUMNS = (
     "kind task subset encoder head strategy variant seed thawed embeddings optimizer precision pairs split role metric "

@@ -97,12 +97,18 @@ class RunPlanner:
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
             for task, subset, _, head, (name, value), seed in cells:
                 if self.applies(name, task):
-                    yield from self._with_start(self._run((task, subset, encoder, head, name, value, seed)), done)
+                    run = self._run((task, subset, encoder, head, name, value, seed))
+                    if self.serves(run, task):
+                        yield from self._with_start(run, done)
 
     def applies(self, strategy: str, task: str) -> bool:
         """Return whether a strategy is run on a task: one that states one way to read pairs is for pairs only."""
         entry = self.catalogue.get("strategies", strategy, "strategies")
         return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
+
+    def serves(self, run: Run, task: str) -> bool:
+        """Return whether the encoder of a run has what the run's strategy trains, and a task's kind of text."""
+        return compatibility.encoder_serves(self.catalogue, run.encoder, task, self.trained(run))
 
     def baseline_runs(self) -> list[tuple[str, Run]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""
@@ -113,6 +119,22 @@ class RunPlanner:
             for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
                 found.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
         return found
+
+    def run_of(self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int) -> Run:
+        """Return one run of a strategy, at a point of its sweep where it has one; else a UserError."""
+        layers = self.catalogue.get("encoders", encoder, "encoders").layers
+        sweep = self.catalogue.get("strategies", name, "strategies").sweep
+        values = next(iter(sweep.values())) if sweep else [None]
+        values = list(range(layers + 1)) if values == "layers" else values
+        if value not in values:
+            raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
+        return self._run((task, subset, encoder, head, name, value, seed))
+
+    def with_starts(self, runs: list[Run]) -> Iterator[Run]:
+        """Yield some runs, each once and preceded by those that it starts from or that its settings come from."""
+        done: set[str] = set()
+        for run in runs:
+            yield from self._with_start(run, done)
 
     def _with_start(self, run: Run, done: set[str]) -> Iterator[Run]:
         for before in filter(None, (run.after, *run.trials)):

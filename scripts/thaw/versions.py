@@ -14,6 +14,7 @@ VERSIONS = {
     "select": 1,
     "baseline": 1,
     "external": 1,
+    "ensemble": 1,
     "collect": 3,
     "table": 2,
     "figure": 3,

@@ -31,11 +31,11 @@ class Result:
 
 
 def selected(spec: dict) -> list[Result]:
-    """Return every result that the spec of `collect` selects: baselines, runs, external ones.
+    """Return every result that the spec of `collect` selects: baselines, runs, external ones, ensembles.
 
     Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, seeds, grid [{encoder,
     strategies}], baselines [id], baseline_runs [{baseline, of, tasks, encoder, head, strategy, variant}],
-    external [{id, tasks}].
+    external [{id, tasks}], ensembles [{id, tasks}].
     """
     bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
     found = [
@@ -52,6 +52,10 @@ def selected(spec: dict) -> list[Result]:
     for entry in spec.get("external", []):
         shown = bare | {"kind": "external", "strategy": entry["id"]}
         found += [Result(f"external/{task}/{entry['id']}", {**_at(task, "all"), **shown}) for task in entry["tasks"]]
+    for entry in spec.get("ensembles", []):
+        shown = bare | {"kind": "ensemble", "strategy": entry["id"]}
+        cells = product(entry["tasks"], spec["subsets"])
+        found += [Result(f"ensembles/{t}/{s}/{entry['id']}", {**_at(t, s), **shown}) for t, s in cells]
     return found
 
 

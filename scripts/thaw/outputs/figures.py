@@ -34,8 +34,8 @@ def _panels(found, labels: dict) -> list[tuple]:
 
     panels = []
     for group, name in summary.group_names(found, labels).items():
-        external = found[found["kind"] == "external"]
-        mine = pandas.concat([summary.runs_of(found, group), summary.baselines_of(found, group), external])
+        beside = found[found["kind"].isin(summary.BESIDE)]
+        mine = pandas.concat([summary.runs_of(found, group), summary.baselines_of(found, group), beside])
         for column in summary.columns(found, labels):
             rows = mine[(mine["task"] == column.task) & (mine["split"] == column.split)]
             if rows.loc[rows["fitted"], "mean"].notna().any():

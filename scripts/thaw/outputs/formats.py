@@ -16,7 +16,7 @@ def to_csv(table: Table) -> str:
     header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
     writer.writerow(header + [f"{name}.{part}" for name in names for part in parts])
     inner = [row for group in table.groups for row in group.baselines + group.rows]
-    for row in table.baselines + inner + table.external:
+    for row in table.baselines + inner + table.beside:
         numbers = [value for cell in row.cells for value in _numbers(cell)]
         writer.writerow(list(row.key.values()) + numbers)
     return file.getvalue()
@@ -55,7 +55,7 @@ def to_tex(table: Table) -> str:
         lines += [_tex_row(row) for row in group.baselines]
         lines += [f"\\cmidrule(l){{1-{width + 1}}}"] if group.baselines else []
         lines += [_tex_row(row) for row in group.rows]
-    lines += [r"\midrule", *(_tex_row(row) for row in table.external)] if table.external else []
+    lines += [r"\midrule", *(_tex_row(row) for row in table.beside)] if table.beside else []
     notes = words.tex(" ".join(table.notes))
     lines += [r"\bottomrule", r"\end{tabular}", f"\\par\\smallskip\\footnotesize {notes}", r"\end{table}"]
     return "\n".join(lines) + "\n"
@@ -79,7 +79,7 @@ def to_markdown(table: Table) -> str:
         lines += [f"| **{words.markdown(group.name)}** |" + " |" * width] if group.name else []
         lines += [_markdown_row(row, "*") for row in group.baselines]
         lines += [_markdown_row(row) for row in group.rows]
-    lines += [_markdown_row(row, "*") for row in table.external]
+    lines += [_markdown_row(row, "*") for row in table.beside]
     return "\n".join([*lines, "", *(f"- {words.markdown(note)}" for note in table.notes)]) + "\n"
 
 

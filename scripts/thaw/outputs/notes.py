@@ -124,7 +124,7 @@ def _pairs(found, labels: dict) -> list[str]:
 def _empty(found) -> list[str]:
     """Return the sentence about rows that only tasks on pairs can have, where the table has other tasks too."""
     others = set(found["task"]) - set(found.loc[found["pairs"] != "", "task"])
-    tasks = found[found["kind"] != "external"].groupby(summary.ROW, dropna=False)["task"].agg(set)
+    tasks = found[~found["kind"].isin(summary.BESIDE)].groupby(summary.ROW, dropna=False)["task"].agg(set)
     empty = bool(others) and any(others.isdisjoint(scored) for scored in tasks)
     return ["Empty: the row reads pairs of texts, and the task has none."] * empty
 

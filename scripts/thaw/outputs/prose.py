@@ -119,7 +119,7 @@ def findings(found, labels: dict) -> list[tuple[str, str]]:
         for group, name in groups.items():
             mine = summary.runs_of(here, group)
             if len(mine):
-                beside = summary.baselines_of(here, group), here[here["kind"] == "external"]
+                beside = summary.baselines_of(here, group), here[here["kind"].isin(summary.BESIDE)]
                 lines.append(_finding(mine, beside, column, name, labels))
     return lines
 

@@ -2,8 +2,9 @@
 
 One row per result, split and metric.
 
-    kind                run; baseline; external: predictions that were made elsewhere. A baseline has no head, and an
-                        encoder only where it is compared with that encoder's runs; an external one has neither
+    kind                run; baseline; external: predictions that were made elsewhere; ensemble: answers of several
+                        runs put together. A baseline has no head, and an encoder only where it is compared with that
+                        encoder's runs; an external one and an ensemble have neither
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on
     train_rows          rows that it trained on: those of the subset, or all of train
     main                True for the task's main metric

@@ -42,7 +42,7 @@ def size_figure(runs, spec: dict, prefix) -> None:
 def sizes(runs, spec: dict):
     """Return one row per line and number of training rows: mean, low and high of the score x 100, seconds, seeds."""
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == summary.role(spec)) & (runs["missing"] == "")]
-    chosen = chosen[chosen["kind"] != "external"]
+    chosen = chosen[~chosen["kind"].isin(summary.BESIDE)]
     spent = chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"]
     chosen = chosen.assign(value=100 * chosen["value"], spent=spent)
     return (

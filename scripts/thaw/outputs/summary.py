@@ -12,6 +12,7 @@ from thaw.records import UserError
 GROUP = ["subset", "encoder", "head"]
 ROW = ["kind", *GROUP, "strategy", "variant"]
 COLUMN = ["task", "split"]
+BESIDE = ("external", "ensemble")  # kinds that belong to no encoder and head
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def runs_of(found, group: tuple):
 
 
 def row_name(row, labels: dict) -> str:
-    """Return the name in print of a summary row: a baseline, external predictions, or a strategy with its point."""
+    """Return the name in print of a summary row: a baseline, what stands beside, or a strategy with its point."""
     if row.kind == "run":
         return words.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
     known = words.BASELINE_LABELS if row.kind == "baseline" else labels.get("external", {})

@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass
 class Row:
-    """A strategy, a baseline or external predictions, with a cell per column (None where it was not asked for)."""
+    """A strategy, a baseline, or what stands beside, with a cell per column (None where it was not asked for)."""
 
     key: dict
     name: str
@@ -52,14 +52,14 @@ class Group:
 
 @dataclass
 class Table:
-    """A table before it is written: baselines above the rule, the groups, and external predictions below a rule."""
+    """A table before it is written: baselines above the rule, the groups, and below a rule what stands beside them."""
 
     id: str
     caption: str
     columns: list[summary.Column]
     baselines: list[Row]
     groups: list[Group]
-    external: list[Row]
+    beside: list[Row]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -71,8 +71,8 @@ class Table:
 def table(runs, spec: dict) -> Table:
     """Return the table of strategies (rows) by tasks (columns): the main metric's mean and deviation over seeds.
 
-    The best mean of each column within each group is marked, ties as printed; baselines and external predictions are
-    left out of that. A baseline stands above all groups where it belongs to every one of them, else within its own.
+    The best mean of each column within each group is marked, ties as printed, among the runs alone. A baseline stands
+    above all groups where it belongs to every one of them, else within its own.
     Args: runs as `read_runs` gives them; spec as step `table` gets it.
     """
     labels = spec["labels"]
@@ -87,7 +87,7 @@ def table(runs, spec: dict) -> Table:
         _mark_best(rows)
         groups.append(Group(name, _rows(own, columns, labels), rows))
     above = _rows(found[found.index.isin(common)], columns, labels)
-    below = _rows(found[found["kind"] == "external"], columns, labels)
+    below = _rows(found[found["kind"].isin(summary.BESIDE)], columns, labels)
     return Table(spec["id"], spec["caption"], columns, above, groups, below, notes.notes(found, runs, columns, spec))
 
 

@@ -21,7 +21,17 @@ from thaw.settings.data import (
     Task,
     View,
 )
-from thaw.settings.experiment import BASELINES, RUN_BASELINES, Compute, Experiment, External, Output, Store
+from thaw.settings.experiment import (
+    BASELINES,
+    RUN_BASELINES,
+    Compute,
+    Ensemble,
+    Experiment,
+    External,
+    Member,
+    Output,
+    Store,
+)
 from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Layers, Phase, Search, Strategy
 
@@ -32,6 +42,7 @@ __all__ = [
     "Corpus",
     "DISPLAY_KEYS",
     "Encoder",
+    "Ensemble",
     "Entry",
     "Experiment",
     "External",
@@ -44,6 +55,7 @@ __all__ = [
     "Hub",
     "Insert",
     "METRICS",
+    "Member",
     "METRICS_OF_TYPE",
     "RUN_BASELINES",
     "Output",

@@ -51,6 +51,24 @@ class External(Entry):
     predictions: dict[Id, Text] = Field(min_length=1, description="task: its .csv, .tsv, .jsonl or .parquet file")
 
 
+class Member(BaseModel):
+    """Runs that an ensemble is made of: a strategy with its seeds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    strategy: Id
+    value: int | None = Field(None, description="the point of a strategy with a sweep")
+    encoder: Id | None = Field(None, description="unless stated the experiment's only one")
+    head: Id | None = Field(None, description="unless stated the experiment's only one")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="unless stated the experiment's")
+
+
+class Ensemble(Entry):
+    """Several runs whose answers are put together, shown beside them."""
+
+    by: Literal["mean", "majority"] = Field("mean", description="of probabilities or scores; of labels or tags")
+    members: list[Member] = Field(min_length=1)
+
+
 class Experiment(BaseModel):
     """A selection: which runs and outputs are wanted."""
 
@@ -68,6 +86,7 @@ class Experiment(BaseModel):
     subsets: list[Id] = ["all"]
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
     external: dict[Id, External] = Field({}, description="id: predictions that were made elsewhere, by task")
+    ensembles: dict[Id, Ensemble] = Field({}, description="id: runs whose answers are put together")
     catalogues: list[str] = Field([], description="further folders with tasks.yaml, encoders.yaml, ... of your own")
     data_dir: str = Field("data", description="folder that file sources are relative to")
     sources: list[Literal["synthetic", "files", "hub"]] = Field(

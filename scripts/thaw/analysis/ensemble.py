@@ -1,0 +1,53 @@
+"""Ensembles: the answers of several runs to one task put together.
+
+N rows of a split, M members, C classes.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from thaw.analysis.results import Answers, scored_splits
+from thaw.data.corpus import Corpus
+from thaw.records import UserError
+
+
+def combined(files: list[Path], by: str, task: dict, corpus: Corpus) -> dict[str, Answers]:
+    """Return the answers of an ensemble to validation and test.
+
+    Args: each member's predictions.parquet; by, "mean" (of probabilities, or of scores) or "majority" (of labels, or of
+    each word's tags; of equally many the first member's that is among them). A whole task; its corpus.
+    """
+    import pandas
+
+    frames = [pandas.read_parquet(file) for file in files]
+    labels, answers = corpus.labels(task["target"]), {}
+    for split in scored_splits(task):
+        due = corpus.frame(split)["row"].to_numpy()
+        parts = [frame[frame["split"] == split] for frame in frames]
+        for file, part in zip(files, parts, strict=True):
+            if not np.array_equal(part["row"].to_numpy(), due):
+                raise UserError(f"{file} does not hold the {len(due)} rows of {split}; delete its run and run again")
+        votes = [part["prediction"].tolist() for part in parts]
+        answers[split] = _answers(votes, parts, by, task, labels)
+    return answers
+
+
+def _answers(votes: list[list], parts: list, by: str, task: dict, labels: list[str]) -> Answers:
+    """Return the answers to one split; votes are each member's N predictions."""
+    rows, index = np.arange(len(votes[0])), {label: i for i, label in enumerate(labels)}
+    if task["type"].endswith("regression"):
+        return Answers(rows, np.mean(votes, axis=0))
+    if by == "mean":
+        shares = np.mean([np.stack(part["probabilities"].tolist()) for part in parts], axis=0)
+        return Answers(rows, shares.argmax(1), shares)
+    if task["type"] in ("tagging", "spans"):
+        sentences = zip(*votes, strict=True)
+        return Answers(rows, [[index[_most(tags)] for tags in zip(*each, strict=True)] for each in sentences])
+    return Answers(rows, np.array([index[_most(each)] for each in zip(*votes, strict=True)]))
+
+
+def _most(votes: tuple):
+    """Return what most members say; Counter keeps the order of the members among equals."""
+    return Counter(votes).most_common(1)[0][0]

@@ -1,0 +1,89 @@
+"""What stands beside an experiment's runs: predictions that were made elsewhere, and ensembles of runs. No torch."""
+
+from itertools import product
+from pathlib import Path
+
+from thaw import parts
+from thaw.catalogue import Catalogue
+from thaw.records import UserError, digest, file_sha256, near
+from thaw.runs import Run, RunPlanner, task_spec
+from thaw.settings import Ensemble, Experiment, Member, spec_of
+from thaw.versions import VERSIONS
+
+# What a file of predictions ends in, and the format that it then has.
+PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet"}
+
+
+def external(experiment: Experiment, catalogue: Catalogue) -> dict[str, tuple[str, str, dict]]:
+    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds where a file lies.
+
+    The digest of the corpus is the caller's to add.
+    """
+    found = {}
+    for name, entry in experiment.external.items():
+        for asked, file in entry.predictions.items():
+            place, path = f"config: external.{name}.predictions.{asked}", Path(file)
+            if asked not in experiment.tasks:
+                raise UserError(f"{place}: the experiment has no such task{near(asked, experiment.tasks)}")
+            if path.suffix not in PREDICTIONS:
+                raise UserError(f"{place}: {file} ends in none of {', '.join(PREDICTIONS)}")
+            if not path.is_file():
+                raise UserError(f"{place}: there is no file {file}; a path begins at the folder that you run in")
+            task = catalogue.get("tasks", asked, place)
+            spec = {"version": VERSIONS["external"], "external": name, "task": task_spec(asked, task)}
+            spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **parts.in_spec(task.metrics)}
+            found[f"{asked}/{name}"] = (task.corpus, file, spec)
+    return found
+
+
+def ensembles(experiment: Experiment, planner: RunPlanner) -> dict[str, tuple[str, list[Run]]]:
+    """Return {key: (id, runs)} of the ensembles, one for each task that all members are run on and each subset."""
+    found = {}
+    for (name, entry), task, subset in product(experiment.ensembles.items(), experiment.tasks, experiment.subsets):
+        place = f"config: ensembles.{name}"
+        if not all(planner.applies(member.strategy, task) for member in entry.members):
+            continue
+        runs = [run for member in entry.members for run in _members(member, task, subset, experiment, planner, place)]
+        if len(runs) < 2 or len(set(runs)) < len(runs):
+            raise UserError(f"{place}: an ensemble needs two runs or more, each once")
+        _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
+        found[f"{task}/{subset}/{name}"] = (name, runs)
+    return found
+
+
+def _members(member: Member, task: str, subset: str, experiment: Experiment, planner: RunPlanner, place: str):
+    """Return a member's runs, one for each of its seeds; encoder and head unless stated are the experiment's only."""
+    chosen = {"encoder": member.encoder, "head": member.head}
+    for kind, known in (("encoder", experiment.encoders), ("head", experiment.heads)):
+        if chosen[kind] is None and len(known) > 1:
+            raise UserError(f"{place}: the experiment has several {kind}s; say of each member which {kind}: is its")
+        chosen[kind] = chosen[kind] or known[0]
+    if more := sorted(set(member.seeds) - set(experiment.seeds)):
+        raise UserError(f"{place}: seed {more[0]} is none of the experiment's; add it to seeds:")
+    return [
+        planner.run_of(task, subset, chosen["encoder"], chosen["head"], member.strategy, member.value, seed)
+        for seed in member.seeds or experiment.seeds
+    ]
+
+
+def _check_way(entry: Ensemble, kind: str, task: str, place: str) -> None:
+    """Find out whether answers of a type of task can be combined in this way."""
+    if entry.by == "mean" and kind in ("tagging", "spans"):
+        raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use majority")
+    if entry.by == "majority" and kind.endswith("regression"):
+        raise UserError(f"{place}: by: majority needs labels, and {task} has scores; use mean")
+
+
+def ensemble_spec(name: str, experiment: Experiment, catalogue: Catalogue, runs: list[Run], jobs: dict) -> dict:
+    """Return the spec of an ensemble, without the digest of its corpus. Args: jobs by step and key."""
+    task, subset = catalogue.get("tasks", runs[0].task, "tasks"), catalogue.get("subsets", runs[0].subset, "subsets")
+    members = [jobs[run.step][run.key].spec | {"seed": run.seed} for run in runs]
+    return {
+        "version": VERSIONS["ensemble"],
+        "ensemble": name,
+        "task": task_spec(runs[0].task, task),
+        "subset": spec_of(subset),
+        "by": experiment.ensembles[name].by,
+        "members": [digest(spec) for spec in members],
+        **parts.in_spec(task.metrics),
+    }

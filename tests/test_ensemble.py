@@ -1,0 +1,113 @@
+"""Ensembles: answers put together on small numbers, the step on real runs, the plan, and the row in the table."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from corpora import prepared
+from thaw.analysis.ensemble import combined
+from thaw.analysis.results import whole_task
+from thaw.plan import load, read_config
+from thaw.records import UserError, read_json
+from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
+
+ROWS = {
+    "classification": [{"text": "a b", "label": "no"}, {"text": "c d", "label": "yes"}],
+    "regression": [{"text": "a b", "score": 1.0}, {"text": "c d", "score": 2.0}],
+    "spans": [{"words": ["Anna", "x"], "tags": ["B-PER", "O"]}, {"words": ["y"], "tags": ["O"]}],
+}
+
+
+def task_of(kind: str) -> dict:
+    target = next(iter(ENTRIES[kind]["targets"]))
+    return whole_task({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": [METRICS[kind]]})
+
+
+def answers(folder, kind: str, by: str, members: list[dict]):
+    """Return what comes of members with these columns on both rows of validation and test."""
+    corpus = prepared(folder, ENTRIES[kind], **dict.fromkeys(("train", "validation", "test"), ROWS[kind]))
+    files = []
+    for number, columns in enumerate(members):
+        parts = [pandas.DataFrame({"split": split, "row": [0, 1], **columns}) for split in ("validation", "test")]
+        files.append(folder / f"{number}.parquet")
+        pandas.concat(parts).to_parquet(files[-1])
+    return combined(files, by, task_of(kind), corpus)["test"]
+
+
+def test_probabilities_are_averaged(tmp_path):
+    likely = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.5, 0.5]], [[0.3, 0.7], [0.1, 0.9]]]
+    members = [{"prediction": ["no", "yes"], "probabilities": each} for each in likely]
+    found = answers(tmp_path, "classification", "mean", members)
+    assert found.probabilities == pytest.approx(np.mean(likely, axis=0)) and found.values.tolist() == [1, 1]
+
+
+def test_the_majority_decides_and_of_equals_the_first_member(tmp_path):
+    votes = [{"prediction": each} for each in (["yes", "no"], ["no", "no"], ["no", "yes"], ["yes", "no"])]
+    assert answers(tmp_path, "classification", "majority", votes).values.tolist() == [1, 0]
+
+
+def test_scores_are_averaged(tmp_path):
+    found = answers(tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0]}, {"prediction": [2.0, 5.0]}])
+    assert found.values.tolist() == [1.5, 3.5]
+
+
+def test_each_word_has_the_tag_of_the_majority(tmp_path):
+    votes = [[["B-PER", "O"], ["O"]], [["O", "O"], ["B-PER"]], [["B-PER", "B-PER"], ["B-PER"]]]
+    found = answers(tmp_path, "spans", "majority", [{"prediction": each} for each in votes])
+    assert found.values == [[0, 1], [0]], "labels are B-PER and O"
+
+
+def test_a_run_without_a_row_is_refused(tmp_path):
+    with pytest.raises(UserError, match="does not hold the 2 rows of validation"):
+        answers(tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0], "row": [0, 2]}])
+
+
+def test_the_step_scores_real_runs(tmp_path):
+    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "classification"), "classification")
+    runs = [bench.step("train", bench.spec({}, seed=seed), tmp_path / f"seed{seed}") for seed in (1, 2)]
+    spec = {"version": 1, "ensemble": "two", "task": bench.spec({})["task"], "subset": {}, "by": "mean"}
+    spec |= {"data": bench.upstream["data"], "members": [read_json(run / "metrics.json")["digest"] for run in runs]}
+    files = [run / "metrics.json" for run in runs]
+    folders = ("--data", bench.corpus.folder, "--out", tmp_path / "two")
+    run_in_process("ensemble", "--spec", json.dumps(spec), "--members", *files, *folders)
+    found = read_json(tmp_path / "two/metrics.json")
+    assert set(found["scores"]) == {"validation", "test"} and found["rows"]["test"] == 8
+    first, second, both = (pandas.read_parquet(folder / "predictions.parquet") for folder in (*runs, tmp_path / "two"))
+    shares = [np.stack(frame["probabilities"]) for frame in (first, second)]
+    assert np.stack(both["probabilities"]) == pytest.approx(np.mean(shares, axis=0), abs=1e-6)
+
+
+def planned(home, members: list, **changes):
+    """Plan the demo with an ensemble."""
+    wish = {"ensembles": {"two": {"label": "Two", "members": members, **changes}}, "seeds": [1, 2]}
+    wish |= {"tasks": ["acceptability"], "strategies": ["full"]}
+    return load(read_config([str(home / "config/config.yaml")], wish), home)
+
+
+def test_the_plan_has_the_members_and_shows_the_ensemble(home):
+    plan = planned(home, [{"strategy": "full"}, {"strategy": "top_k", "value": 4, "seeds": [2]}])
+    job = plan.job("ensemble", "acceptability/all/two")
+    folders = ["full/base/seed1", "full/base/seed2", "top_k/k04/seed2"]
+    cell = "results/runs/acceptability/all/minilm/linear"
+    assert job.inputs["members"] == [f"{cell}/{folder}/metrics.json" for folder in folders]
+    assert "results/ensembles/acceptability/all/two/metrics.json" in plan.collected("demo")
+    assert f"{cell}/top_k/k04/seed2/metrics.json" not in plan.collected("demo"), "a member alone is not shown"
+    assert plan.job("table", "demo/main_table").spec["labels"]["external"] == {"two": "Two"}
+    assert job.digest != planned(home, [{"strategy": "full"}]).job("ensemble", "acceptability/all/two").digest
+
+
+@pytest.mark.parametrize(
+    ("members", "changes", "message"),
+    [
+        ([{"strategy": "full", "seeds": [1]}], {}, "needs two runs or more, each once"),
+        ([{"strategy": "full"}, {"strategy": "full", "seeds": [1]}], {}, "needs two runs or more, each once"),
+        ([{"strategy": "full", "seeds": [1, 7]}], {}, "seed 7 is none of the experiment's"),
+        ([{"strategy": "top_k", "value": 9}], {}, "9 is no point of its sweep"),
+        ([{"strategy": "full"}], {"by": "median"}, "by"),
+    ],
+)
+def test_what_is_no_ensemble_is_refused(home, members, changes, message):
+    with pytest.raises(UserError, match=message):
+        planned(home, members, **changes)

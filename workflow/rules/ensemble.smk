@@ -1,0 +1,29 @@
+"""
+Ensembles: the answers of several runs put together.
+
+INPUTS      results/data/<corpus>/card.json; metrics.json of each member, its predictions.parquet beside it
+OUTPUTS     results/ensembles/<task>/<subset>/<id>/metrics.json (and predictions.parquet beside it)
+SPEC        task, subset, how they are combined, digests of the members and of the corpus
+"""
+
+
+rule ensemble:
+    """Put the answers of several runs together and score them."""
+    input:
+        data=made("ensemble", "data"),
+        members=made("ensemble", "members"),
+    output:
+        metrics="<results>/ensembles/{task}/{subset}/{ensemble}/metrics.json",
+    log:
+        "<logs>/ensemble/{task}/{subset}/{ensemble}.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    params:
+        spec=lambda w: PLAN.canonical("ensemble", w),
+    message:
+        "ensemble: {wildcards.task}, {wildcards.ensemble}"
+    shell:
+        "python -m thaw.steps.ensemble --spec {params.spec:q} --members {input.members:q}"
+        f" --catalogues {PLAN.catalogues}"
+        " --data $(dirname {input.data:q}) --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"
