@@ -14,7 +14,7 @@ from thaw.catalogue import Catalogue, read_yaml
 from thaw.records import digest
 from thaw.settings import After
 from thaw.steps.train import start
-from tiny import FAMILIES
+from tiny import DECODERS, FAMILIES
 from tiny_corpus import Bench, tiny_corpus
 from trained import TRAINS, check_training
 
@@ -44,7 +44,8 @@ def bert(tmp_path_factory, corpora):
 
 @pytest.mark.parametrize("name", TRAINS)
 def test_every_family(family, name):
-    check_training(family, family.spec({"train": TRAINS[name], "k": 1}))
+    head = {"pooling": "last"} if family.family in DECODERS else None
+    check_training(family, family.spec({"train": TRAINS[name], "k": 1}, head=head))
 
 
 def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:

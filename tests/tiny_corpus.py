@@ -74,7 +74,7 @@ class Bench:
     """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
 
     def __init__(self, folder: Path, family: str, corpus: Corpus, kind: str, dtype="fp32", layers=3, **view):
-        self.kind, self.corpus = kind, corpus
+        self.kind, self.corpus, self.family = kind, corpus, family
         self.encoder, self.features = folder / "encoder", folder / "features"
         if family in OWN:
             entry = OWN[family](folder / "source")

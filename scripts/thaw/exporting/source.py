@@ -6,6 +6,7 @@ from pathlib import Path
 
 from thaw.analysis.results import whole_task
 from thaw.data.corpus import Corpus
+from thaw.encoders.registry import own_kind
 from thaw.parts import is_own
 from thaw.records import UserError, read_json
 from thaw.settings import Head, View
@@ -69,6 +70,8 @@ def find(run: Path) -> Source:
     _check(run, metrics)
     spec = metrics["spec"]
     encoder = _made(results, "encoders/*/card.json", spec["encoder"], "encoder")
+    if own_kind(encoder):
+        raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
     corpus = _made(results, "data/*/card.json", spec["data"], "corpus")
     features, card = _features(results, metrics)
     return Source(run, results, metrics, encoder, Corpus(corpus), View.model_validate(card["settings"]), features)

@@ -1,0 +1,94 @@
+"""The plan of encoders of every kind: their files' checksums, what is said where they are missing, what is left out."""
+
+import pytest
+
+from test_plan import planned
+from thaw.records import UserError, file_sha256
+from thaw.settings import Encoder
+from tiny_own import OWN, STATED, vector_lines
+
+ENTRY = """encoders:
+  mine: {{kind: word_vectors, file: {}, layers: 0, width: 32, cased: false, objective: o, pretraining: [p]}}
+"""
+
+
+def wanted(home, folder, encoder, **changes):
+    """Return the plan of one task on an encoder, with a catalogue of one's own."""
+    changes = {"tasks": ["sentiment"], "strategies": ["frozen"], "baselines": [], "seeds": [1]} | changes
+    return planned(home, encoders=[encoder], catalogues=[str(folder)] if folder else [], **changes)
+
+
+def test_a_changed_file_is_another_encoder(home, tmp_path):
+    """The spec holds the sha256 of a file of vectors; what is computed with it follows."""
+    path = tmp_path / "vectors.txt"
+    (tmp_path / "encoders.yaml").write_text(ENTRY.format(path))
+    digests = []
+    for lines in (vector_lines(), vector_lines()[:5]):
+        path.write_text("\n".join(lines) + "\n")
+        plan = wanted(home, tmp_path, "mine")
+        assert plan.job("fetch", "mine").spec["files"] == {str(path): file_sha256(path)}
+        digests.append(plan.job("fetch", "mine").digest)
+    assert digests[0] != digests[1]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (
+            "elmo",
+            r"encoders\.elmo: elmo holds no file \*options\.json.*put there: elmo_2x4096_512_2048cnn_2xhighway_op",
+        ),
+        ("glove", r"encoders\.glove: there is no file glove/glove\.6B\.300d\.txt; .*unzip glove\.6B\.zip of https"),
+    ],
+)
+def test_files_that_a_user_must_supply_are_named(home, encoder, message):
+    with pytest.raises(UserError, match=message):
+        wanted(home, None, encoder)
+
+
+def test_fixed_vectors_have_a_head_alone_above_and_no_words(home):
+    """Strategies that thaw, and tagging, are left out on a sentence encoder."""
+    tasks, strategies = ["sentiment", "entities", "paraphrase"], ["frozen", "frozen_separate", "top_k", "full"]
+    plan = wanted(home, None, "minilm_sentence", tasks=tasks, strategies=strategies, outputs=["main_table"])
+    runs = {(run.task, run.strategy, run.variant) for run in plan.runs["demo"]}
+    due = {(task, name, "base") for task in ("sentiment", "paraphrase") for name in ("frozen", "frozen_separate")}
+    due |= {(task, "top_k", "k00") for task in ("sentiment", "paraphrase")}
+    assert runs == due - {("sentiment", "frozen_separate", "base")}
+    (grid,) = plan.job("collect", "demo").spec["grid"]
+    assert {point["strategy"] for point in grid["strategies"]} == {"frozen", "frozen_separate", "top_k"}
+    assert all("entities" not in point["tasks"] for point in grid["strategies"])
+
+
+def test_word_vectors_are_tuned_by_full(home, tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("\n".join(vector_lines()) + "\n")
+    (tmp_path / "encoders.yaml").write_text(ENTRY.format(path))
+    plan = wanted(home, tmp_path, "mine", tasks=["entities"], strategies=["frozen", "top_k", "full"])
+    phases = {run.strategy: plan.job(run.step, run.key).spec["phases"][0] for run in plan.runs["demo"]}
+    assert {name: (phase["components"], phase["boundary"]) for name, phase in phases.items()} == {
+        "frozen": (["head"], 0),
+        "top_k": (["head"], 0),
+        "full": (["head", "embeddings"], None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "elmo", "hub": "a/b", "layers": 2}, "an encoder of kind elmo needs exactly one of folder"),
+        ({"kind": "word_vectors", "file": "f", "layers": 1}, "layers: 1 can not be: sentence and word_vectors have 0"),
+        ({"hub": "a/b", "layers": 0}, "layers: 0 can not be"),
+        ({"hub": "a/b", "layers": 1, "vocabulary": 5}, "vocabulary is for kind word_vectors"),
+        ({"hub": "a/b", "file": "f", "layers": 1}, "needs exactly one of hub, folder and package"),
+    ],
+)
+def test_an_entry_that_can_not_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Encoder.model_validate(STATED | changes)
+
+
+def test_the_kinds_of_the_settings_are_those_that_are_read():
+    from thaw.encoders.assembly import OWN as assembled
+
+    kinds = set(Encoder.model_fields["kind"].annotation.__args__)
+    assert kinds == {"transformers", *assembled} == {"transformers", *OWN}
