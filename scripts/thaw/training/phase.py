@@ -141,7 +141,7 @@ class PhaseTraining:
         batches = shuffled_batches(sizes, phase.batch_size, seed)
         notes = {math.ceil(len(batches) * (i + 1) / NOTES) for i in range(NOTES)}
         self.model.train()
-        losses = []
+        losses, top = [], (phase.layer_rates or [phase.rate])[0]
         name = f"phase {self.number}, epoch {epoch} of {sum(self.epochs)}"
         for count, positions in enumerate(progress(batches, name), start=1):
             rows = task.rows[positions]
@@ -155,7 +155,7 @@ class PhaseTraining:
             if count in notes:
                 loss = torch.stack(losses).mean().item()
                 note = {"phase": self.number, "epoch": epoch, "step": course.steps, "loss": loss}
-                course.history.append(note | {"rate": phase.rate * now, "validation": None})
+                course.history.append(note | {"rate": top * now, "validation": None})
                 losses.clear()
                 if not math.isfinite(loss):
                     course.diverged = True
