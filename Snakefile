@@ -55,7 +55,18 @@ onstart:
 wildcard_constraints:
     **{
         name: "[a-z0-9_]+"
-        for name in ("corpus", "encoder", "view", "task", "subset", "head", "strategy", "variant", "external", "ensemble")
+        for name in (
+            "corpus",
+            "encoder",
+            "view",
+            "task",
+            "subset",
+            "head",
+            "strategy",
+            "variant",
+            "external",
+            "ensemble",
+        )
     },
 
 
