@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from thaw.encoders.loading import load_tokenizer, longest
 from thaw.encoders.transformers import Encoder
+from thaw.features.batch import Batch
 from thaw.records import UserError, canonical, digest, file_sha256, read_json
 from thaw.steps import fetch
 from tiny import tiny_encoder
@@ -248,6 +249,26 @@ def test_longest(tmp_path):
     assert encoder.model(input_ids=ids)[0].shape == (1, 128, 32)
     with pytest.raises((IndexError, RuntimeError)):
         encoder.model(input_ids=torch.full((1, 129), 7))
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert", "gpt2", "deberta_v2"])
+def test_a_truncated_encoder_gives_the_states_of_the_whole_one(tmp_path, monkeypatch, family):
+    source = tiny_encoder(family, tmp_path / "source")
+    card = run_fetch(monkeypatch, tmp_path / "out", source, layers=2, truncated=True)
+    whole, part = Encoder.load(source), Encoder.load(tmp_path / "out")
+    inputs = load_tokenizer(source)(["the cat sings", "a small green river"], padding=True, return_tensors="pt")
+    batch = Batch(inputs["input_ids"], inputs["attention_mask"].bool(), None, None, torch.arange(2))
+    due, found = whole.boundaries(batch), part.boundaries(batch)
+    assert card["layers"] == part.layers == 2 and len(found) == 3
+    for n in (0, 1):
+        assert torch.equal(due[n], found[n])
+    if family in ("bert", "distilbert", "deberta_v2"):  # the others have a final norm, which now follows layer 2
+        assert torch.equal(due[2], found[2])
+
+
+def test_truncating_what_has_no_more_layers_is_refused(model, tmp_path, monkeypatch):
+    with pytest.raises(UserError, match="has 3 layers; truncated: with layers: 3 leaves out none"):
+        run_fetch(monkeypatch, tmp_path / "out", model, truncated=True)
 
 
 def test_random_weights(model, tmp_path, monkeypatch):

@@ -5,7 +5,8 @@ from pathlib import Path
 from thaw.encoders import conversion, elmo_files, sentence_files, vector_files
 from thaw.encoders.own import own_config, write_own
 from thaw.encoders.registry import own_kind
-from thaw.records import read_json
+from thaw.encoders.transformers import Encoder
+from thaw.records import UserError, read_json
 from thaw.runtime import seeded
 from thaw.settings import Encoder as Entry
 
@@ -19,7 +20,8 @@ OWN = {
 def assemble(source: Path, target: Path, entry: Entry) -> None:
     """Bring the model of a catalogue entry into a folder: config.json, tokenizer files, model.safetensors.
 
-    Where the entry asks for random weights they take the place of the published ones, always the same.
+    Where the entry asks for random weights they take the place of the published ones, always the same; of a truncated
+    model the layers above those that it states are left out.
     """
     if entry.kind == "transformers":
         conversion.assemble(source, target, entry.sha256)
@@ -27,6 +29,8 @@ def assemble(source: Path, target: Path, entry: Entry) -> None:
         OWN[entry.kind](source, target, entry)
     if entry.weights == "random":
         randomise(target)
+    if entry.truncated:
+        truncate(target, entry.layers)
 
 
 def randomise(folder: Path) -> None:
@@ -36,3 +40,20 @@ def randomise(folder: Path) -> None:
             write_own(kind.model(own_config(**read_json(folder / "config.json"))), folder)
     else:
         conversion.randomise(folder)
+
+
+def truncate(folder: Path, layers: int) -> None:
+    """Throw away all layers of an assembled model above the first so many; a final norm stays where it is.
+
+    Raises UserError for a model that has no more layers than that.
+    """
+    encoder = Encoder.load(folder)
+    if layers >= encoder.layers:
+        raise UserError(f"{folder} has {encoder.layers} layers; truncated: with layers: {layers} leaves out none")
+    config = encoder.model.config
+    for key, value in config.to_dict().items():
+        if isinstance(value, list) and len(value) == encoder.layers:  # one entry a layer, as ModernBERT's layer_types
+            setattr(config, key, value[:layers])
+    config.num_hidden_layers = layers
+    del encoder.model.get_submodule(encoder.anatomy.layers)[layers:]
+    encoder.model.save_pretrained(folder)

@@ -36,6 +36,7 @@ class Encoder(Entry):
     weights: Literal["pretrained", "random"] = Field(
         "pretrained", description="random: the same architecture as it is before any training"
     )
+    truncated: bool = Field(False, description="only the first `layers` layers of the model are kept")
     sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="of the weights file, checked by fetch")
     layers: int = Field(ge=0)
     width: int = Field(gt=0)
@@ -57,6 +58,8 @@ class Encoder(Entry):
     def _numbers_of_the_kind(self):
         if (self.layers == 0) != (self.kind in ("sentence", "word_vectors")):
             raise ValueError(f"layers: {self.layers} can not be: sentence and word_vectors have 0, other kinds more")
+        if self.truncated and self.kind != "transformers":
+            raise ValueError("truncated is for kind transformers; leave it out")
         if self.vocabulary and self.kind != "word_vectors":
             raise ValueError("vocabulary is for kind word_vectors; leave it out")
         return self
