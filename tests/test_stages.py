@@ -3,7 +3,10 @@
 import pytest
 import torch
 
+from conftest import HOME
 from thaw.encoders.transformers import Encoder
+from thaw.estimate import store_of, training_operations
+from thaw.plan import load, read_config
 from thaw.records import UserError
 from thaw.settings import Phase
 from thaw.strategies.selectors import components
@@ -211,3 +214,18 @@ def test_reinit_top_begins_the_top_layers_anew_by_the_models_own_code(bench):
     for name, value in one.items():
         if "layer.2" in name and "Norm" in name:
             assert torch.allclose(value, torch.full_like(value, name.endswith("weight")), atol=1e-20), name
+
+
+def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
+    plan = load({**read_config([str(HOME / "config/config.yaml")]), "strategies": ["gradual_unfreezing", "full"]}, HOME)
+    gradual, full = (
+        next(r for r in plan.runs["demo"] if r.strategy == name) for name in ("gradual_unfreezing", "full")
+    )
+    spec = plan.job("train", gradual.key).spec
+    key = store_of(plan, plan.job("train", gradual.key))
+    assert plan.boundaries[key] == [0, 1, 2, 3, 4, 5, 6]
+    points = {point["strategy"]: point for point in plan.job("collect", "demo").spec["grid"][0]["strategies"]}
+    assert (points["gradual_unfreezing"]["thawed"], points["gradual_unfreezing"]["embeddings"]) == (6, True)
+    whole = training_operations(plan, plan.job("train", full.key).spec, key)  # two epochs of 6 layers forward, 12 back
+    stages = sum(3 * n for n in range(7)) + 2 * 18  # an epoch each of 0 to 6 layers from the store, two of everything
+    assert training_operations(plan, spec, key) == pytest.approx(whole * stages / 36)
