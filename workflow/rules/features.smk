@@ -32,7 +32,6 @@ for store in PLAN.jobs["features"]:
         message:
             f"features: one pass of the encoder over {store}"
         shell:
-            "python -m thaw.steps.features --spec {params.spec:q}"
-            f" --boundaries {' '.join(map(str, PLAN.boundaries[store]))}"
+            "python -m thaw.steps.features --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"

@@ -14,7 +14,7 @@ def main() -> None:
     """Write tokens.parquet and its card, then the payload and card of each boundary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--boundaries", type=int, nargs="*", default=[], help="0 to L; none: token ids only")
+    parser.add_argument("--boundaries", type=boundary, nargs="*", default=[], help="0 to L, or their cards; or none")
     parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
     parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
     parser.add_argument("--out", required=True, type=Path)
@@ -40,6 +40,14 @@ def main() -> None:
     drop_others(out, card["digest"], encoder["layers"])
     if arguments.boundaries:
         write_boundaries(out, arguments.encoder, sorted(set(arguments.boundaries)), spec["dtype"])
+
+
+def boundary(word: str) -> int:
+    """Return the number of a boundary from itself or from the path of its card, b<n>.json.
+
+    The rule gives cards, since it stands in a loop: what its command says of the loop's variable would be of the last.
+    """
+    return int(Path(word).stem.removeprefix("b"))
 
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
