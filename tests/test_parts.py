@@ -109,7 +109,7 @@ MISTAKES = {
         "gives 'layer.7'; a list of head, embeddings",
     ),
     "a number too many": ("my_selectors.py", "layers, step", "layers", "my_selectors:every_other takes no number"),
-    "options for linear": ("heads.yaml", "my_heads:Gated", "linear", "options are for a head of your own"),
+    "options for linear": ("heads.yaml", "my_heads:Gated", "linear", "linear has no option 'hidden'; it has none"),
 }
 
 

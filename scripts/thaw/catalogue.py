@@ -101,9 +101,15 @@ def validate(model: type[BaseModel], values, document: Document, keys: tuple = (
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        # a misspelt key is also a missing one: name the misspelling
-        mistakes = sorted(error.errors(), key=lambda mistake: mistake["type"] != "extra_forbidden")
-        raise UserError(_sentence(mistakes[0], model, document, keys)) from error
+        raise UserError(_sentence(min(error.errors(), key=_rank), model, document, keys)) from error
+
+
+def _rank(mistake: dict) -> tuple:
+    """Return by what the mistakes of one entry are ordered, the most telling one first.
+
+    A misspelt key is also a missing one; a mapping where an id might stand too has a mistake of its own inside.
+    """
+    return mistake["type"] != "extra_forbidden", isinstance(mistake["input"], dict) and mistake["type"] == "string_type"
 
 
 def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:

@@ -209,7 +209,7 @@ class Jobs:
 
     def _add_run(self, run: Run, experiment: Experiment, planner: RunPlanner) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        task = self.catalogue.get("tasks", run.task, "tasks")
+        task = self._task(run.task, "tasks", experiment)
         spec = planner.spec(run)
         read = boundaries.taken(spec["phases"])
         stores = [self._store(run.encoder, task.corpus, view, experiment) for view in run.views]
@@ -232,6 +232,7 @@ class Jobs:
             before = self.jobs[run.after.step][run.after.key]
             seed = {} if run.after.step == "train" else {"seed": run.seed}
             spec["after"] = {"run": digest(before.spec | seed), "epoch": planner.after_epoch(run)}
+            spec["after"] |= {"encoder_alone": True} if run.after.task != run.task else {}
             inputs["after"] = [f"{self.results}/{run.after.folder}/metrics.json"]
         if run.step == "fit_heads":
             spec = {k: v for k, v in spec.items() if k != "seed"}

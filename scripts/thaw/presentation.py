@@ -88,7 +88,8 @@ def _point(run: Run, planner: RunPlanner) -> dict:
     thawed, embeddings = planner.thawed(run)
     after, before = [], run.after
     while before:
-        after.append([before.strategy, before.variant])
+        place = [] if before.task == run.task else [before.task, before.subset]
+        after.append([before.strategy, before.variant, *place])
         before = before.after
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
     every = planner.experiment.tasks

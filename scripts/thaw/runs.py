@@ -7,7 +7,7 @@ from itertools import product
 from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
-from thaw.settings import RUN_BASELINES, After, Experiment, Phase, Strategy, Task, spec_of
+from thaw.settings import RUN_BASELINES, Experiment, Phase, Strategy, Task, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
@@ -102,8 +102,13 @@ class RunPlanner:
                         yield from self._with_start(run, done)
 
     def applies(self, strategy: str, task: str) -> bool:
-        """Return whether a strategy is run on a task: one that states one way to read pairs is for pairs only."""
+        """Return whether a strategy is run on a task.
+
+        One that states one way to read pairs is for pairs only; one after an intermediate task is not run on that task.
+        """
         entry = self.catalogue.get("strategies", strategy, "strategies")
+        if entry.start and entry.start.task == task:
+            return False
         return entry.pairs in ("task", "best") or is_pair(self.catalogue.get("tasks", task, "tasks"))
 
     def serves(self, run: Run, task: str) -> bool:
@@ -151,7 +156,10 @@ class RunPlanner:
             name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
             strategy = self.catalogue.get("strategies", name, "strategies")
             if not any(self.applies(name, task) for task in self.experiment.tasks):
-                raise UserError(f"strategies: {name} is for pairs of texts, and no task here is on pairs")
+                why = "is for pairs of texts, and no task here is on pairs"
+                if strategy.start and strategy.start.task:
+                    why = f"starts from {strategy.start.task}, and there is no other task here"
+                raise UserError(f"strategies: {name} {why}")
             if not strategy.sweep:
                 if points is not None:
                     raise UserError(f"strategies: {name} has no sweep; write - {name}")
@@ -176,10 +184,11 @@ class RunPlanner:
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
         compatibility.check_head(self.catalogue, head, task, step, views, place)
         before = None
-        if strategy.after:
-            start = self._after(strategy)
-            before = self._run((task, subset, encoder, head, start.strategy, None, seed), (*asked, name))
-            compatibility.check_start(self.catalogue, start, self.trained(before), before.views == views, place)
+        if start := strategy.start:
+            cell = (start.task, start.subset) if start.task else (task, subset)
+            before = self._run((*cell, encoder, head, start.strategy, None, seed), (*asked, name))
+            same_views = bool(start.task) or before.views == views
+            compatibility.check_start(self.catalogue, start, self.trained(before), same_views, place)
         point = variant(strategy, value, trial)
         run = Run(task, subset, encoder, head, name, point, seed, step, strategy.pairs, views, value, before, trial)
         if trial:
@@ -203,12 +212,9 @@ class RunPlanner:
         cell = replace(run, strategy=name, variant=variant(entry, value)).cell
         return replace(run, trials=trials, search=cell)
 
-    def _after(self, strategy) -> After:
-        return After(strategy=strategy.after) if isinstance(strategy.after, str) else strategy.after
-
     def after_epoch(self, run: Run) -> str:
         """Return which epoch of the earlier run is the start."""
-        return self._after(self.catalogue.get("strategies", run.strategy, "strategies")).epoch
+        return self.catalogue.get("strategies", run.strategy, "strategies").start.epoch
 
     def trained(self, run: Run) -> list[list[str]]:
         """Return the components that each phase of a run trains."""

@@ -69,7 +69,11 @@ def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: di
     found = []
     for task, subset, head, seed in product(tasks, spec["subsets"], heads, spec["seeds"]):
         row = {**point, **_at(task, subset), "head": head, "seed": seed}
-        entry, starts = spec["tasks"][task], [{**row, "strategy": s, "variant": v} for s, v in point.get("after", [])]
+        names = ("strategy", "variant", "task", "subset")  # the last two of a run on an intermediate task alone
+        entry, starts = (
+            spec["tasks"][task],
+            [row | dict(zip(names, start, strict=False)) for start in point.get("after", [])],
+        )
         stores = {
             pairs: f"features/{point['encoder']}/{entry['corpus']}/{view}"
             for pairs, view in entry["views"].items()

@@ -141,6 +141,14 @@ class After(BaseModel):
     strategy: Id
     variant: Id = "base"
     epoch: Literal["last", "best"] = "last"
+    task: Id | None = Field(None, description="an intermediate task: its run is the start, its head is left behind")
+    subset: Id = Field("all", description="training rows of the intermediate task")
+
+    @model_validator(mode="after")
+    def _subset_of_a_task(self):
+        if self.task is None and "subset" in self.model_fields_set:
+            raise ValueError("after: subset is for an intermediate task; without task: it is the run's own")
+        return self
 
 
 class Search(BaseModel):
@@ -181,6 +189,11 @@ class Strategy(Entry):
     search: Search | None = Field(None, description="choose rates and the like on validation first")
     rates_from: Id | None = Field(None, description="take what the search of this strategy chose, same task and head")
     keep: bool = Field(False, description="keep the encoder's trained tensors with the result")
+
+    @property
+    def start(self) -> After | None:
+        """What `after` says, with every default filled in."""
+        return After(strategy=self.after) if isinstance(self.after, str) else self.after
 
     @model_validator(mode="after")
     def _lbfgs_stands_alone(self):

@@ -74,7 +74,7 @@ def start(spec: dict, after: list[Path]):
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
-    head = load_file(folder / "head.safetensors")
+    head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
     return Start(head, load_file(encoder), noted(encoder)) if encoder.is_file() else Start(head, {})
 
 

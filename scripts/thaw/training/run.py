@@ -30,7 +30,10 @@ from thaw.training.phase import Course, PhaseTraining, Task
 
 @dataclass
 class Start:
-    """What an earlier run left: the head's tensors and the encoder's trained ones, both by name, and its inserts."""
+    """What an earlier run left: the head's tensors and the encoder's trained ones, both by name, and its inserts.
+
+    A run on another task leaves no head.
+    """
 
     head: dict[str, torch.Tensor]
     encoder: dict[str, torch.Tensor]
@@ -81,7 +84,7 @@ class Run:
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.folder))
-        if start is not None:
+        if start is not None and start.head:
             self.head.load_state_dict(start.head)
         self.head.to(self.device)
         self.trained = dict(start.encoder) if start is not None else {}

@@ -1,0 +1,67 @@
+"""Starting from a run on another task: its encoder goes over, its head stays behind; plan, training and costs."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from thaw.outputs import collection
+from thaw.plan import load, read_config
+from thaw.records import UserError, read_json
+from tiny_corpus import Bench, tiny_corpus
+
+KEPT = "  kept: {phases: [{train: [head, {top: 2}]}], keep: true}\n"
+NEXT = "  next: {phases: [{train: [head, {top: 3}]}], after: {strategy: kept, task: entities}}\n"
+
+
+def planned(home, folder, strategies: str, **changes):
+    """Plan the demo with strategies of one's own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
+    wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": []}
+    return load(read_config([str(home / "config/config.yaml")], wish | {"seeds": [1]} | changes), home)
+
+
+def test_the_plan_trains_the_intermediate_task_first(home, tmp_path):
+    plan = planned(home, tmp_path / "my", KEPT + NEXT, subsets=["n100_d1"])
+    before = "runs/entities/all/minilm/linear/kept/base/seed1"
+    job = plan.job("train", "runs/acceptability/n100_d1/minilm/linear/next/base/seed1")
+    assert job.inputs["after"] == [f"results/{before}/metrics.json"]
+    assert job.spec["after"] == {"run": plan.job("train", before).digest, "epoch": "last", "encoder_alone": True}
+    assert job.spec["phases"][0]["boundary"] == 3, "what the intermediate task left alone is still that of the store"
+    (result,) = [found for found in collection.selected(plan.job("collect", "demo").spec) if found.after]
+    assert result.after == [before]
+
+
+def test_it_is_not_run_on_the_task_that_it_starts_from(home, tmp_path):
+    plan = planned(home, tmp_path / "my", KEPT + NEXT, tasks=["acceptability", "entities"])
+    assert {run.task for run in plan.runs["demo"] if run.strategy == "next"} == {"acceptability"}
+
+
+@pytest.mark.parametrize(
+    ("strategies", "changes", "message"),
+    [
+        (KEPT.replace("true", "false") + NEXT, {}, "kept must say keep: true"),
+        (KEPT + NEXT, {"tasks": ["entities"]}, "next starts from entities, and there is no other task"),
+        (KEPT + NEXT.replace("entities", "nowhere"), {}, "nowhere"),
+        (KEPT + NEXT.replace("task: entities", "subset: all"), {}, "subset is for an intermediate task"),
+    ],
+)
+def test_what_cannot_be_a_start_is_refused(home, tmp_path, strategies, changes, message):
+    with pytest.raises(UserError, match=message):
+        planned(home, tmp_path / "my", strategies, **changes)
+
+
+def test_the_encoder_goes_over_and_the_head_stays_behind(tmp_path):
+    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "classification"), "classification")
+    first = bench.step("train", bench.spec({"train": ["head", {"top": 1}]}, keep=True), tmp_path / "first")
+    after = {"run": read_json(first / "metrics.json")["digest"], "epoch": "last"}
+    frozen = {"train": ["head"], "boundary": 2, "epochs": 1, "head_rate": 1e-9}
+    for name, more in (("same", {}), ("other", {"encoder_alone": True})):
+        spec = bench.spec(frozen, after=after | more, keep=True)
+        bench.step("train", spec, tmp_path / name, "--after", first / "metrics.json")
+    heads = {name: load_file(tmp_path / name / "head.safetensors") for name in ("first", "same", "other")}
+    weight = "output.weight"
+    assert torch.allclose(heads["same"][weight], heads["first"][weight], atol=1e-6)
+    assert not torch.allclose(heads["other"][weight], heads["first"][weight], atol=1e-3)
+    scores = {name: read_json(tmp_path / name / "metrics.json")["scores"]["test"] for name in ("first", "same")}
+    assert scores["same"] == scores["first"], "with the encoder and the head the run is the one it starts from"
