@@ -153,6 +153,13 @@ def test_padding(head, task_type, apart):
             assert worst < 1e-4, f"logits differ by {worst:.3g} in a batch padded by {padding} with {junk:g}"
 
 
+def test_operations(head, task_type, apart):
+    """its operations are counted, more for more examples"""
+    found = made(head, task_type, apart)
+    one, two = (found.flops(batch_of(found, lengths)[1]) for lengths in ([4], [4, 4]))
+    assert 0 < one < two, f"{one:g} operations for one example, {two:g} for two"
+
+
 def test_gradients(head, task_type, apart):
     """the gradient reaches every parameter and every text, and nothing of the padding"""
     found = shaken(head, task_type, apart)

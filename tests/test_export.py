@@ -212,6 +212,7 @@ def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
     for change, message in [
         ({"flags": ["diverged"]}, "training diverged"),
         ({"spec": metrics["spec"] | {"head": {"kind": "my_heads:Gated"}}}, "a part of your own"),
+        ({"spec": metrics["spec"] | {"head": {"kind": "esim"}}}, "its head is esim; export knows linear and cosine"),
         ({"spec": metrics["spec"] | {"keep": True, "phases": [], "data": "0000"}}, "none has digest 0000"),
     ]:
         write_json(run / "metrics.json", metrics | change)

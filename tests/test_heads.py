@@ -110,6 +110,16 @@ def test_words_read_their_first_piece_and_unseen_ones_have_no_part():
     assert found[0, 0] == logits[0, 0].argmax()
 
 
+def test_kaiming_starts_every_matrix_by_the_number_of_its_inputs():
+    torch.manual_seed(1)
+    scorer = build(Head(kind="mlp", initialisation="kaiming", options={"size": 500}), 400, 300, "classification")
+    assert scorer.hidden.weight.std().item() == pytest.approx((2 / 400) ** 0.5, rel=0.02)
+    assert scorer.output.weight.std().item() == pytest.approx((2 / 500) ** 0.5, rel=0.02)
+    assert scorer.output.bias.tolist() == [0.0] * 300
+    plain = build(Head(kind="mlp"), 400, 300, "classification")
+    assert plain.output.weight.std().item() == pytest.approx(0.02, rel=0.02)
+
+
 def test_a_batch_in_which_no_word_is_seen_has_loss_0():
     batch = batch_of([2], [[-1, -1]])
     scorer = head("first", 4, "spans")

@@ -74,6 +74,20 @@ def test_further_corpora_are_planned_and_asked_for(home, tmp_path):
         planned(home, strategies=["full"], **changes)
 
 
+@pytest.mark.parametrize(
+    "task, strategy, head, message",
+    [
+        ("acceptability", "full", "esim", r"heads.yaml:\d+: heads.esim.kind: esim is for pairs of texts, and task"),
+        ("acceptability", "full", "crf", "crf is for tagging and spans, and task acceptability is of type classif"),
+        ("entities", "full", "bcn", "bcn is for texts and pairs of texts, and task entities is of type spans"),
+        ("acceptability", "frozen", "mlp", "lbfgs fits a linear head, and mlp is mlp; use frozen_sgd"),
+    ],
+)
+def test_a_head_that_has_no_meaning_is_refused(home, task, strategy, head, message):
+    with pytest.raises(UserError, match=message):
+        planned(home, tasks=[task], strategies=[strategy], heads=[head], outputs=["main_table"])
+
+
 def test_a_head_that_compares_needs_texts_read_apart(home):
     with pytest.raises(UserError, match="head cosine compares two texts that are read apart; say pairs: separate"):
         planned(home, strategies=["full"], heads=["cosine"], **PAIRS)

@@ -11,6 +11,8 @@ from thaw.parts import is_own
 from thaw.records import UserError, read_json
 from thaw.settings import Head, View
 
+EXPORTED = ("linear", "cosine")  # kinds of head that a folder can be made with
+
 
 @dataclass(frozen=True)
 class Source:
@@ -86,6 +88,11 @@ def _check(run: Path, metrics: dict) -> None:
         raise UserError(
             f"{run}: its head is {spec['head']['kind']}, a part of your own; export knows Thaw's own heads alone. "
             "Load encoder.safetensors and head.safetensors of the run in code beside yours"
+        )
+    if spec["head"]["kind"] not in EXPORTED:
+        raise UserError(
+            f"{run}: its head is {spec['head']['kind']}; export knows {' and '.join(EXPORTED)}. "
+            "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
         )
     if "layers" in spec["head"]:
         raise UserError(f"{run}: its head reads other layers than the last alone; export knows that one only")

@@ -1,0 +1,160 @@
+"""The two texts of a pair: in the store, taken out of either view, aligned, matched; and what heads cost."""
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+from corpora import PAIRS, pair, prepared
+from thaw.features.batch import Batch
+from thaw.features.store import Store
+from thaw.features.tokens import tokenise
+from thaw.heads.matching import Matching, every_cosine, perspective_cosine
+from thaw.heads.operations import bilstm
+from thaw.heads.pairs import Pair, aligned, largest, mean, sizes, two_texts
+from thaw.heads.registry import build
+from thaw.settings import HEAD_KINDS, Head, View
+from tiny import FAMILIES, tiny_encoder
+from tiny_corpus import Bench
+
+WIDTH = 8
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def tokenizer(request, tmp_path_factory):
+    """The tokenizer of each family in turn."""
+    from thaw.encoders.loading import load_tokenizer
+
+    return load_tokenizer(tiny_encoder(request.param, tmp_path_factory.mktemp(request.param), layers=1))
+
+
+@pytest.mark.parametrize("pairs", ["joint", "separate"])
+def test_texts_are_the_tokens_between_special_ones(tokenizer, pairs):
+    texts = [["the old cat sings", "cat"], ["a dog", "the bird sleeps"]]
+    columns, _ = tokenise(texts, tokenizer, View(pairs=pairs), words=False)
+    for row, (ids, owners) in enumerate(zip(columns["input_ids"], columns["texts"], strict=True)):
+        for number in (1, 2):
+            found = [token for token, owner in zip(ids, owners, strict=True) if owner == number]
+            alone = tokenizer(texts[number - 1][row], add_special_tokens=False)["input_ids"]
+            assert found == alone, (row, number)
+
+
+def test_a_store_gives_the_texts_of_both_views_padded_with_0(tmp_path):
+    rows = [pair("the old cat sings", "a dog"), pair("cat", "the bird sleeps often", "no")]
+    corpus = prepared(tmp_path, PAIRS, train=rows, validation=rows, test=rows)
+    found = {}
+    for view in ("joint", "separate"):
+        bench = Bench(tmp_path / view, "bert", corpus, "pair_classification", layers=1, pairs=view)
+        store = Store(bench.features)
+        batch = store.batch("train", [0, 1])
+        states = store.states(0, "train").gather([0, 1], batch)
+        found[view] = two_texts(states, batch, store.apart), batch
+    assert found["joint"][1].texts.tolist() == [[0, 1, 1, 1, 1, 0, 2, 2, 0], [0, 1, 0, 2, 2, 2, 2, 0, 0]]
+    assert found["separate"][1].texts.tolist() == [
+        [0, 1, 1, 1, 1, 0], [0, 2, 2, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 2, 2, 2, 2, 0]
+    ]  # fmt: skip
+    for joint, apart in zip(found["joint"][0][1::2], found["separate"][0][1::2], strict=True):
+        assert torch.equal(joint, apart)
+    assert [sizes(batch, view == "separate") for view, (_, batch) in found.items()] == [(4, 4, 11)] * 2
+
+
+def test_a_text_without_a_token_reads_the_first():
+    states = torch.arange(6.0).view(1, 3, 2)
+    ids = torch.ones(1, 3, dtype=torch.int64)
+    pair = two_texts(states, Batch(ids, ids > 0, None, None, ids[0], torch.tensor([[0, 1, 0]])), apart=False)
+    assert (pair.u.tolist(), pair.v.tolist()) == ([[[2, 3]]], [[[0, 1]]])
+
+
+def random_pair(lengths=((3, 2), (1, 4)), seed: int = 0) -> Pair:
+    """Return a batch of pairs of random states."""
+    torch.manual_seed(seed)
+    found = []
+    for sides in zip(*lengths, strict=True):
+        mask = torch.arange(max(sides)) < torch.tensor(sides)[:, None]
+        found += [torch.randn(len(sides), max(sides), WIDTH) * mask.unsqueeze(2), mask]
+    return Pair(*found)
+
+
+def test_alignment_and_pooling_by_hand():
+    pair = random_pair()
+    to_u, to_v = aligned(pair)
+    for row, (n, m) in enumerate(((3, 2), (1, 4))):
+        u, v = pair.u[row, :n], pair.v[row, :m]
+        torch.testing.assert_close(to_u[row, :n], (u @ v.T).softmax(1) @ v)
+        torch.testing.assert_close(to_v[row, :m], (v @ u.T).softmax(1) @ u)
+        torch.testing.assert_close(mean(pair.u, pair.u_mask)[row], u.mean(0))
+        torch.testing.assert_close(largest(pair.v, pair.v_mask)[row], v.amax(0))
+
+
+def test_matching_by_hand():
+    pair = random_pair(seed=1)
+    match = Matching(WIDTH, 3)
+    whole = torch.randn(2, WIDTH)
+    found = match(pair.u, pair.v, whole, pair.v_mask)
+    for row, (n, m) in enumerate(((3, 2), (1, 4))):
+        for i in range(n):
+            u, v = pair.u[row, i], pair.v[row, :m]
+            cosines = functional.cosine_similarity(u, v, dim=-1)
+            others = [whole[row], None, (cosines.unsqueeze(1) * v).sum(0), v[cosines.argmax()]]
+            for k in range(3):
+                weights = [match.full[k], match.maxpooling[k], match.attentive[k], match.max_attentive[k]]
+                due = [
+                    functional.cosine_similarity(w * u, w * (v if other is None else other), dim=-1).max()
+                    for w, other in zip(weights, others, strict=True)
+                ]
+                torch.testing.assert_close(found[row, i, k::3], torch.stack(due))
+
+
+def test_both_ways_to_weighted_cosines_agree():
+    pair, weights = random_pair(seed=2), torch.randn(3, WIDTH)
+    every = every_cosine(pair.u, pair.v, weights)
+    one = perspective_cosine(pair.u, pair.v[:, :1], weights)
+    torch.testing.assert_close(every[:, :, :, 0].transpose(1, 2)[pair.u_mask], one[pair.u_mask])
+
+
+def unpadded(task_type: str) -> Batch:
+    """Return a batch without padding: four examples of ten tokens, six words, or two texts of five tokens."""
+    ids = torch.ones(4, 10, dtype=torch.int64)
+    words = task_type == "spans"
+    texts = torch.tensor([1] * 5 + [2] * 5) if task_type.startswith("pair_") else torch.ones(10)
+    pieces = torch.arange(6).expand(4, 6) if words else None
+    return Batch(ids, ids > 0, None, pieces, torch.arange(4), texts.to(torch.int8).expand(4, 10))
+
+
+def counted(head, batch: Batch, monkeypatch) -> float:
+    """Return torch's count of a forward pass, with our own for the LSTMs, of which it counts nothing."""
+    lstms = []
+    whole = torch.nn.LSTM.forward
+
+    def noted(lstm, packed, *rest):
+        lstms.append(bilstm(lstm.input_size, lstm.hidden_size, lstm.num_layers, len(packed.data)))
+        return whole(lstm, packed, *rest)
+
+    monkeypatch.setattr(torch.nn.LSTM, "forward", noted)
+    with FlopCounterMode(display=False) as counter:
+        head(torch.randn(*batch.mask.shape, 32), batch)
+    return counter.get_total_flops() + sum(lstms)
+
+
+COUNTED = [
+    (kind, task_type)
+    for kind in HEAD_KINDS
+    if kind not in ("cosine", "crf", "bilstm_crf")  # a pair read apart; sums over tags, of which torch counts nothing
+    for task_type in ("classification", "pair_classification", "spans")
+    if task_type in HEAD_KINDS[kind].task_types
+]
+
+
+@pytest.mark.parametrize("kind, task_type", COUNTED)
+def test_operations_are_those_that_torch_counts(kind, task_type, monkeypatch):
+    head = build(Head(kind=kind), 32, 3, task_type).train()
+    batch = unpadded(task_type)
+    assert head.flops(batch) == pytest.approx(counted(head, batch, monkeypatch), rel=0.02)
+
+
+def test_operations_of_a_bilstm_are_those_of_its_gates():
+    cells = [torch.nn.LSTMCell(width, 5) for width in (7, 10) for _ in range(2)]
+    with FlopCounterMode(display=False) as counter:
+        for cell in cells:
+            cell(torch.randn(9, cell.input_size))
+    assert bilstm(7, 5, 2, 9) == counter.get_total_flops()
