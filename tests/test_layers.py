@@ -5,6 +5,7 @@ import torch
 
 from thaw import settings
 from thaw.heads.layers import combination
+from thaw.outputs.collection import selected
 from thaw.plan import load, read_config
 from thaw.records import UserError
 from tiny_corpus import Bench, tiny_corpus
@@ -133,3 +134,21 @@ def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
 def test_the_plan_refuses_what_cannot_be(home, tmp_path, head, strategies, message):
     with pytest.raises(UserError, match=message):
         with_head(home, tmp_path / "my", head, strategies)
+
+
+def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
+    tasks = ["acceptability", "paraphrase", "entities"]
+    changes = {"heads": ["wang", "linear"], "strategies": ["frozen_sgd", "full"], "seeds": [1], "tasks": tasks}
+    plan = load(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
+    spec = {task: plan.job("train", f"runs/{task}/all/minilm/wang/full/base/seed1").spec for task in tasks}
+    assert [spec[task]["head"]["kind"] for task in tasks] == ["densenet", "bimpm", "bilstm"]
+    assert plan.job("collect", "demo").spec.get("head_tasks") is None
+
+
+def test_tasks_for_which_a_set_has_no_head_are_left_out(home, tmp_path):
+    (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
+    changes = {"heads": ["mine"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
+    plan = load(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
+    spec = plan.job("collect", "demo").spec
+    assert spec["head_tasks"] == {"mine": ["entities"]} and {run.task for run in plan.runs["demo"]} == {"entities"}
+    assert {result.row["task"] for result in selected(spec)} == {"entities"}

@@ -17,6 +17,7 @@ BLOCKS = {
     "subsets": ("tasks.yaml", settings.Subset),
     "encoders": ("encoders.yaml", settings.Encoder),
     "heads": ("heads.yaml", settings.Head),
+    "head_sets": ("heads.yaml", settings.HeadSet),
     "strategies": ("strategies.yaml", settings.Strategy),
     "outputs": ("outputs.yaml", settings.Output),
 }
@@ -211,6 +212,13 @@ class Catalogue:
         if (block, name) not in self._entries:
             raise UserError(f"{wanted_by}: no {name!r} in {block}{near(name, self._raw[block])}")
         return self._entries[block, name]
+
+    def head(self, name: str, task_type: str) -> tuple[str, settings.Head] | None:
+        """Return id and entry of a head; of a set of heads the one for a type of task, None where it has none."""
+        if name in self._raw["head_sets"]:
+            member = self.get("head_sets", name, "heads").by_task.get(task_type)
+            return member and (member, self.get("heads", member, self.place("head_sets", name, "by_task", task_type)))
+        return name, self.get("heads", name, "heads")
 
     def ids(self, block: str) -> list[str]:
         """Return the ids of a block in the order in which they stand in the files."""

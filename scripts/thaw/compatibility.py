@@ -3,7 +3,8 @@
 from thaw import parts
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
-from thaw.settings import HEAD_KINDS, After
+from thaw.settings import HEAD_KINDS, After, Head
+from thaw.strategies.selectors import boundary
 
 
 def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tuple, place: str) -> None:
@@ -11,7 +12,11 @@ def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tup
 
     Args: ids of head and task; the step that executes the strategy; views; place, where the strategy stands.
     """
-    head, due = catalogue.get("heads", name, "heads"), catalogue.get("tasks", task, "tasks").type
+    due = catalogue.get("tasks", task, "tasks").type
+    found = catalogue.head(name, due)
+    if found is None:  # a set of heads with none for this type of task, on which it is not run
+        return
+    name, head = found
     known = HEAD_KINDS.get(head.kind)
     if known is None:
         catalogue.check_part("head", head.kind, due, ("heads", name, "kind"))
@@ -32,6 +37,23 @@ def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tup
     for pooling in (head.separate_pooling if separate else head.pooling for separate in apart):
         if pooling in ("attention", "pooler"):
             raise UserError(f"{place}: lbfgs cannot fit head {name} ({pooling} pooling is learned too); use frozen_sgd")
+
+
+def read_boundaries(catalogue: Catalogue, head: tuple[str, Head], layers: int, trained: list[str], place: str) -> list:
+    """Return the boundaries that a head reads of an encoder of L layers.
+
+    Args: id and entry of the head; L; what trains at the end; place of the strategy. Raises UserError for layers that
+    the encoder lacks, and for layers that train above all that is read.
+    """
+    name, entry = head
+    try:
+        read = entry.layers.reads(layers)
+    except ValueError as error:
+        raise UserError(f"{catalogue.place('heads', name, 'layers')}: {error}") from error
+    highest = max((boundary([c], layers) + 1 for c in trained if c.startswith("layer")), default=0)
+    if highest > read[-1]:
+        raise UserError(f"{place}: layer {highest} would train, and head {name} reads none above {read[-1]}")
+    return read
 
 
 def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[list[str]]) -> bool:

@@ -63,6 +63,8 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         {"id": name, "tasks": [t for t in tasks if all(planner.applies(m.strategy, t) for m in entry.members)]}
         for name, entry in experiment.ensembles.items()
     ]
+    served = {head: [task for task in tasks if planner.head_of(head, task)] for head in experiment.heads}
+    partial = {head: found for head, found in served.items() if len(found) < len(tasks)}
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
@@ -74,6 +76,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         "tasks": tasks,
         "subsets": experiment.subsets,
         "heads": experiment.heads,
+        **({"head_tasks": partial} if partial else {}),
         "grid": grid,
         "seeds": experiment.seeds,
         "baselines": [name for name in experiment.baselines if name in BASELINES],
@@ -120,12 +123,15 @@ def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> di
     strategies = dict.fromkeys(run.strategy for run in runs)
     further = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
     tasks = dict.fromkeys([*experiment.tasks, *further])
-    chosen = {"tasks": tasks, "encoders": experiment.encoders, "heads": experiment.heads}
+    sets = [name for name in experiment.heads if name in catalogue.ids("head_sets")]
+    heads = [name for name in experiment.heads if name not in sets]
+    chosen = {"tasks": tasks, "encoders": experiment.encoders, "heads": heads, "head_sets": sets}
     chosen |= {"subsets": experiment.subsets, "strategies": strategies}
     labels = {
         block: {name: catalogue.get(block, name, block).label or name for name in names}
         for block, names in chosen.items()
     }
+    labels["heads"] |= labels.pop("head_sets")
     metrics = [word for name in experiment.tasks for word in catalogue.get("tasks", name, "tasks").metrics]
     own = {word: parts.look(word).stated("label", word.partition(":")[2]) for word in filter(parts.is_own, metrics)}
     named = experiment.external | experiment.ensembles

@@ -7,7 +7,7 @@ from itertools import product
 from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
 from thaw.records import UserError
-from thaw.settings import RUN_BASELINES, Experiment, Phase, Strategy, Task, spec_of
+from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
@@ -96,7 +96,7 @@ class RunPlanner:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
             for task, subset, _, head, (name, value), seed in cells:
-                if self.applies(name, task):
+                if self.applies(name, task) and self.head_of(head, task):
                     run = self._run((task, subset, encoder, head, name, value, seed))
                     if self.serves(run, task):
                         yield from self._with_start(run, done)
@@ -235,18 +235,15 @@ class RunPlanner:
         return [(phase.changed(run.settings), parts) for phase, trained in pairs for parts in turns(phase, trained)]
 
     def read(self, run: Run) -> list[int]:
-        """Return the boundaries that a run's head reads; layers that train above all of them are a UserError."""
+        """Return the boundaries that a run's head reads."""
         layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
-        head = self.catalogue.get("heads", run.head, "heads")
-        try:
-            read = head.layers.reads(layers)
-        except ValueError as error:
-            raise UserError(f"{self.catalogue.place('heads', run.head, 'layers')}: {error}") from error
-        trained = max((boundary([c], layers) + 1 for c in self.trained(run)[-1] if c.startswith("layer")), default=0)
-        if trained > read[-1]:
-            place = self.catalogue.place("strategies", run.strategy, "phases")
-            raise UserError(f"{place}: layer {trained} would train, and head {run.head} reads none above {read[-1]}")
-        return read
+        place = self.catalogue.place("strategies", run.strategy, "phases")
+        trained = self.trained(run)[-1]
+        return compatibility.read_boundaries(self.catalogue, self.head_of(run.head, run.task), layers, trained, place)
+
+    def head_of(self, head: str, task: str) -> tuple[str, Head] | None:
+        """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""
+        return self.catalogue.head(head, self.catalogue.get("tasks", task, "tasks").type)
 
     def thawed(self, run: Run) -> tuple[int, bool]:
         """Return how many layers a run trains at the end, and whether its embeddings train."""
@@ -267,7 +264,7 @@ class RunPlanner:
             "version": VERSIONS[run.step],
             "task": task_spec(run.task, task),
             "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
-            "head": spec_of(self.catalogue.get("heads", run.head, "heads")),
+            "head": spec_of(self.head_of(run.head, run.task)[1]),
             "layers": encoder.layers,
             "phases": planned(self._phases(run), encoder.layers, stored, lowest, read),
             "after": None,
@@ -285,7 +282,7 @@ class RunPlanner:
             word for phase in phases for item in phase.train for word in ([item] if isinstance(item, str) else item)
         ]
         words += self.catalogue.get("tasks", run.task, "tasks").metrics
-        return parts.in_spec([*words, self.catalogue.get("heads", run.head, "heads").kind])
+        return parts.in_spec([*words, self.head_of(run.head, run.task)[1].kind])
 
     def _lowest_of_start(self, run: Run) -> int | None:
         """Return the boundary under which a run's starting weights are the pretrained ones: L without a start."""

@@ -33,9 +33,9 @@ class Result:
 def selected(spec: dict) -> list[Result]:
     """Return every result that the spec of `collect` selects: baselines, runs, external ones, ensembles.
 
-    Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, seeds, grid [{encoder,
-    strategies}], baselines [id], baseline_runs [{baseline, of, tasks, encoder, head, strategy, variant}],
-    external [{id, tasks}], ensembles [{id, tasks}].
+    Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, head_tasks {head: its tasks,
+    where not all}, seeds, grid [{encoder, strategies}], baselines [id], baseline_runs [{baseline, of, tasks, encoder,
+    head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}].
     """
     bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
     found = [
@@ -68,6 +68,8 @@ def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: di
     """Return the runs of a point of a strategy; `shown` overrides the columns that say what it is."""
     found = []
     for task, subset, head, seed in product(tasks, spec["subsets"], heads, spec["seeds"]):
+        if task not in spec.get("head_tasks", {}).get(head, [task]):
+            continue
         row = {**point, **_at(task, subset), "head": head, "seed": seed}
         names = ("strategy", "variant", "task", "subset")  # the last two of a run on an intermediate task alone
         entry, starts = (

@@ -33,7 +33,7 @@ from thaw.settings.experiment import (
     Store,
 )
 from thaw.settings.inserts import Insert
-from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, Layers, Phase, Search, Strategy
+from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
 
 __all__ = [
     "After",
@@ -51,6 +51,7 @@ __all__ = [
     "GROUPINGS",
     "HEAD_KINDS",
     "Head",
+    "HeadSet",
     "Layers",
     "Hub",
     "Insert",

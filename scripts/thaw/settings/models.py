@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from thaw.settings.base import Entry, Id, Text, own_or
+from thaw.settings.data import TASK_TYPES
 from thaw.settings.heads import HEAD_KINDS, Options, options_of
 from thaw.settings.phases import Phase
 
@@ -132,6 +133,12 @@ class Head(Entry):
     def chosen(self) -> Options:
         """The options of one of Thaw's kinds, defaults filled in."""
         return options_of(self.kind, self.options)
+
+
+class HeadSet(Entry):
+    """A name for several heads, of which the type of the task takes one."""
+
+    by_task: dict[Literal[TASK_TYPES], Id] = Field(min_length=1, description="type of task: head; others are left out")
 
 
 class After(BaseModel):
