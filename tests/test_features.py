@@ -21,6 +21,7 @@ from thaw.features.tokens import tokenise
 from thaw.records import UserError, canonical, digest, read_json
 from thaw.settings import View
 from thaw.steps import features, fetch
+from thaw.steps.features import boundary
 from tiny import BYTE_LEVEL, WORDS, tiny_encoder
 
 ROWS = {"train": 90, "validation": 30, "test": 1}
