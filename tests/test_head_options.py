@@ -27,6 +27,7 @@ def test_options_of_a_head_of_ones_own_stay_as_they_are():
         ("{kind: esim, options: {size: 0}}", "size: input should be greater than or equal to 1"),
         ("{kind: esim, options: {size: wide}}", "size: input should be a valid integer"),
         ("{kind: sim_transformer, options: {size: 50}}", "size 50 is not even and divisible by 4 heads"),
+        ("{kind: esim, separate_pooling: max}", "separate_pooling has no meaning for kind esim; leave it out"),
         ("{kind: mlp, initialisation: xavier}", "input should be 'bert' or 'kaiming'"),
     ],
 )

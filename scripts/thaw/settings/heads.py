@@ -74,10 +74,11 @@ class SimTransformer(Matching):
 
 @dataclass(frozen=True)
 class HeadKind:
-    """A kind of head: the types of task that it serves, what is said where it serves none, and its options."""
+    """A kind of head: the types of task that it serves, its options, and whether `pooling` has a meaning for it."""
 
     task_types: tuple[str, ...] = TASK_TYPES
     options: type[Options] = Options
+    pools: bool = True
 
     @property
     def serves(self) -> str:
@@ -90,16 +91,16 @@ HEAD_KINDS = {
     "cosine": HeadKind(PAIRS),
     "mlp": HeadKind(options=Mlp),
     "bilstm": HeadKind(options=BiLstm),
-    "crf": HeadKind(WORDS),
-    "bilstm_crf": HeadKind(WORDS, BiLstm),
+    "crf": HeadKind(WORDS, pools=False),
+    "bilstm_crf": HeadKind(WORDS, BiLstm, pools=False),
     "highway_lstm": HeadKind(options=BiLstm),
     "densenet": HeadKind(options=DenseNet),
-    "bcn": HeadKind(TEXTS, Bcn),
-    "esim": HeadKind(PAIRS, Esim),
-    "bimpm": HeadKind(PAIRS, Matching),
-    "bimpm_no_lstm": HeadKind(PAIRS, Matching),
-    "sim_transformer": HeadKind(PAIRS, SimTransformer),
-    "bi_attention": HeadKind(PAIRS),
+    "bcn": HeadKind(TEXTS, Bcn, pools=False),
+    "esim": HeadKind(PAIRS, Esim, pools=False),
+    "bimpm": HeadKind(PAIRS, Matching, pools=False),
+    "bimpm_no_lstm": HeadKind(PAIRS, Matching, pools=False),
+    "sim_transformer": HeadKind(PAIRS, SimTransformer, pools=False),
+    "bi_attention": HeadKind(PAIRS, pools=False),
 }
 
 

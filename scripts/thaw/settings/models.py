@@ -123,6 +123,13 @@ class Head(Entry):
         return options_of(kind, given).model_dump(exclude_defaults=True) if kind in HEAD_KINDS else given
 
     @model_validator(mode="after")
+    def _pooling_has_a_reader(self):
+        if self.kind in HEAD_KINDS and not HEAD_KINDS[self.kind].pools:
+            for key in sorted(self.model_fields_set & {"pooling", "separate_pooling"}):
+                raise ValueError(f"{key} has no meaning for kind {self.kind}; leave it out")
+        return self
+
+    @model_validator(mode="after")
     def _pooler_is_for_the_last_layer(self):
         plain = self.kind == "linear" and self.layers == Layers()
         if "pooler" in (self.pooling, self.separate_pooling) and not plain:
