@@ -21,7 +21,7 @@ class BiLstm(nn.Module):
         """Return the top layer's states [N, n, 2h], forward half first, of states [N, n, d]; zero after the end.
 
         The end of a sequence is its last position with mask True; a sequence without one is read as its first
-        position. Computed in float32 under autocast too: torch packs no bf16 LSTM on every device.
+        position. Computed in float32 under autocast too, since rounding adds up along a sequence.
         """
         packed = pack_padded_sequence(states.float(), ends(mask).cpu(), batch_first=True, enforce_sorted=False)
         with torch.autocast(states.device.type, enabled=False):
