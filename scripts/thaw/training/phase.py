@@ -123,7 +123,8 @@ class PhaseTraining:
         self.stale += last
         if value > self.best or self.kept is None:
             self.best, self.stale = value, 0
-            self.kept = self.epoch, {name: p.detach().clone() for name, p in self.parameters.items()}
+            wanted = self.parameters if phase.pick == "best" else {}
+            self.kept = self.epoch, {name: p.detach().clone() for name, p in wanted.items()}
         rules = {"patience": phase.patience is not None and self.stale >= phase.patience}
         if phase.stop and phase.stop.gap is not None:
             note["train"] = task.score("train")
