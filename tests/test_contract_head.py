@@ -16,7 +16,7 @@ from thaw.features.batch import Batch
 from thaw.heads.base import NO_TAG, word_targets
 from thaw.heads.registry import build, due_shape
 from thaw.records import UserError
-from thaw.settings import HEAD_KINDS, TASK_TYPES, Head, spec_of
+from thaw.settings import HEAD_KINDS, TASK_TYPES, Head, Layers, spec_of
 from tiny_corpus import ENTRIES, Bench, tiny_corpus
 from trained import TRAINS, check_training
 
@@ -29,7 +29,9 @@ def pytest_generate_tests(metafunc):
     given, folders = metafunc.config.getoption("part"), metafunc.config.getoption("catalogues")
     mine = [folder for folder in folders if Path(folder, "heads.yaml").is_file()]
     catalogue = Catalogue([HOME / "config", *mine])
-    entries = {name: catalogue.get("heads", name, "contract") for name in catalogue.ids("heads")}
+    # A head sees one state, whichever layers that is made of: tests/test_layers.py is about those.
+    last = {"layers": Layers()}
+    entries = {n: catalogue.get("heads", n, "contract").model_copy(update=last) for n in catalogue.ids("heads")}
     if given:
         entries = {name: head for name, head in entries.items() if head.kind == given} or {given: Head(kind=given)}
     else:
@@ -47,7 +49,7 @@ def pytest_generate_tests(metafunc):
 
 def quick(head: Head) -> Head:
     """Return a shipped head with small layers and the usual dropout and start: the sizes of papers take minutes."""
-    kept = {"kind", "pooling", "separate_pooling", "layers"}
+    kept = {"kind", "pooling", "separate_pooling"}
     sized = {"options": {"size": 8}} if "size" in HEAD_KINDS[head.kind].options.model_fields else {}
     return Head.model_validate(head.model_dump(include=kept, exclude_defaults=True) | sized)
 
