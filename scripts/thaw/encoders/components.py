@@ -12,6 +12,7 @@ from torch import nn
 from thaw.encoders.anatomy import Anatomy
 from thaw.encoders.rows import open_rows
 from thaw.encoders.sublayers import Slice, Sublayers, is_norm
+from thaw.encoders.vocabulary import UsedRows
 from thaw.records import UserError
 
 ROWS = re.compile(r"\.parametrizations\.\w+\.\d+\.")  # in the names of values that train in a frozen tensor
@@ -87,6 +88,8 @@ class Components:
         found = {name: parameter for named in self.of(names).values() for name, parameter in named}
         opened = [entry for component in names for entry in self.opened.get(component, [])]
         found |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
+        cut = {f"{path}.weight": module for path, module in self.model.named_modules() if isinstance(module, UsedRows)}
+        found |= {name: cut[name].table() for name in found.keys() & cut.keys()}
         return {name: value.detach().cpu() for name, value in found.items()}
 
     def put(self, tensors: dict) -> None:

@@ -7,11 +7,13 @@ boundary L the last hidden state.
 import torch
 from torch import nn
 
+from thaw.encoders import dropout
 from thaw.encoders.anatomy import study
 from thaw.encoders.components import Components
 from thaw.encoders.registry import load_model
 from thaw.encoders.resume import Entry, cut
 from thaw.encoders.sublayers import Sublayers
+from thaw.encoders.vocabulary import UsedRows, keep_rows
 from thaw.records import UserError
 
 
@@ -24,12 +26,14 @@ class Encoder(nn.Module):
 
     def __init__(self, model: nn.Module):
         super().__init__()
+        dropout.replace(model)
         self.model = model
         self.anatomy = study(model)
         self._components = Components(model, self.anatomy)
         self.layers: int = model.config.num_hidden_layers
         self.width: int = model.config.hidden_size
         self.start: int | None = None
+        self._rows: UsedRows | None = None
         self._entry = Entry()
         self._hooks: list = []
         self.thaw(set())
@@ -122,6 +126,18 @@ class Encoder(nn.Module):
         self._thawed = {component.partition(":")[0] for component in components}
         self._frozen_dropout = frozen_dropout
         self.train(self.training)
+
+    def keep_rows(self, used: torch.Tensor) -> None:
+        """Let the word embeddings of some tokens alone, int64 [U], take part in training; no other may be read.
+
+        What `tensors` returns is still the whole table.
+        """
+        self._rows = keep_rows(self.model, used)
+
+    @property
+    def unused(self) -> int:
+        """How many numbers of the word embeddings take no part in training, since no text here has their tokens."""
+        return self._rows.unused if self._rows else 0
 
     @torch.no_grad()
     def reinitialise(self, count: int) -> None:

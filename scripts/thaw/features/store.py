@@ -140,6 +140,11 @@ class Store:
         """Return the number of tokens of all rows of a split."""
         return int(self.lengths(split).sum())
 
+    def vocabulary(self) -> np.ndarray:
+        """Return the ids of the tokens that any split has, the padding's among them, rising, int64 [U]."""
+        found = [self._columns(split)["input_ids"].flat for split in self.splits]
+        return np.unique(np.concatenate([*found, [self.card["pad"]]])).astype(np.int64)
+
     def batch(self, split: str, rows) -> Batch:
         """Return some rows of a split as token ids, padded to the longest of them."""
         rows, columns = np.asarray(rows), self._columns(split)

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from thaw import parts
@@ -28,6 +29,11 @@ class Inputs:
     encoder: Path
     device: torch.device
     further: list[tuple[Further, Store]] = field(default_factory=list)
+
+    def tokens(self) -> torch.Tensor:
+        """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
+        stores = [self.store, *(store for _, store in self.further)]
+        return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in stores])))
 
 
 def add_arguments(parser: ArgumentParser) -> None:

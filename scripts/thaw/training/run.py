@@ -141,6 +141,8 @@ class Run:
         if phase.reinit_top:
             with seeded(self.spec["seed"], f"reinitialisation:{training.number}"):
                 encoder.reinitialise(phase.reinit_top)
+        if "embeddings" in components:
+            encoder.keep_rows(self.inputs.tokens())
         self.model = Model(encoder, self.head, phase.precision)
         self.feed = Feed(self.store, taken([stage]), self.device)
         training.enter(self.model, components, self.highest)
@@ -154,6 +156,8 @@ class Run:
             place = "head/" if part == "head" else "encoder/"
             self.counts.update({place + name: value.numel() for name, value in named})
         if self.model.encoder is not None:
+            if self.model.encoder.unused:
+                self.counts["unused"] = self.model.encoder.unused
             self.trained.update(self.model.encoder.tensors([part for part in components if part != "head"]))
 
     def _inserted(self) -> list:

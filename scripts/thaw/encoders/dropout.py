@@ -1,0 +1,36 @@
+"""Dropout with masks that a processor draws quickly: four values from one number, where torch draws one by one."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+LEVELS = 2**16
+
+
+class Dropout(nn.Dropout):
+    """nn.Dropout with the same distribution, its share rounded to 1/65536; on a GPU it is nn.Dropout."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values of any shape, each 0 with share p and else divided by 1 - p; in eval mode as they are."""
+        if not self.training or not 0 < self.p < 1 or values.device.type != "cpu":
+            return functional.dropout(values, self.p, self.training)
+        return values * noise(values.shape, self.p).to(values.dtype)
+
+
+def noise(shape, share: float) -> torch.Tensor:
+    """Return float32 of a shape, 0 with the given share and else 1 / (1 - share), from one draw of torch's generator.
+
+    Draws and comparisons are numpy's, whose code for 16 bits takes a tenth of the time of torch's.
+    """
+    count = int(np.prod(shape))
+    bits = np.random.SFC64(int(torch.randint(2**63 - 1, ()))).random_raw(-(-count // 4))
+    kept = bits.view(np.uint16)[:count] >= round(share * LEVELS)
+    return torch.from_numpy(np.multiply(kept, np.float32(1 / (1 - share)))).view(shape)
+
+
+def replace(model: nn.Module) -> None:
+    """Put this dropout into the place of every plain nn.Dropout of a model."""
+    for path, module in list(model.named_modules()):
+        if type(module) is nn.Dropout:
+            model.set_submodule(path, Dropout(module.p))
