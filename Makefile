@@ -6,17 +6,18 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow clean
+.PHONY: help demo test test-slow bench bench-quick clean
 
 CORES ?= all
 ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
+PEERS := $(VENV)/bench/installed
 REPORT := results/outputs/demo/report.html
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED)  ## run the default experiment on the embedded data; no network beyond the install
 	@touch $(VENV)/started
@@ -33,6 +34,12 @@ test: $(INSTALLED)  ## style and all unmarked tests
 test-slow: $(INSTALLED)  ## the tests that take minutes
 	@pytest -q -m slow
 
+bench: $(INSTALLED) $(PEERS)  ## speed beside what people use, all parts; hours (docs/performance.md)
+	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python $(ARGS)
+
+bench-quick: $(INSTALLED) $(PEERS)  ## the same with little work, some ten minutes on two cores
+	@PYTHONPATH=scripts python -m tests.bench all --quick --peers $(VENV)/bench/bin/python $(ARGS)
+
 clean:  ## delete all results and logs; .venv stays
 	rm -rf results logs .snakemake
 
@@ -48,4 +55,10 @@ $(INSTALLED): requirements.txt
 	| while read -r verb name rest; do case "$$verb $$rest" in \
 	    "Collecting (from -r"*|"Processing (from -r"*) echo "  $${name##*/}";; \
 	    "Installing"*) echo "unpacking them all";; esac; done
+	@touch $@
+
+# What the benchmark compares with has an environment of its own, so that it cannot change ours.
+$(PEERS): tests/bench/requirements.txt $(INSTALLED)
+	@python -m venv $(VENV)/bench
+	@$(VENV)/bench/bin/python -m pip install --quiet --progress-bar off -r tests/bench/requirements.txt
 	@touch $@

@@ -1,0 +1,42 @@
+"""The figures: each goal beside what was measured, and how cost grows, on logarithmic axes."""
+
+from pathlib import Path
+
+from thaw.outputs.drawing import GREY, MARKERS, legend, panels, save
+
+LINES = {"ours": "o", "default": "s", "tuned": "D"}
+NAMES = {"ours": "Thaw", "default": "Trainer, defaults", "tuned": "Trainer, tuned"}
+
+
+def goals(summary: dict, named: dict, prefix: Path) -> None:
+    """Draw what was measured as a dot and what is to be reached as a bar, one line a goal; write SVG, PNG and PDF."""
+    measured = {key: summary[key] for key in named if summary[key]}
+    with panels(["Measured (dot) and goal (bar)"], 1) as (figure, (axis,)):
+        figure.set_size_inches(7, 0.34 * max(len(measured), 2) + 0.8)
+        for place, (key, value) in enumerate(reversed(measured.items())):
+            goal = named[key][0]
+            axis.plot([goal, goal], [place - 0.3, place + 0.3], color=GREY, linewidth=2)
+            axis.plot(value, place, MARKERS[0], color="C0" if summary["goals"][key]["met"] else "C3")
+            axis.annotate(f"{value:.3g}", (value, place), xytext=(5, 4), textcoords="offset points")
+        axis.set_yticks(range(len(measured)), [named[key][1] for key in reversed(measured)])
+        axis.set_xscale("log")
+        axis.set_xlabel("times as fast, or share")
+        save(figure, prefix)
+
+
+def growth(found: dict[str, dict], prefix: Path) -> None:
+    """Draw seconds against examples, layers, seeds and strategies with fitted exponents; write SVG, PNG and PDF."""
+    with panels([f"Seconds against {axis}" for axis in found]) as (figure, axes):
+        handles = {}
+        for axis, (name, one) in zip(axes, found.items(), strict=True):
+            for i, (side, seconds) in enumerate(one["seconds"].items()):
+                (line,) = axis.plot(one["points"], seconds, f"{LINES[side]}-", color=f"C{i}", label=NAMES[side])
+                axis.annotate(f"{one['exponents'][side]:.2f}", (one["points"][-1], seconds[-1]), color=f"C{i}")
+                handles[side] = line
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.set_xlabel(name)
+            axis.set_xticks(one["points"], [str(point) for point in one["points"]])
+            axis.minorticks_off()
+        legend(figure, list(handles.values()))
+        save(figure, prefix)

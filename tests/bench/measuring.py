@@ -1,0 +1,112 @@
+"""Measuring: processes timed from outside, sides taken in turn, the machine and its load."""
+
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+# Flags of /proc/cpuinfo that say that the processor computes in bfloat16 itself.
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "avx_ne_convert"}
+
+
+class Failed(Exception):
+    """A measured process that did not end well; the message names its log."""
+
+
+def timed(command: list[str], log: Path, folder: Path, environment: dict | None = None) -> dict:
+    """Run a command and return what it took with all processes that it started.
+
+    Returns `wall` and `cpu` in seconds, `memory_mb` of its largest process in MiB, `load` of the machine before it
+    (mean of the last minute), and `started` in seconds since 1970. Output goes to `log`. Raises Failed.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    load, started, begin = os.getloadavg()[0], time.time(), time.perf_counter()
+    with open(log, "w") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=os.environ | (environment or {})
+        )
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:  # an interrupt: what was started must not go on alone
+            process.terminate()
+            raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Failed(f"{' '.join(command[:6])} ... ended with {process.returncode}; see {log}")
+    return {
+        "wall": time.perf_counter() - begin,
+        "cpu": usage.ru_utime + usage.ru_stime,
+        "memory_mb": usage.ru_maxrss / 1024,
+        "load": load,
+        "started": started,
+    }
+
+
+def interleaved(sides: dict[str, Callable[[], dict]], rounds: int) -> dict[str, list[dict]]:
+    """Run every side once a round, each round beginning with another side, and return what each gave in each round."""
+    names = list(sides)
+    found: dict[str, list[dict]] = {name: [] for name in names}
+    for turn in range(rounds):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            found[name].append(sides[name]())
+    return found
+
+
+def median(records: list[dict], key: str) -> float:
+    """Return the median of one number over rounds."""
+    return statistics.median(record[key] for record in records)
+
+
+def times_faster(ours: list[dict], theirs: list[dict], key: str = "wall") -> float:
+    """Return how many times as long they took as we: the ratio of the medians."""
+    return median(theirs, key) / median(ours, key)
+
+
+def median_seconds(action: Callable[[], object], repeats: int, wait: Callable[[], object] = lambda: None) -> float:
+    """Return the median seconds of an action, after one that is not counted; `wait` ends work of a device."""
+    taken = []
+    for _ in range(repeats + 1):
+        wait()
+        begin = time.perf_counter()
+        action()
+        wait()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken[1:])
+
+
+def machine() -> dict:
+    """Return what this machine is, and its load now."""
+    cpu = next(iter(_of_processor("model name")), "unknown")
+    memory = next((int(line.split()[1]) / 2**20 for line in _lines("/proc/meminfo") if "MemTotal" in line), None)
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "memory_gib": memory and round(memory, 1),
+        "computes_in_bf16": has_bf16(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load": [round(value, 2) for value in os.getloadavg()],
+    }
+
+
+def has_bf16() -> bool:
+    """Return whether this machine computes in bfloat16 itself: its processor, or a GPU, taken to be of 2020 on."""
+    flags = {flag for key in ("flags", "Features") for value in _of_processor(key) for flag in value.split()}
+    return bool(flags & BF16_FLAGS) or shutil.which("nvidia-smi") is not None
+
+
+def _of_processor(key: str) -> list[str]:
+    """Return all values of a key of /proc/cpuinfo."""
+    pairs = (line.partition(":") for line in _lines("/proc/cpuinfo"))
+    return [value.strip() for name, _, value in pairs if name.strip() == key]
+
+
+def _lines(path: str) -> list[str]:
+    """Return a file's lines, none where the system has no such file."""
+    file = Path(path)
+    return file.read_text().splitlines() if file.exists() else []

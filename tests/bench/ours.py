@@ -1,0 +1,151 @@
+"""Our side: an experiment of its own in an empty folder, run by Snakemake as a user runs it, and what it left."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import yaml
+
+from thaw.records import read_json
+from thaw.results import table
+
+from . import work
+from .measuring import timed
+from .options import HOME, Options
+from .texts import Texts
+
+PASS = re.compile(r"encoder pass: (\S+ \S+ \S+ \S+): ")
+
+
+class Place:
+    """A folder with data, a catalogue and a selection, in which Snakemake runs Thaw."""
+
+    def __init__(self, folder: Path, options: Options, tasks: list[Texts], strategies: dict[str, dict], **selection):
+        """Write data, catalogue and selection; `selection` replaces keys of the experiment."""
+        self.folder, self.options, self.tasks, self.strategies = folder, options, tasks, strategies
+        shutil.rmtree(folder, ignore_errors=True)
+        entries: dict[str, dict] = {}
+        for task in tasks:
+            task.write(self.data(task))
+            for kind, found in task.entries().items():
+                entries.setdefault(kind, {}).update(found)
+        self.selection = {
+            "experiment": "bench",
+            "title": "Benchmark",
+            "tasks": [task.name for task in tasks],
+            "encoders": ["minilm"],
+            "heads": [work.TABLE_HEAD],
+            "strategies": list(strategies),
+            "seeds": options.seed_list,
+            "baselines": [],
+            "outputs": ["main_table"],
+            "catalogues": ["catalogue"],
+            "data_dir": "data",
+            "sources": ["files"],
+            "compute": {"threads": options.threads},
+        } | selection
+        self._write("catalogue/tasks.yaml", entries)
+        self._write("catalogue/strategies.yaml", {"strategies": strategies})
+        self._write("bench.yaml", self.selection)
+
+    def _write(self, name: str, content: dict) -> None:
+        """Write a YAML file."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def data(self, task: Texts) -> Path:
+        """Return where a task's files lie."""
+        return self.folder / "data" / task.name
+
+    def run(self, *arguments: str) -> dict:
+        """Run the experiment from an empty results folder; return what it took and what it left."""
+        for name in ("results", "logs", ".snakemake"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        record = self.snakemake(*arguments)
+        jobs = self._jobs(record["started"])
+        scores = self._scores()
+        return record | {"jobs": jobs, "scores": scores, "engine": self._engine(jobs), "passes": self._passes()}
+
+    def snakemake(self, *arguments: str) -> dict:
+        """Run Snakemake on the experiment as it stands; return what it took."""
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
+        command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation")]
+        command += ["--cores", str(self.options.cores), "--configfile", "bench.yaml", *arguments]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return timed(command, self.folder / "snakemake.log", self.folder, {"PATH": path})
+
+    def inside(self, name: str, **job) -> dict:
+        """Run a measurement of tests/bench/inside on what lies here, in a process of its own; return what it found."""
+        request, answer = self.folder / f"{name}.job.json", self.folder / f"{name}.json"
+        request.write_text(json.dumps(job))
+        command = [sys.executable, "-m", f"tests.bench.inside.{name}", str(request), str(answer)]
+        timed(command, self.folder / f"{name}.log", HOME, {"PYTHONPATH": str(HOME / "scripts")})
+        return read_json(answer)
+
+    def _jobs(self, started: float) -> list[dict]:
+        """Return Snakemake's jobs with their files, and when each began and ended, in seconds since the start."""
+        found: dict[tuple, dict] = {}
+        for path in (self.folder / ".snakemake/metadata").rglob("*"):
+            if path.is_file():
+                note = json.loads(path.read_text())
+                span = note["starttime"] - started, note["endtime"] - started
+                job = found.setdefault((note["rule"], *span), {"rule": note["rule"], "files": [], "span": span})
+                job["files"].append(_decoded(path.relative_to(self.folder / ".snakemake/metadata")))
+        return sorted(found.values(), key=lambda job: job["span"])
+
+    def _scores(self) -> list[dict]:
+        """Return the scores of all runs, by the columns of thaw.results that tell them apart."""
+        folder = self.folder / "results"
+        if not any(folder.glob("runs/**/metrics.json")):
+            return []
+        columns = ["task", "head", "strategy", "variant", "seed", "role", "value", "train_seconds", "total_seconds"]
+        frame = table(folder)
+        return frame[frame["main"] & (frame["kind"] == "run")][columns].to_dict("records")
+
+    def _engine(self, jobs: list[dict]) -> float:
+        """Return the seconds inside the engine, by its own clocks, spread over the cores that its jobs leave to others.
+
+        Those are the passes of the encoder and the whole of each job that trains, without the start of its process.
+        """
+        total = sum(max(card["seconds"] for card in cards) for cards in self._stores().values())
+        for job in jobs:
+            costs = [self.folder / file for file in job["files"] if file.endswith("/cost.json")]
+            total += max((read_json(path)["seconds"]["total"] for path in costs), default=0.0)
+        return total * self.options.threads / self.options.cores
+
+    def _stores(self) -> dict[Path, list[dict]]:
+        """Return the cards of all boundaries by the folder of their store."""
+        found: dict[Path, list[dict]] = {}
+        for path in (self.folder / "results/features").glob("*/*/*/b*.json"):
+            found.setdefault(path.parent, []).append(read_json(path))
+        return found
+
+    def _passes(self) -> dict[str, int]:
+        """Return how often each encoder read each corpus, view and split, from the logs."""
+        logs = (path.read_text() for path in (self.folder / "logs").rglob("*.log"))
+        return dict(Counter(found for text in logs for found in PASS.findall(text)))
+
+    def rows(self, record: dict) -> dict[str, float]:
+        """Return the seconds of each task and strategy, `task/strategy`: of its jobs, spread over the cores.
+
+        What no strategy has to itself (start, data, encoder, passes, outputs) is `shared`: the rest of the whole.
+        """
+        found: dict[str, float] = {}
+        for job in record["jobs"]:
+            if job["files"][0].startswith("results/runs/"):
+                task, strategy = (job["files"][0].split("/")[i] for i in (2, 6))
+                seconds = (job["span"][1] - job["span"][0]) * self.options.threads / self.options.cores
+                found[f"{task}/{strategy}"] = found.get(f"{task}/{strategy}", 0.0) + seconds
+        return found | {"shared": record["wall"] - sum(found.values())}
+
+
+def _decoded(path: Path) -> str:
+    """Return the file that a record of Snakemake's is about: its name is the file's, in base 64, cut into folders."""
+    text = "".join(part.removeprefix("@") for part in path.parts)
+    return base64.urlsafe_b64decode(text).decode()

@@ -1,0 +1,77 @@
+"""(b) The head-only grid: 10 epochs, 5 seeds, 4 rates, 2 heads on a frozen encoder.
+
+A cell of the Trainer passes the frozen encoder over the data in every epoch, so that 40 take long and are all alike:
+each round it trains those of one seed (in quick runs two cells), and its time is scaled to 40.
+"""
+
+import statistics
+
+from .. import rivals, work
+from ..measuring import interleaved, median
+from ..options import Options
+from ..ours import Place
+from ..quality import compared, of_cells, of_runs
+from ..texts import tasks
+
+CELLS = len(work.GRID_HEADS) * len(work.GRID_RATES) * work.GRID_SEEDS
+
+
+def measure(options: Options) -> dict:
+    """Return the grid's times on all sides, and the scores."""
+    text = tasks(options)[0]
+    seeds = list(range(1, work.GRID_SEEDS + 1))
+    place = Place(options.folder("grid"), options, [text], work.grid(), heads=work.GRID_HEADS, seeds=seeds)
+    told = rivals.told([text], place)
+    cells = work.grid_cells(text.name, seeds)
+    turns = iter(seeds * options.rounds)
+
+    def tuned() -> dict:
+        some = work.grid_cells(text.name, [next(turns)])
+        some = some[:: len(some) // 2] if options.quick else some
+        record = rivals.trainer("tuned", place.folder, options, told, some, splits=["validation"])
+        return record | {"scaled": scaled(record, CELLS), "engine": rivals.engine(record) * CELLS / len(some)}
+
+    def whole(peer: str) -> dict:
+        record = rivals.ask(peer, place.folder / peer, options, told, cells=cells)
+        return record | {"engine": rivals.engine(record)}
+
+    sides = {"ours": place.run, "trainer_tuned": tuned}
+    sides |= {peer: lambda peer=peer: whole(peer) for peer in ("cached_loop", "sentence_vectors")}
+    rounds = interleaved(sides, options.rounds)
+    seconds = {side: median(records, "wall") for side, records in rounds.items()}
+    seconds["trainer_tuned"] = median(rounds["trainer_tuned"], "scaled")
+    engine = {side: statistics.median(record["engine"] for record in records) for side, records in rounds.items()}
+    return {
+        "numbers": {"head_grid_vs_trainer_tuned": seconds["trainer_tuned"] / seconds["ours"]},
+        "head_grid_vs_cached_loop": seconds["cached_loop"] / seconds["ours"],
+        "cells": CELLS,
+        "trainer_cells_run": [len(record["found"]["cells"]) for record in rounds["trainer_tuned"]],
+        "seconds": seconds,
+        "engine_seconds": engine,
+        "engine_ratios": {side: value / engine["ours"] for side, value in engine.items() if side != "ours"},
+        "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items()},
+        "passes": rounds["ours"][-1]["passes"],
+        "quality": _quality(rounds),
+        "load": {side: [record["load"] for record in records] for side, records in rounds.items()},
+    }
+
+
+def scaled(record: dict, cells: int) -> float:
+    """Return what a peer's process would take for so many cells: its start and texts, and the mean cell so often."""
+    each = [sum(cell["seconds"].values()) for cell in record["found"]["cells"]]
+    return record["wall"] - sum(each) + statistics.mean(each) * cells
+
+
+def _quality(rounds: dict[str, list[dict]]) -> dict:
+    """Return both sides' scores on validation by head and rate; of the Trainer those of all rounds."""
+    rates = {f"trial{i}": rate for i, rate in enumerate(work.GRID_RATES, start=1)}
+    rows = [row | {"rate": rates.get(row["variant"])} for row in rounds["ours"][-1]["scores"]]
+    ours = of_runs([row for row in rows if row["rate"]], ("head", "rate"), "validation")
+    found = {}
+    for peer in ("trainer_tuned", "cached_loop"):
+        records = rounds[peer] if peer == "trainer_tuned" else rounds[peer][-1:]
+        cells = [cell for record in records for cell in record["found"]["cells"]]
+        found[peer] = compared(ours, of_cells(cells, ("head", "rate"), "validation"))
+    sentences = [cell for cell in rounds["sentence_vectors"][-1]["found"]["cells"] if cell["head"] == "linear"]
+    found["sentence_vectors"] = {str(cell["strength"]): cell["scores"] for cell in sentences}
+    return found

@@ -1,0 +1,39 @@
+"""(f) Planning: a dry run of 1,000 and of 10,000 jobs, and of an experiment that is finished."""
+
+import re
+
+from .. import work
+from ..measuring import median
+from ..options import Options
+from ..ours import Place
+from ..texts import cut, tasks
+
+JOBS = (1000, 10_000)
+
+
+def measure(options: Options) -> dict:
+    """Return the seconds of each dry run, with its number of jobs."""
+    texts = [cut(text, min(options.rows, 64)) for text in tasks(options)]
+    strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full()}
+    found = {}
+    for jobs in JOBS:
+        seeds = list(range(1, jobs // (len(texts) * len(strategies)) + 1))
+        place = Place(options.folder(f"planning_{jobs}"), options, texts, strategies, seeds=seeds)
+        found[f"dry_run_{jobs}"] = _dry_run(place, options)
+    small = {name: strategies[name] for name in ("bench_top_1",)}
+    place = Place(options.folder("planning_finished"), options, texts[:1], small, seeds=[1])
+    place.run()
+    found["dry_run_finished"] = _dry_run(place, options)
+    return {"numbers": {}, "planning": found}
+
+
+def _dry_run(place: Place, options: Options) -> dict:
+    """Return the median seconds of a dry run, and how many jobs it planned."""
+    records = [place.snakemake("--dry-run") for _ in range(options.rounds)]
+    total = re.search(r"^total\s+(\d+)", (place.folder / "snakemake.log").read_text(), re.MULTILINE)
+    return {
+        "seconds": median(records, "wall"),
+        "cpu_seconds": median(records, "cpu"),
+        "memory_mb": median(records, "memory_mb"),
+        "jobs": int(total[1]) if total else 0,
+    }

@@ -1,0 +1,166 @@
+"""bench.json, the table and the figures, from whatever parts have been measured."""
+
+from pathlib import Path
+
+from thaw.records import read_json, write_json, write_text
+
+from . import drawing
+
+# What is to be reached: the least value, or for `passes_per_split` the only one; and what is compared.
+GOALS = {
+    "table_vs_trainer_default": (10, "(a) whole table against Trainer, defaults"),
+    "table_vs_trainer_tuned": (3, "(a) whole table against Trainer, tuned"),
+    "head_grid_vs_trainer_tuned": (100, "(b) head-only grid against Trainer, tuned"),
+    "probes_vs_sklearn": (10, "(c) layer probes against a scikit-learn loop"),
+    "resume_vs_theory": (0.9, "(d) gain of resuming at k of L layers, of L / (L - k), the worst k"),
+    "store_read_vs_memcpy": (0.5, "(e) store read against a memory copy of the same bytes"),
+    "step_vs_matmul": (0.7, "fine-tuning step against its matrix products alone"),
+    "passes_per_split": (1, "encoder passes for one (encoder, corpus, view, split)"),
+}
+# Beside the goals: name, and where in a part's file the number stands.
+BESIDE = {
+    "head_grid_vs_cached_loop": ("grid", "(b) head-only grid against a torch loop on cached features; 5 is wanted"),
+}
+
+
+def write(out: Path) -> None:
+    """Write bench.json, bench.md and the figures into a folder, from the files in its folder `parts`."""
+    parts = {path.stem: read_json(path) for path in sorted((out / "parts").glob("*.json"))}
+    summary = summarised(parts)
+    write_json(out / "bench.json", summary | {"parts": parts})
+    write_text(out / "bench.md", markdown(summary, parts))
+    drawing.goals(summary, GOALS, out / "bench")
+    if "growth" in parts:
+        drawing.growth(parts["growth"]["growth"], out / "growth")
+
+
+def summarised(parts: dict[str, dict]) -> dict:
+    """Return one number per goal (None where its part is missing), whether goals are met, quality and machine."""
+    numbers = dict.fromkeys(GOALS)
+    for part in parts.values():
+        numbers |= {key: value for key, value in part["numbers"].items() if key in GOALS}
+    passes = [count for part in parts.values() for count in part.get("passes", {}).values()]
+    numbers["passes_per_split"] = max(passes) if passes else None
+    goals = {key: {"goal": goal, "met": met(key, numbers[key]), "what": what} for key, (goal, what) in GOALS.items()}
+    quality = {name: part["quality"] for name, part in parts.items() if "quality" in part}
+    kept = ("machine", "options", "took")
+    environment = {name: {key: part[key] for key in kept} for name, part in parts.items()}
+    return numbers | {"goals": goals, "quality": quality, "environment": environment}
+
+
+def met(key: str, value: float | None) -> bool | None:
+    """Return whether a goal is met, None where nothing was measured."""
+    if value is None:
+        return None
+    return value == 1 if key == "passes_per_split" else value >= GOALS[key][0]
+
+
+def markdown(summary: dict, parts: dict[str, dict]) -> str:
+    """Return the table of goals, then one table for each part that has seconds, rows or rates."""
+    lines = ["# Benchmark", "", "| what | measured | goal | met |", "|:--|--:|--:|:--|"]
+    for key, goal in summary["goals"].items():
+        words = {True: "yes", False: "no", None: "not measured"}[goal["met"]]
+        lines.append(f"| {goal['what']} | {number(summary[key])} | {goal['goal']} | {words} |")
+    for key, (part, what) in BESIDE.items():
+        if part in parts:
+            lines.append(f"| {what} | {number(parts[part][key])} | | |")
+    for name in ("table", "grid", "probes"):
+        if name in parts:
+            lines += ["", f"## {name}: seconds", "", *seconds(parts[name])]
+    for name, part in {"table": parts.get("table"), **_lengths(parts)}.items():
+        if part:
+            lines += ["", f"## {name}: rows", "", *rows(part)]
+    if "table" in parts:
+        lines += [
+            "",
+            "## table: quality (test accuracy x 100, mean over seeds)",
+            "",
+            *quality(parts["table"]["quality"]),
+        ]
+    for name in ("steps", "store", "planning", "target"):
+        if name in parts:
+            lines += ["", f"## {name}", "", *facts(parts[name])]
+    if "growth" in parts:
+        lines += ["", "## growth: exponents of seconds", "", *exponents(parts["growth"]["growth"])]
+    lines += ["", "## machine", "", *_machine(parts)]
+    return "\n".join(lines) + "\n"
+
+
+def _lengths(parts: dict) -> dict[str, dict]:
+    """Return the tables at each length of sentence."""
+    return {f"{n} tokens": part for n, part in parts.get("lengths", {}).get("lengths", {}).items()}
+
+
+def seconds(part: dict) -> list[str]:
+    """Return a table of seconds by side: end to end, of all processors, and of the engine alone."""
+    kinds = [("end to end", "seconds"), ("processor", "cpu_seconds"), ("engine alone", "engine_seconds")]
+    kinds = [(label, part[key]) for label, key in kinds if key in part]
+    lines = ["| side | " + " | ".join(label for label, _ in kinds) + " |", "|:--|" + "--:|" * len(kinds)]
+    return lines + [f"| {side} | " + " | ".join(number(k.get(side)) for _, k in kinds) + " |" for side in kinds[0][1]]
+
+
+def rows(part: dict) -> list[str]:
+    """Return the rows of a strategy table with each side's seconds and how many times ours they are."""
+    sides = list(next(iter(part["rows"].values())))
+    peers = [side for side in sides if side != "ours"]
+    lines = ["| row | ours | " + " | ".join(f"{side} | ratio" for side in peers) + " |"]
+    lines.append("|:--|--:|" + "--:|--:|" * len(peers))
+    for name, row in part["rows"].items():
+        cells = [text for side in peers for text in (number(row[side]), number(row[side] / row["ours"]))]
+        lines.append(f"| {name} | {number(row['ours'])} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def quality(found: dict[str, dict]) -> list[str]:
+    """Return both sides' scores by row, and whether they are equal within what seeds make of them."""
+    lines = ["| row | against | ours | peer | equal |", "|:--|:--|--:|--:|:--|"]
+    for peer, verdicts in found.items():
+        for name, verdict in verdicts.items():
+            means = " | ".join(f"{100 * verdict[side]['mean']:.1f}" for side in ("ours", "peer"))
+            equal = {True: "yes", False: "no", None: "one seed"}[verdict["equal"]]
+            lines.append(f"| {name} | {peer} | {means} | {equal} |")
+    return lines
+
+
+def facts(part: dict) -> list[str]:
+    """Return the other numbers of a part as a list, nested ones by path."""
+    left_out = {"part", "options", "took", "machine", "passes", "numbers"}
+    return [f"- {path}: {value}" for path, value in _leaves({k: v for k, v in part.items() if k not in left_out})]
+
+
+def _leaves(found, path: str = ""):
+    """Yield each value of nested mappings with the names that lead to it."""
+    for key, value in found.items():
+        place = f"{path} {key}".strip()
+        if isinstance(value, dict):
+            yield from _leaves(value, place)
+        else:
+            yield place, number(value) if isinstance(value, float) else value
+
+
+def exponents(found: dict[str, dict]) -> list[str]:
+    """Return the exponents by axis and side."""
+    sides = list(next(iter(found.values()))["exponents"])
+    lines = ["| against | " + " | ".join(sides) + " |", "|:--|" + "--:|" * len(sides)]
+    return lines + [
+        f"| {axis} | " + " | ".join(number(one["exponents"][s]) for s in sides) + " |" for axis, one in found.items()
+    ]
+
+
+def _machine(parts: dict[str, dict]) -> list[str]:
+    """Return what the machine was, and its load as each part began and ended."""
+    lines = []
+    for name, part in parts.items():
+        one = part["machine"]
+        bf16 = "computes in bf16" if one["computes_in_bf16"] else "has no bf16: fp32 on all sides"
+        lines.append(
+            f"- {name}: {one['cpu']}, {one['cores']} cores, {bf16}; load {one['load'][0]} before, "
+            f"{one['load_after'][0]} after; {part['options']['rows']} rows, {part['options']['seeds']} seeds, "
+            f"{part['options']['rounds']} rounds; took {part['took']:.0f} s"
+        )
+    return lines
+
+
+def number(value: float | None) -> str:
+    """Return a number to three digits."""
+    return "" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"

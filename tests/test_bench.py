@@ -1,0 +1,179 @@
+"""The benchmark: the same work on both sides, right ratios, and a report of what was measured and no more."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from bench import __main__ as command
+from bench import report, work
+from bench.inside import products
+from bench.measuring import Failed, interleaved, machine, timed, times_faster
+from bench.options import QUICK, Options
+from bench.parts import grid, growth, steps, target
+from bench.quality import compared, of_cells, of_runs
+from bench.texts import Texts, cut, joined
+from thaw import settings
+from thaw.analysis.cost import training_flops
+from thaw.analysis.shape import Shape
+from thaw.records import read_json, write_json
+from thaw.strategies.selectors import everything
+
+MACHINE = {"cpu": "a", "cores": 2, "computes_in_bf16": False, "load": [0.5], "load_after": [0.7]}
+MINILM = {"hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 12, "num_hidden_layers": 6}
+
+
+def texts(rows: int = 12) -> Texts:
+    split = [{"text": f"word {i} of {i % 3}", "label": "ab"[i % 2]} for i in range(rows)]
+    return Texts("t", ["text"], ["a", "b"], dict.fromkeys(("train", "validation", "test"), split))
+
+
+def test_what_the_peers_train_is_what_the_catalogue_says():
+    strategies = work.table(6)
+    for entry in strategies.values():
+        settings.Strategy.model_validate(entry)
+    assert set(strategies) == {f"bench_{n}" for n in ("frozen", "top_1", "top_2", "top_3", "full", "stack", "gradual")}
+    (gradual,) = work.peer_phases("bench_gradual", strategies, 6)
+    stages = gradual["stages"]
+    assert [len(stage["components"]) for stage in stages] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert stages[2]["components"] == ["head", "layer.5", "layer.6"] and {s["epochs"] for s in stages} == {1}
+    first, second = work.peer_phases("bench_stack", strategies, 6)
+    assert [first] == work.peer_phases("bench_frozen", strategies, 6)
+    assert second["stages"] == [{"epochs": 3, "components": everything(6)}]
+
+
+def test_the_grid_has_the_same_cells_on_both_sides():
+    (entry,) = work.grid().values()
+    search = settings.Strategy.model_validate(entry).search
+    cells = work.grid_cells("t", search.seeds)
+    assert len(cells) == grid.CELLS == 40
+    assert {cell["phases"][0]["rate"] for cell in cells} == {trial["rate"] for trial in search.trials()}
+
+
+def test_each_side_runs_once_a_round_and_begins_one_in_turn():
+    calls = []
+    sides = {name: lambda name=name: calls.append(name) or {"wall": len(calls)} for name in "abc"}
+    found = interleaved(sides, 3)
+    assert calls == list("abcbcacab") and [r["wall"] for r in found["a"]] == [1, 6, 8]
+
+
+def test_ratios_are_those_of_medians():
+    ours, theirs = ([{"wall": wall} for wall in walls] for walls in ([2, 100, 4], [30, 40, 20]))
+    assert times_faster(ours, theirs) == 30 / 4
+    record = {"wall": 20, "found": {"cells": [{"seconds": {"load": 1, "train": 3}}, {"seconds": {"train": 6}}]}}
+    assert grid.scaled(record, 40) == 10 + 5 * 40
+    assert growth.exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
+
+
+def test_resume_is_measured_against_theory_without_the_head():
+    seconds = {steps.NAMES[k]: 1 + 2 * k for k in range(7)} | {work.FULL: 1 + 12}
+    found = steps.gains(seconds)
+    assert [found[k]["gain"] for k in (1, 3, 5)] == pytest.approx([1.2, 2, 6])
+    assert [one["of_theory"] for one in found.values()] == pytest.approx([1] * 5)
+
+
+def test_the_mark_is_reached_by_the_first_that_lies_on_disk():
+    notes = [(9.0, 0.81, "full"), (4.0, 0.80, "top"), (2.0, 0.70, "frozen")]
+    assert target.first(notes, 0.8) == (4.0, "top") and target.first(notes, 0.9) == (None, None)
+
+
+def test_equal_is_within_the_interval_over_seeds():
+    rows = [{"strategy": "s", "role": role, "value": v} for role, v in (("test", 0.80), ("test", 0.82), ("train", 1.0))]
+    cells = [{"strategy": "s", "scores": {"test": score}} for score in (0.79, 0.81)]
+    ours, theirs = of_runs(rows, ("strategy",), "test"), of_cells(cells, ("strategy",), "test")
+    found = compared(ours, theirs)["s"]
+    assert found["equal"] and found["difference"] == pytest.approx(0.01)
+    assert not compared(ours, {"s": [0.5, 0.51]})["s"]["equal"]
+    assert compared(ours, {"s": [0.8]})["s"]["equal"] is None
+
+
+def test_products_are_those_that_a_full_step_is_counted_to_have():
+    counted = products.operations(products.shapes(32, 20, MINILM)) * 6
+    shape = Shape.of(MINILM | {"model_type": "bert"})
+    assert counted == training_flops(shape, [20] * 32, None, everything(6))
+
+
+def test_long_texts_are_of_one_label_and_reach_the_length():
+    found = joined(texts(), 64, 10)
+    assert found.max_length == 64 and {split: len(rows) for split, rows in found.rows.items()}["train"] == 10
+    own = {
+        label: {w for row in texts().rows["train"] if row["label"] == label for w in row["text"].split()}
+        for label in "ab"
+    }
+    for row in found.rows["train"]:
+        words = row["text"].split()
+        assert len(words) >= 64 and set(words) <= own[row["label"]]
+
+
+def test_rows_are_cut_or_told_to_be_too_few():
+    assert {split: len(rows) for split, rows in cut(texts(), 8).rows.items()} == {
+        "train": 8,
+        "validation": 2,
+        "test": 2,
+    }
+    with pytest.raises(ValueError, match="t has 12 rows of train; 13 were asked for"):
+        cut(texts(), 13)
+
+
+def test_a_process_is_timed_with_its_children_and_a_failed_one_is_told(tmp_path):
+    busy = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(3 * 10**6))'])"
+    found = timed([sys.executable, "-c", busy], tmp_path / "log", tmp_path)
+    alone = timed([sys.executable, "-c", "pass"], tmp_path / "log", tmp_path)
+    assert found["cpu"] > alone["cpu"] and found["wall"] > 0 and found["memory_mb"] > 1
+    with pytest.raises(Failed, match="ended with 3; see .*log"):
+        timed([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "log", tmp_path)
+    assert machine()["cores"] >= 1
+
+
+def test_a_part_that_fails_is_told_and_leaves_nothing(tmp_path, capsys):
+    options = Options(out=tmp_path)
+    assert command._measured("nothing", options) is False
+    assert "nothing" in capsys.readouterr().err and not options.part("nothing").exists()
+
+
+def test_the_report_has_one_number_for_each_goal_and_says_what_is_met(tmp_path):
+    rows = {"t/bench_full": {"ours": 2.0, "default": 30.0}, "shared": {"ours": 1.0, "default": 3.0}}
+    verdict = {"ours": {"mean": 0.8}, "peer": {"mean": 0.81}, "equal": True}
+    seconds = {"seconds": {"ours": 3.0, "default": 33.0}, "engine_seconds": {"ours": 1.0, "default": 31.0}}
+    common = {"took": 9.0, "machine": MACHINE, "options": {"rows": 9, "seeds": 1, "rounds": 1}}
+    table = {"numbers": {"table_vs_trainer_default": 11.0}, "rows": rows, "passes": {"m c v train": 1}} | seconds
+    write_json(tmp_path / "parts/table.json", common | table | {"quality": {"default": {"t/bench_full": verdict}}})
+    axis = {
+        "points": [1, 2],
+        "seconds": {"ours": [1.0, 1.5], "default": [2.0, 4.0]},
+        "exponents": {"ours": 0.58, "default": 1.0},
+    }
+    write_json(tmp_path / "parts/growth.json", common | {"numbers": {}, "growth": {"seeds": axis}})
+    report.write(tmp_path)
+    found = read_json(tmp_path / "bench.json")
+    assert set(report.GOALS) | {"goals", "quality", "environment", "parts"} == set(found)
+    assert found["table_vs_trainer_default"] == 11.0 and found["goals"]["table_vs_trainer_default"]["met"]
+    assert found["passes_per_split"] == 1 and found["goals"]["passes_per_split"]["met"]
+    assert found["probes_vs_sklearn"] is None and found["goals"]["probes_vs_sklearn"]["met"] is None
+    text = (tmp_path / "bench.md").read_text()
+    assert (
+        "| t/bench_full | 2 | 30 | 15 |" in text
+        and "not measured" in text
+        and "| t/bench_full | default | 80.0 |" in text
+    )
+    assert all(
+        (tmp_path / f"{name}.{kind}").stat().st_size > 1000 for name in ("bench", "growth") for kind in ("svg", "png")
+    )
+
+
+def test_two_passes_over_a_split_are_not_one():
+    assert report.met("passes_per_split", 1) and not report.met("passes_per_split", 2)
+
+
+@pytest.mark.slow
+def test_a_tiny_run_of_the_table_measures_all_sides(tmp_path):
+    options = replace(Options(**QUICK), rows=32, out=tmp_path)
+    assert command._measured("table", options)
+    report.write(tmp_path)
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert found["table_vs_trainer_default"] > 0 and found["table_vs_trainer_tuned"] > 0
+    assert found["passes_per_split"] == 1
+    assert {name for name in found["parts"]["table"]["rows"] if name.startswith("bench_sst2")} == {
+        f"bench_sst2_sentences/{name}" for name in work.table(6)
+    }
