@@ -14,6 +14,7 @@ from thaw.heads.pooling import POOLINGS
 from thaw.records import UserError, digest
 from thaw.training.fitting import Fit
 from thaw.training.model import Feed, Model
+from thaw.training.vectors import Reader
 from tiny_corpus import Bench, tiny_corpus
 
 FILES = {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors"}
@@ -102,7 +103,7 @@ def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
     rows = np.array([5, 0, 3])
     batch = bench.store.batch("train", rows)
     states = bench.store.states(bench.layers, "train").gather(rows, batch)
-    found = fit._vectors(None, bench.store, "train", rows, None)
+    found = Reader(None, fit.head, [bench.layers], torch.device("cpu"))(bench.store, "train", rows, None)
     assert torch.equal(found.values, POOLINGS[pooling](32)(states, batch.mask))
 
 

@@ -12,7 +12,7 @@ from thaw.analysis.results import Answers
 from thaw.records import UserError, canonical
 from thaw.training.fitting import Fit
 from thaw.training.inputs import Inputs
-from thaw.training.run import Run
+from thaw.training.run import Run, train
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
 
 TASK = {"id": "other", "corpus": "mine", "target": "label", "type": "classification", "metrics": ["accuracy"]}
@@ -57,7 +57,7 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
         found = fit.run(Stopwatch())
         outcome = fit.outcome(found, 1)
     else:
-        found = Run(spec, inputs(bench, there)).train(Stopwatch())
+        (found,) = train([Run(spec, inputs(bench, there))], Stopwatch())
         outcome = found.outcome
     assert outcome["rows"]["other/test"] == 9 and outcome["rows"]["test"] == 8
     frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.answers, found.further)
@@ -71,7 +71,7 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
 
 def test_the_rest_of_a_result_is_what_it_is_without(bench, there):
     spec = bench.spec({"train": ["head"]})
-    with_other = Run(spec, inputs(bench, there)).train(Stopwatch()).outcome
+    with_other = train([Run(spec, inputs(bench, there))], Stopwatch())[0].outcome
     _, alone = bench.train(spec)
     assert {name: scores for name, scores in with_other["scores"].items() if "/" not in name} == alone.outcome["scores"]
 

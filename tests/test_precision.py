@@ -15,7 +15,7 @@ from thaw.features.store import Store
 from thaw.records import canonical, digest, read_json
 from thaw.settings import spec_of
 from thaw.training.inputs import Inputs
-from thaw.training.run import Run
+from thaw.training.run import Run, train
 from thaw.versions import VERSIONS
 
 SEEDS = range(1, 6)
@@ -50,7 +50,7 @@ def test_storage_and_boundary_move_a_score_by_less_than_a_tenth_of_the_seeds_dev
             corpus, store = sources[dtype]
             spec = {"task": task, "subset": {"rows": 400}, "head": {"kind": "linear"}, "layers": 6, "phases": [phase]}
             spec |= {"after": None, "keep": False, "seed": seed}
-            trained = Run(spec, Inputs(corpus, store, minilm, torch.device("cpu"))).train(Stopwatch())
+            (trained,) = train([Run(spec, Inputs(corpus, store, minilm, torch.device("cpu")))], Stopwatch())
             scores[name].append(100 * trained.outcome["scores"]["test"]["pearson"])
     spread = np.std(scores["text"], ddof=1)
     moved = {name: float(np.mean(np.subtract(found, scores["text"]))) for name, found in scores.items()}

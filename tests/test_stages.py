@@ -124,20 +124,22 @@ def test_what_is_thawed_stays_thawed_and_what_is_not_yet_stays_as_it_was(bench):
     assert [note["epoch"] for note in trained.history][:: len(trained.history) // 4] == [1, 2, 3, 4]
     assert trained.outcome["chosen"] == {"epochs": [4]}
     assert all(not torch.equal(value, pretrained[name]) for name, value in trained.encoder.items())
-    assert len(trained.encoder) == sum(len(named) for part, named in run.model.encoder.components().items())
+    assert len(trained.encoder) == sum(len(named) for part, named in run.answering.encoder.components().items())
 
 
 def test_the_best_epoch_may_lie_in_an_early_stage(bench):
     """Then what was thawed after it has its starting weights again."""
-    wild = GRADUAL | {"rate": 5.0, "head_rate": 1e-2, "clip": None, "pick": "best"}
+    slow = {"unfreeze": {"epochs": 3}}
+    wild = GRADUAL | slow | {"rate": 5.0, "head_rate": 1e-2, "clip": None, "pick": "best"}
     run, trained = bench.train(bench.spec(wild))
     pretrained = Encoder.load(bench.encoder).components()
     watched = [note["validation"] for note in trained.history if note["validation"] is not None]
-    assert len(watched) == 4 and trained.outcome["chosen"]["epochs"] == [1], "the head alone was best"
+    (best,) = trained.outcome["chosen"]["epochs"]
+    assert len(watched) == 10 and best <= 3, "the head alone was best"
     for part, named in pretrained.items():
         for name, value in named:
             assert part == "embeddings" or torch.equal(trained.encoder[name], value), name
-    assert trained.outcome["scores"]["validation"]["accuracy"] == watched[0]
+    assert trained.outcome["scores"]["validation"]["accuracy"] == watched[best - 1]
 
 
 def test_rules_that_end_a_phase_wait_for_its_last_stage(bench):
@@ -182,22 +184,23 @@ def test_l2_to_start_pulls_the_encoder_and_leaves_the_head(bench):
 
 
 def test_l2_to_start_is_the_gradient_of_half_the_squared_distance(bench):
+    from thaw.training.member import Member
     from thaw.training.phase import PhaseTraining
 
     run, _ = bench.train(bench.spec({"train": ["head", {"top": 1}]}))
-    training = PhaseTraining(1, Phase(train=["head", {"top": 1}], l2_to_start=0.3), [1], 1)
-    training.enter(run.model, ["head", "layer.3"], 3)
-    names = [name for name in training.parameters if not name.startswith("head/")]
+    member = Member(1, Phase(train=["head", {"top": 1}], l2_to_start=0.3), 1)
+    PhaseTraining([member], [1]).enter(run.answering, ["head", "layer.3"], 3)
+    names = [name for name in member.parameters if not name.startswith("head/")]
     with torch.no_grad():
-        for parameter in training.parameters.values():
+        for parameter in member.parameters.values():
             parameter.add_(torch.randn_like(parameter))
             parameter.grad = torch.zeros_like(parameter)
-    distance = sum((training.parameters[name] - training.start[name]).square().sum() for name in names)
-    due = torch.autograd.grad(0.5 * 0.3 * distance, [training.parameters[name] for name in names])
-    training._pull_to_start()
+    distance = sum((member.parameters[name] - member.start[name]).square().sum() for name in names)
+    due = torch.autograd.grad(0.5 * 0.3 * distance, [member.parameters[name] for name in names])
+    member.pull_to_start()
     for name, gradient in zip(names, due, strict=True):
-        torch.testing.assert_close(training.parameters[name].grad, gradient)
-    assert all(not p.grad.any() for name, p in training.parameters.items() if name.startswith("head/"))
+        torch.testing.assert_close(member.parameters[name].grad, gradient)
+    assert all(not p.grad.any() for name, p in member.parameters.items() if name.startswith("head/"))
 
 
 def test_reinit_top_begins_the_top_layers_anew_by_the_models_own_code(bench):

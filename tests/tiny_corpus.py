@@ -19,7 +19,7 @@ from thaw.settings.phases import PLANNED
 from thaw.strategies.selectors import components
 from thaw.strategies.stages import planned, turns
 from thaw.training.inputs import Inputs
-from thaw.training.run import Run
+from thaw.training.run import Run, train
 from tiny import WORDS, tiny_encoder
 from tiny_own import OWN, STATED
 
@@ -138,7 +138,7 @@ class Bench:
     def train(self, spec: dict, start=None, store=None):
         """Train a run; return it and what it leaves."""
         run = self.run(spec, start, store)
-        return run, run.train(Stopwatch())
+        return run, train([run], Stopwatch())[0]
 
     def step(self, name: str, spec: dict, out: Path, *more) -> Path:
         """Run the step `train` or `fit_heads` on this bench; return its folder."""

@@ -24,9 +24,15 @@ def loss(run, model: Model, feed: Feed) -> float:
 
 def loss_before(bench: Bench, spec: dict, start) -> float:
     """Return the loss of a run that has not begun."""
-    run, boundary = bench.run(spec, start), spec["phases"][0]["boundary"]
-    model = Model(resumed(bench.encoder, boundary, run.highest, run.trained, run.device, run.inserts), run.head, "fp32")
-    return loss(run, model, Feed(bench.store, taken(spec["phases"][:1]), run.device))
+    run = bench.run(spec, start)
+    return loss(run, *resume(bench, spec, run, 0))
+
+
+def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[Model, Feed]:
+    """Return the model of a run as it is, and its feed, as one of its phases begins."""
+    entry = spec["phases"][phase]
+    encoder = resumed(bench.encoder, entry["boundary"], run.highest, run.trained, run.device, run.inserts)
+    return Model(encoder, run.head, "fp32"), Feed(bench.store, taken([entry]), run.device)
 
 
 def check_training(bench: Bench, spec: dict, start=None) -> None:
@@ -37,15 +43,16 @@ def check_training(bench: Bench, spec: dict, start=None) -> None:
     moved = {name: not torch.equal(value, fresh[name]) for name, value in trained.head.state_dict().items()}
     assert [name for name, found in moved.items() if not found] == [], "these tensors of the head did not move"
     pretrained = Encoder.load(bench.encoder).components()
-    if run.model.encoder is None:
+    encoder = run.answering.encoder
+    if encoder is None:
         assert declared == {"head"}
     else:
-        kept = run.model.encoder.tensors(declared - {"head"})
-        now = {name: value for named in run.model.encoder.components().values() for name, value in named} | kept
+        kept = encoder.tensors(declared - {"head"})
+        now = {name: value for named in encoder.components().values() for name, value in named} | kept
         for part, named in pretrained.items():
             moved = {name for name, value in named if name in now and not torch.equal(value, now[name])}
             assert moved == {name for name, _ in named if name in kept}, f"some of {part} moved, or did not, unasked"
-    before, after = loss_before(bench, spec, start), loss(run, run.model, run.feed)
+    before, after = loss_before(bench, spec, start), loss(run, *resume(bench, spec, run))
     assert after < before, f"the loss on the training rows was {before:.4g} and is {after:.4g}"
     _, again = bench.train(spec, start)
     assert again.outcome == trained.outcome, "the same seed gave other scores"

@@ -10,7 +10,7 @@ VERSIONS = {
     "fetch": 1,
     "features": 2,
     "fit_heads": 1,
-    "train": 2,
+    "train": 3,
     "select": 1,
     "baseline": 1,
     "external": 1,

@@ -1,7 +1,7 @@
 """What every head is: states in, logits out, a loss, and answers.
 
 B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs (classes
-or tags; 1 for a score), F width of the vectors that a head's last matrix reads.
+or tags; 1 for a score), F width of the vectors that a head's last matrix reads, M heads side by side.
 """
 
 import numpy as np
@@ -23,6 +23,8 @@ class Head(nn.Module):
     A kind of head overrides `forward`; one with a loss of its own (a CRF) `loss` and `decode`
     too. `width` is that of the vectors which its last layer reads.
     """
+
+    fixed = False  # see VectorHead
 
     def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
         """Keep what all heads need to know.
@@ -51,18 +53,18 @@ class Head(nn.Module):
         return matrix(self.width, self.outputs, batch.first_pieces.numel() if self.words else len(batch))
 
     def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the mean loss of a batch, in float32.
+        """Return the mean loss of a batch, in float32; of heads side by side that of each, [M].
 
         Cross-entropy over examples, or over all words of the batch whose target is not -100 (0 where there is
         none); mean squared error for scores.
         """
         logits = logits.float()
         if self.scores:
-            return functional.mse_loss(logits, targets.float())
+            return functional.mse_loss(logits, targets.float(), reduction="none").mean(-1)
+        each = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
         if not self.words:
-            return functional.cross_entropy(logits, targets)
-        total = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
-        return total / (targets != IGNORED).sum().clamp(min=1)
+            return each.view(targets.shape).mean(-1)
+        return each.sum() / (targets != IGNORED).sum().clamp(min=1)
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the answers: class indices [B], scores [B], or tag indices [B, W], -1 for unseen words.
@@ -79,7 +81,8 @@ class VectorHead(Head):
     """A head that makes vectors of the states and ends in dropout and one matrix, `output` [C, F].
 
     A kind of head overrides `vectors` and, where it computes more than the matrix, `vector_flops`; at the end of its
-    own `__init__` it calls `initialise`.
+    own `__init__` it calls `initialise`. Where nothing learned or random has a part in `vectors`, the head is `fixed`:
+    on a frozen encoder they are computed once, and what is trained is `logits` alone.
     """
 
     def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
@@ -115,14 +118,23 @@ class VectorHead(Head):
         """Return the forward operations of `vectors` on a batch; by default none."""
         return 0.0
 
+    def logits(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return the logits [..., C], or the scores [...], of vectors [..., F]."""
+        logits = self.output(self.dropout(vectors))
+        return logits.squeeze(-1) if self.scores else logits
+
+    def logit_flops(self, count: int) -> float:
+        """Return the forward operations of `logits` on so many vectors."""
+        return matrix(self.width, self.outputs, count)
+
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
-        logits = self.output(self.dropout(self.vectors(states, batch)))
-        return logits.squeeze(-1) if self.scores else logits
+        return self.logits(self.vectors(states, batch))
 
     def flops(self, batch: Batch) -> float:
         """Return the forward operations on a batch: those of the vectors and of the matrix."""
-        return self.vector_flops(batch) + super().flops(batch)
+        count = batch.first_pieces.numel() if self.words else len(batch)
+        return self.vector_flops(batch) + self.logit_flops(count)
 
 
 def word_targets(tags: list[list[int]], first_pieces: torch.Tensor) -> torch.Tensor:

@@ -29,6 +29,15 @@ class LinearHead(VectorHead):
         """Return the width F of the vectors that the matrix reads, for tokens of width d."""
         return 4 * width if apart else width
 
+    @property
+    def fixed(self) -> bool:
+        """Whether nothing learned has a part in its vectors, and its loss and answers are those of any head."""
+        own = [
+            name for name in ("context", "loss", "decode") if getattr(type(self), name) is not getattr(LinearHead, name)
+        ]
+        learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
+        return not own and not learned
+
     def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return tokens or words [N, n, D] that have seen each other, of states [N, n, d] with their mask.
 

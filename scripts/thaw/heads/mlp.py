@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from thaw import settings
-from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import matrix
 
@@ -24,11 +23,10 @@ class MlpHead(LinearHead):
         self.output = nn.Linear(self.width, outputs)
         self.initialise()
 
-    def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the hidden layer [B, h], or [B, W, h] for words, of states [S, T, d]."""
-        return torch.relu(self.hidden(self.dropout(super().vectors(states, batch))))
+    def logits(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return the logits [..., C], or the scores [...], of vectors [..., F] by way of the hidden layer."""
+        return super().logits(torch.relu(self.hidden(self.dropout(vectors))))
 
-    def vector_flops(self, batch: Batch) -> float:
-        """Return the operations of the hidden layer."""
-        read = self.hidden.in_features
-        return matrix(read, self.width, batch.first_pieces.numel() if self.words else len(batch))
+    def logit_flops(self, count: int) -> float:
+        """Return the operations of both layers on so many vectors."""
+        return matrix(self.hidden.in_features, self.width, count) + super().logit_flops(count)

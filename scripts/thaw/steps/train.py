@@ -30,12 +30,13 @@ def train(spec: dict, folders, device):
     """Train a run on a device; return the run, what it leaves, and its cost. Args: folders, the parsed arguments."""
     from thaw.analysis.cost import Stopwatch, measured
     from thaw.training.run import Run
+    from thaw.training.run import train as train_runs
 
     watch = Stopwatch()
     with watch("load"):
         (found,) = inputs.open_inputs(spec, folders, device)
         run = Run(spec, found, start(spec, folders.after), chosen(spec, folders.chosen))
-    trained = run.train(watch)
+    (trained,) = train_runs([run], watch)
     return run, trained, trained.cost | measured(watch, device)
 
 

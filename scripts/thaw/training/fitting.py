@@ -11,27 +11,19 @@ import torch
 from thaw import settings
 from thaw.analysis.cost import Shape, Stopwatch, encoder_flops
 from thaw.analysis.further import Further, joined
-from thaw.analysis.metrics import NO_TAG, score
+from thaw.analysis.metrics import score
 from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
 from thaw.boundaries import taken
 from thaw.data.corpus import subset_rows
-from thaw.features.extract import batches
 from thaw.features.store import Store
 from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
 from thaw.records import UserError, read_json
-from thaw.runtime import log, progress
+from thaw.runtime import log
 from thaw.training.inputs import Inputs
-from thaw.training.model import Feed, read_states, resumed
-
-
-@dataclass
-class Vectors:
-    """What the head reads of some rows: vectors [N, d], and per row which of its words have one (None for texts)."""
-
-    values: torch.Tensor
-    seen: list[np.ndarray] | None
+from thaw.training.model import resumed
+from thaw.training.vectors import Reader, Vectors
 
 
 @dataclass
@@ -73,7 +65,7 @@ class Fit:
         self.head = head.to(self.device)
         self.highest = head.combination.read[-1]
         self.shape = replace(self.shape, layers=self.highest)
-        if not self.head.words and list(self.head.pooling.parameters()):
+        if not self.head.fixed:
             raise UserError(
                 f"optimizer lbfgs cannot fit a head with pooling: {entry.pooling}, which is learned too; "
                 "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"
@@ -85,9 +77,9 @@ class Fit:
         rows["train"] = self.rows
         with watch("load"):
             encoder = resumed(self.folder, self.boundary, self.highest, {}, self.device)
+            read = Reader(encoder, self.head, self.stored, self.device)
             vectors = {
-                split: self._vectors(encoder, self.store, split, found, self._words(split, found))
-                for split, found in rows.items()
+                split: read(self.store, split, found, self._words(split, found)) for split, found in rows.items()
             }
         log(f"fitting {len(self.strengths)} strengths to {len(vectors['train'].values)} vectors")
         with watch("train"):
@@ -98,7 +90,7 @@ class Fit:
             place = ranks.index(max(ranks))
             chosen = solutions[place]
             answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in rows}
-            further = [(f, self._further(chosen, encoder, f, store)) for f, store in self.inputs.further]
+            further = [(f, self._further(chosen, read, f, store)) for f, store in self.inputs.further]
         log(f"l2 {chosen.l2:g} chosen on {self.task['validation']}")
         self.head.load_state_dict(chosen.state())
         history = [
@@ -122,46 +114,23 @@ class Fit:
         """How pairs of texts are read: joint or separate."""
         return "separate" if self.store.apart else "joint"
 
-    @torch.no_grad()
-    def _vectors(self, encoder, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Return what the head reads of some rows: pooled texts, or each word's first piece, in the rows' order.
-
-        `words` are the word counts of these rows, None where the task has none.
-        """
-        feed = Feed(store, self.stored, self.device)
-        found: list = [None] * len(rows)
-        seen: list = [None] * len(rows)
-        for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
-            batch, stored = feed(split, rows[positions])
-            read = self.head.vectors(read_states(encoder, self.head, batch, stored), batch)
-            for i, position in enumerate(positions):
-                if self.head.words:
-                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: words[position]]
-                    found[position] = read[i][batch.first_pieces[i] >= 0]
-                else:
-                    found[position] = read[i : i + 1]
-        return Vectors(torch.cat(found), seen if self.head.words else None)
-
     def _words(self, split: str, rows: np.ndarray) -> list[int] | None:
         """Return the word counts of some rows, None where the task has none."""
         if not self.head.words:
             return None
         return [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
 
-    def _further(self, solution: Solution, encoder, further: Further, store: Store) -> dict[str, Answers]:
+    def _further(self, solution: Solution, read: Reader, further: Further, store: Store) -> dict[str, Answers]:
         """Return a solution's answers to the test splits of another corpus, by split."""
         answers = {}
         for split, rows in further.rows().items():
-            vectors = self._vectors(encoder, store, split, rows, further.words(split))
+            vectors = read(store, split, rows, further.words(split))
             answers[split] = self._answers(solution, vectors, rows)
         return answers
 
     def _solve(self, train: Vectors) -> list[Solution]:
         """Fit the head to the training vectors with every strength."""
-        gold = take(self.corpus.targets(self.task, "train"), self.rows)
-        if self.head.words:
-            pairs = zip(gold, train.seen, strict=True)
-            gold = np.concatenate([np.asarray(tags)[seen] for tags, seen in pairs])
+        gold = train.gold(take(self.corpus.targets(self.task, "train"), self.rows))
         targets = torch.as_tensor(gold, device=self.device)
         if self.head.scores:
             return fit_scores(train.values, targets, self.strengths)
@@ -175,20 +144,9 @@ class Fit:
         return score(self.task, gold, answers.values, self.labels)[self.task["metrics"][0]]
 
     def _answers(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Answers:
-        """Return a solution's answers; a word without a piece has none."""
+        """Return a solution's answers."""
         logits = solution.logits(vectors.values)
-        if self.head.scores:
-            return Answers(rows, logits.squeeze(1).cpu().numpy())
-        best = logits.argmax(1).cpu().numpy()
-        if vectors.seen is None:
-            return Answers(rows, best, logits.softmax(1).cpu().numpy())
-        values, start = [], 0
-        for seen in vectors.seen:
-            tags = np.full(len(seen), NO_TAG)
-            tags[seen] = best[start : start + seen.sum()]
-            values.append(tags.tolist())
-            start += seen.sum()
-        return Answers(rows, values)
+        return vectors.answers(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
     def _cost(self, solutions: list[Solution]) -> dict:
         """Return what the fit cost, the frozen layers that were not in the store included.

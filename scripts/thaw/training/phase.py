@@ -1,186 +1,127 @@
 """The one loop: epochs of one phase, with validation and early stopping where the phase asks for them."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import torch
 
 from thaw import settings
-from thaw.runtime import progress, seeded, stream
+from thaw.runtime import progress
 from thaw.strategies.groups import groups
 from thaw.strategies.optimizers import optimizer
 from thaw.strategies.schedules import share
-from thaw.training.batching import shuffled_batches
-from thaw.training.model import Feed, Model
+from thaw.training.member import Member
 
 NOTES = 10  # rows of the history per epoch
 
 
-@dataclass
-class Task:
-    """What a phase trains on: rows of the training split, their targets in a batch, and a score to watch.
-
-    `targets(rows, batch)` gives the targets of a batch of rows; `score(split)` the main metric on "validation" or on
-    the scored rows of "train", None where it is not defined.
-    """
-
-    rows: object
-    targets: Callable
-    score: Callable
-
-
-@dataclass
-class Course:
-    """How a phase went: its history, the epoch whose weights were kept, and what it took."""
-
-    history: list[dict] = field(default_factory=list)
-    epoch: int = 0
-    steps: int = 0
-    diverged: bool = False
-    stopped: str | None = None  # by which rule it ended before its last epoch: patience, gap or score
-    tokens: int = 0
-    head_flops: float = 0.0  # forward operations of the head
-    lengths: list[int] = field(default_factory=list)  # padded length of each sequence of a stage's batches
-
-
 class PhaseTraining:
-    """One phase in training: the model, its optimizer and the random streams it draws from.
+    """One phase in training: of one run, or of several side by side that differ in seed and rates alone.
 
     A phase is entered and run stage by stage; each stage may bring another model, with more layers above the boundary
-    that it starts from. What the optimizer knows of a tensor goes on under the tensor's name.
+    that it starts from. What the optimizer knows of a tensor goes on under the tensor's name. What trains is a `Single`
+    or a `Stack`: it makes the batches of an epoch, and of each the members' losses and gradients.
     """
 
-    def __init__(self, number: int, phase: settings.Phase, epochs: list[int], seed: int):
-        """Begin a phase. Args: its number in the run, from 1; its settings; epochs of each stage; the run's seed."""
-        self.number, self.phase, self.epochs, self.seed = number, phase, epochs, seed
-        self.stage, self.epoch = -1, 0
-        self.course = Course()
-        self.parameters: dict[str, torch.nn.Parameter] = {}
+    def __init__(self, members: list[Member], epochs: list[int]):
+        """Begin a phase. Args: its members; the epochs of each stage."""
+        self.members, self.epochs = members, epochs
+        self.stage, self.epoch, self.steps = -1, 0, 0
         self.optimizer = None
-        self.start: dict[str, torch.Tensor] = {}
-        self.best, self.kept, self.stale = -math.inf, None, 0
 
-    def enter(self, model: Model, components: list[str], layers: int) -> None:
+    def enter(self, trainee, components: list[str], layers: int) -> None:
         """Go on to the next stage: make the optimizer over what trains now, with what it knew of what trained before.
 
-        Args: the model; names of what trains; the number of layers below the head.
+        Args: a Single or a Stack; names of what trains; the number of layers below the head.
         """
-        self.model = model
-        for parameter in model.head.parameters():
-            parameter.requires_grad_("head" in components)
-        if model.encoder is not None:
-            model.encoder.thaw(set(components) - {"head"}, self.phase.frozen_dropout)
-        parts = model.components(components)  # after thaw, which may give rows of a matrix parameters of their own
-        before = {name: self.optimizer.state[p] for name, p in self.parameters.items()}
-        self.parameters = {f"{part}/{name}": p for part, named in parts.items() for name, p in named}
-        self.optimizer = optimizer(self.phase.optimizer, groups(parts, self.phase, layers))
-        self.optimizer.state.update({p: before[name] for name, p in self.parameters.items() if name in before})
-        if self.phase.l2_to_start or (self.phase.pick == "best" and len(self.epochs) > 1):
-            fresh = {name: p.detach().clone() for name, p in self.parameters.items() if name not in self.start}
-            self.start.update(fresh)
+        self.trainee = trainee
+        before = [{name: self.optimizer.state[p] for name, p in member.parameters.items()} for member in self.members]
+        trainee.thaw(components)
+        parts = trainee.components(components)
+        for member, own in zip(self.members, parts, strict=True):
+            member.enter(own, len(self.epochs) > 1)
+        self.phases = list({member.phase.model_dump_json(): member.phase for member in self.members}.values())
+        made = [group for phase in self.phases for group in self._groups(phase, parts, layers)]
+        self.optimizer = optimizer(self.phases[0].optimizer, made)
+        for member, known in zip(self.members, before, strict=True):
+            self.optimizer.state.update({p: known[name] for name, p in member.parameters.items() if name in known})
         self.stage += 1
-        self.course.lengths = []
 
-    def run(self, task: Task, feed: Feed, watch) -> bool:
+    def _groups(self, phase: settings.Phase, parts: list[dict], layers: int) -> list[dict]:
+        """Return the parameter groups of the members of equal settings, each with the number of these."""
+        together: dict[str, list] = {}
+        for member, own in zip(self.members, parts, strict=True):
+            if member.phase == phase:
+                for name, named in own.items():
+                    together.setdefault(name, []).extend(named)
+        return [group | {"number": self.phases.index(phase)} for group in groups(together, phase, layers)]
+
+    def run(self, scores: list, watch) -> bool:
         """Train a stage to its last epoch, or to the phase's end by a rule or a loss that is not finite.
 
-        Returns whether there are further stages to go on with. `watch` is a Stopwatch. Rules that end a phase are
-        looked at in its last stage alone: before it not all that should has trained. At the end of the phase the model
-        holds the weights of the last epoch or, with pick: best, of the epoch with the best validation score (the first
-        of equal ones; undefined counts as the worst).
+        Returns whether there are further stages to go on with. Args: for each member what scores it (see `Member`); a
+        Stopwatch. A member that ends while others go on is computed on, and its weights of then are held. At the end of
+        the phase all have the weights of their last epoch or, with pick: best, of the epoch with the best validation
+        score (the first of equal ones; undefined counts as the worst).
         """
-        phase, last = self.phase, self.stage == len(self.epochs) - 1
+        last = self.stage == len(self.epochs) - 1
         for _ in range(self.epochs[self.stage]):
             self.epoch += 1
-            with watch("train"), seeded(self.seed, f"dropout:{self.number}:{self.epoch}"):
-                self._epoch(task, feed)
-            if self.course.diverged:
+            going = [place for place, member in enumerate(self.members) if not member.course.ended]
+            with (
+                watch("train"),
+                self.trainee.drawing([member.stream("dropout", self.epoch) for member in self.members]),
+            ):
+                self._epoch([self.members[place] for place in going])
+            with watch("evaluate"):
+                for place in going:
+                    self.members[place].after_epoch(self.epoch, scores[place], last)
+            if self._over():
                 break
-            self.course.epoch = self.epoch
-            if phase.patience or phase.stop or phase.pick == "best":
-                with watch("evaluate"):
-                    self._evaluate(task, last)
-            if self.course.stopped:
-                break
-        over = last or self.course.diverged
-        if over and phase.pick == "best" and self.kept is not None:
-            self._go_back()
+            for place in going:
+                self.members[place].hold()
+        over = last or self._over()
+        for member in self.members if over else []:
+            member.go_back()
         return not over
 
-    @torch.no_grad()
-    def _go_back(self) -> None:
-        """Give the model the weights of the best epoch; what trained only after it gets those that it began with."""
-        self.course.epoch, values = self.kept
-        for name, parameter in self.parameters.items():
-            parameter.copy_(values[name] if name in values else self.start[name])
+    def _over(self) -> bool:
+        """Tell whether the phase is over for all members."""
+        return all(member.course.ended for member in self.members)
 
-    def _evaluate(self, task: Task, last: bool) -> None:
-        """Score validation, keep the weights where they are the best so far, and find out whether a rule ends it."""
-        phase, note = self.phase, self.course.history[-1]
-        found = note["validation"] = task.score("validation")
-        value = -math.inf if found is None else found
-        self.stale += last
-        if value > self.best or self.kept is None:
-            self.best, self.stale = value, 0
-            wanted = self.parameters if phase.pick == "best" else {}
-            self.kept = self.epoch, {name: p.detach().clone() for name, p in wanted.items()}
-        rules = {"patience": phase.patience is not None and self.stale >= phase.patience}
-        if phase.stop and phase.stop.gap is not None:
-            note["train"] = task.score("train")
-            rules["gap"] = None not in (found, note["train"]) and abs(note["train"] - found) > phase.stop.gap
-        if phase.stop and phase.stop.score is not None:
-            rules["score"] = value >= phase.stop.score
-        if last:
-            self.course.stopped = next((rule for rule, holds in rules.items() if holds), None)
-
-    def _epoch(self, task: Task, feed: Feed) -> None:
+    def _epoch(self, going: list[Member]) -> None:
         """Go once through the training rows; losses are read, and looked at, ten times an epoch."""
-        course, phase, epoch = self.course, self.phase, self.epoch
-        lengths, sizes = feed.store.lengths("train")[task.rows], feed.store.sizes("train")[task.rows]
-        seed = stream(self.seed, f"order:{self.number}:{epoch}")
-        batches = shuffled_batches(sizes, phase.batch_size, seed)
+        first, losses = self.members[0], []
+        orders = [member.stream("order", self.epoch) for member in self.members]
+        batches = self.trainee.batches(orders, first.phase.batch_size)
         notes = {math.ceil(len(batches) * (i + 1) / NOTES) for i in range(NOTES)}
-        self.model.train()
-        losses, top = [], (phase.layer_rates or [phase.rate])[0]
-        name = f"phase {self.number}, epoch {epoch} of {sum(self.epochs)}"
-        for count, positions in enumerate(progress(batches, name), start=1):
-            rows = task.rows[positions]
-            batch, stored = feed("train", rows)
-            now = share(phase, self.epochs, self.stage, course.steps, len(batches))
-            losses.append(self._update(batch, stored, task.targets(rows, batch), now))
-            course.steps += 1
-            course.tokens += int(lengths[positions].sum())
-            course.head_flops += self.model.head.flops(batch)
-            course.lengths += [batch.mask.shape[1]] * len(batch.mask)
+        name = f"phase {first.number}, epoch {self.epoch} of {sum(self.epochs)}"
+        for count, places in enumerate(progress(batches, name), start=1):
+            shares = [share(phase, self.epochs, self.stage, self.steps, len(batches)) for phase in self.phases]
+            losses.append(self._update(places, shares))
+            self.steps += 1
             if count in notes:
-                loss = torch.stack(losses).mean().item()
-                note = {"phase": self.number, "epoch": epoch, "step": course.steps, "loss": loss}
-                course.history.append(note | {"rate": top * now, "validation": None})
+                columns = zip(*torch.stack(losses).tolist(), strict=True)
+                for member, column in zip(self.members, columns, strict=True):
+                    if not member.course.ended:
+                        now = shares[self.phases.index(member.phase)]
+                        member.note(self.epoch, self.steps, sum(column) / len(column), now)
                 losses.clear()
-                if not math.isfinite(loss):
-                    course.diverged = True
-                    return
+                if self._over():
+                    break
+        for member in going:
+            member.course.add(self.trainee.spent)
 
-    def _update(self, batch, stored, targets, now: float) -> torch.Tensor:
-        """Make one update at a share of the peak rates; return the task's loss, still on the device."""
+    def _update(self, places, shares: list[float]) -> torch.Tensor:
+        """Make one update at a share of the peak rates of each settings; return the losses [M], still on the device."""
         for group in self.optimizer.param_groups:
-            group["lr"] = group["peak"] * now
-        loss = self.model.head.loss(self.model(batch, stored), targets)
+            group["lr"] = group["peak"] * shares[group["number"]]
+        losses = self.trainee.losses(places)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        if self.phase.l2_to_start:
-            self._pull_to_start()
-        if self.phase.clip is not None:
-            parameters = list(self.parameters.values())
-            for clipped in [[p] for p in parameters] if self.phase.clip_each else [parameters]:
-                torch.nn.utils.clip_grad_norm_(clipped, self.phase.clip)
+        self.trainee.backward(losses)
+        for member in self.members:
+            member.pull_to_start()
+        phase = self.phases[0]  # a search changes rates and the like, but not how gradients are clipped
+        if phase.clip is not None:
+            self.trainee.clip(phase.clip, phase.clip_each)
         self.optimizer.step()
-        return loss.detach()
-
-    @torch.no_grad()
-    def _pull_to_start(self) -> None:
-        """Add the gradient of l2_to_start / 2 times the encoder's squared distance to its start (Li et al. 2018)."""
-        for name, parameter in self.parameters.items():
-            if not name.startswith("head/") and parameter.grad is not None:
-                parameter.grad.add_(parameter - self.start[name], alpha=self.phase.l2_to_start)
+        return losses.detach()

@@ -1,4 +1,4 @@
-"""One run: its phases in turn, what each leaves to the next, and the answers at the end.
+"""Runs: their phases in turn, what each leaves to the next, and the answers at the end.
 
 L layers, d width, C outputs.
 """
@@ -24,8 +24,12 @@ from thaw.records import UserError, read_json
 from thaw.runtime import log, seeded
 from thaw.strategies.inserts import Inserts, grown
 from thaw.training.inputs import Inputs
+from thaw.training.member import Course, Member
 from thaw.training.model import Feed, Model, resumed
-from thaw.training.phase import Course, PhaseTraining, Task
+from thaw.training.phase import PhaseTraining
+from thaw.training.single import Single
+from thaw.training.stack import Stack
+from thaw.training.vectors import Reader
 
 
 @dataclass
@@ -90,16 +94,11 @@ class Run:
         self.trained = dict(start.encoder) if start is not None else {}
         self.inserts = start.inserts if start is not None else None
         self.courses: list[Course] = []
-        self.flops = 0.0
+        self.flops, self.added = 0.0, 0
         self.counts: dict[str, int] = {}
 
-    def train(self, watch: Stopwatch) -> Trained:
-        """Train all phases, answer all splits, and return what the run leaves."""
-        for number, entry in enumerate(self.phases, start=1):
-            self._phase(number, entry, watch)
-            if self.courses[-1].diverged:
-                log(f"diverged: the loss of phase {number} is not finite; training ends here")
-                break
+    def finish(self, watch: Stopwatch) -> Trained:
+        """Answer all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
             answers, further = self._answers(), [(f, self._further(f, store)) for f, store in self.inputs.further]
         outcome = assess(self.task, self.corpus, answers, self.courses[-1].diverged)
@@ -113,56 +112,52 @@ class Run:
             history[-1]["validation"] = outcome["scores"][self.task["validation"]][main]
         return Trained(self.head, self.trained, self.inserts, answers, further, outcome, history, self._cost())
 
-    def _phase(self, number: int, entry: dict, watch) -> None:
-        """Train one phase, stage by stage, and keep what each stage trained for the next."""
-        phase, stages = settings.Phase.of_spec(entry), settings.Phase.stages_of_spec(entry)
-        training = PhaseTraining(number, phase, [stage["epochs"] for stage in stages], self.spec["seed"])
-        self.courses.append(training.course)
-        task = Task(self.rows, self.targets, self._score)
-        for stage in stages:
-            with watch("load"):
-                self._enter(training, stage)
-            goes_on = training.run(task, self.feed, watch)
-            self._keep(stage["components"])
-            lengths = training.course.lengths
-            inserted = sum(p.numel() for name, p in self._inserted() if p.ndim > 1 and ".ia3_" not in name)
-            self.flops += training_flops(self.shape, lengths, stage["boundary"], stage["components"], inserted)
-            if not goes_on:
-                break
-        if not training.course.head_flops:
-            raise UserError(f"head {self.head.entry.kind} counts 0 operations; give it a method flops(batch)")
-        self.flops += 3 * training.course.head_flops
+    def trainee(self, member: Member, stage: dict, runs: list["Run"]) -> Single | Stack:
+        """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.
 
-    def _enter(self, training: PhaseTraining, stage: dict) -> None:
-        """Make the model of a stage, with all that trained before it."""
-        components, boundary, phase = stage["components"], stage["boundary"], training.phase
+        A fixed head on a frozen encoder trains on vectors that are computed once, alone or beside others.
+        """
+        components, boundary, phase = stage["components"], stage["boundary"], member.phase
         self.inserts = grown(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device, self.inserts)
+        plain = not self.inserts and not phase.frozen_dropout and phase.precision == "fp32"
+        if plain and components == ["head"] and self.head.fixed:
+            reader = Reader(encoder, self.head, taken([stage]), self.device)
+            gold, words = take(self.gold, self.rows), self._words("train", self.rows)
+            return Stack([run.head for run in runs], reader, self.store, self.rows, gold, words)
         if phase.reinit_top:
-            with seeded(self.spec["seed"], f"reinitialisation:{training.number}"):
+            with seeded(self.spec["seed"], f"reinitialisation:{member.number}"):
                 encoder.reinitialise(phase.reinit_top)
         if "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
-        self.model = Model(encoder, self.head, phase.precision)
-        self.feed = Feed(self.store, taken([stage]), self.device)
-        training.enter(self.model, components, self.highest)
-        origin = "text" if boundary is None else f"boundary {boundary}"
-        what = f"trains {', '.join(components)}; starts from {origin}; {len(self.rows)} rows"
-        log(f"phase {training.number}: {what}")
+        model, feed = Model(encoder, self.head, phase.precision), Feed(self.store, taken([stage]), self.device)
+        return Single(model, feed, self.rows, self.targets, phase.frozen_dropout)
 
-    def _keep(self, components: list[str]) -> None:
+    def answer_with(self, trainee: Single | Stack, place: int) -> None:
+        """Answer with what trains now. Args: what trains; the run's place there."""
+        self.answering, self.place = trainee, place
+
+    def keep(self, stage: dict) -> None:
         """Keep what a stage trained, and count it."""
-        for part, named in self.model.components(components).items():
-            place = "head/" if part == "head" else "encoder/"
-            self.counts.update({place + name: value.numel() for name, value in named})
-        if self.model.encoder is not None:
-            if self.model.encoder.unused:
-                self.counts["unused"] = self.model.encoder.unused
-            self.trained.update(self.model.encoder.tensors([part for part in components if part != "head"]))
+        components, encoder = stage["components"], self.answering.encoder
+        for part, named in self.answering.components(components)[self.place].items():
+            prefix = "head/" if part == "head" else "encoder/"
+            self.counts.update({prefix + name: value.numel() for name, value in named})
+        inserted = encoder.inserted() if encoder else []
+        if encoder is not None:
+            if encoder.unused:
+                self.counts["unused"] = encoder.unused
+            self.trained.update(encoder.tensors([part for part in components if part != "head"]))
+        self.added = sum(parameter.numel() for _, parameter in inserted)
+        matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
+        lengths = self.courses[-1].lengths
+        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, matrices)
 
-    def _inserted(self) -> list:
-        """Return the names and parameters of all that was inserted into the encoder."""
-        return [] if self.model.encoder is None else self.model.encoder.inserted()
+    def end_phase(self) -> None:
+        """Count what the head did in the phase."""
+        if not self.courses[-1].head_flops:
+            raise UserError(f"head {self.head.entry.kind} counts 0 operations; give it a method flops(batch)")
+        self.flops += 3 * self.courses[-1].head_flops
 
     def targets(self, rows, batch) -> torch.Tensor:
         """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
@@ -171,7 +166,7 @@ class Run:
             return word_targets(chosen, batch.first_pieces)
         return torch.as_tensor(chosen, device=batch.mask.device)
 
-    def _score(self, name: str) -> float | None:
+    def score(self, name: str) -> float | None:
         """Return the main metric on "validation" or on the scored rows of "train", None where it is not defined."""
         if name == "train":
             split, rows = name, scored_training_rows(self.rows, self.spec["seed"])
@@ -191,25 +186,72 @@ class Run:
     def _answer(self, split: str, rows) -> Answers:
         """Return the model's answers to some rows; tags are cut to each sentence's words."""
         rows = np.asarray(rows)
-        words = None
-        if self.head.words:
-            words = [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
-        return self.model.answers(self.feed, split, rows, words)
+        return self.answering.answers(self.place, self.store, split, rows, self._words(split, rows))
+
+    def _words(self, split: str, rows) -> list[int] | None:
+        """Return the word counts of some rows, None where the task has none."""
+        if not self.head.words:
+            return None
+        return [len(tags) for tags in take(self.corpus.targets(self.task, split), rows)]
 
     def _further(self, further: Further, store: Store) -> dict[str, Answers]:
         """Return the model's answers to the test splits of another corpus, by split."""
-        feed = Feed(store, self.feed.boundaries, self.device)
-        splits = further.rows().items()
-        return {split: self.model.answers(feed, split, rows, further.words(split)) for split, rows in splits}
+        return {
+            split: self.answering.answers(self.place, store, split, rows, further.words(split))
+            for split, rows in further.rows().items()
+        }
 
     def _cost(self) -> dict:
         """Return what the run cost, but for its seconds, memory and machine, which the step measures."""
         size = read_json(self.folder / "card.json")["parameters"]
-        added = [*self.head.parameters(), *(parameter for _, parameter in self._inserted())]
-        total = size + sum(parameter.numel() for parameter in added)
+        total = size + self.added + sum(parameter.numel() for parameter in self.head.parameters())
         return {
             "flops": self.flops,
             "parameters": {"trained": sum(self.counts.values()), "total": total},
             "tokens": sum(course.tokens for course in self.courses),
             "steps": sum(course.steps for course in self.courses),
         }
+
+
+def train(runs: list[Run], watch: Stopwatch) -> list[Trained]:
+    """Train runs side by side and return what each leaves; a run alone is a list of one.
+
+    Several runs read the same inputs, have a fixed head and one phase, in which the head alone trains, and differ in
+    seed and rates, not in batches and epochs.
+    """
+    for number in range(1, len(runs[0].phases) + 1):
+        _train_phase(runs, number, watch)
+        if all(run.courses[-1].diverged for run in runs):
+            break
+    for run in runs:
+        if run.courses[-1].diverged:
+            log(f"seed {run.spec['seed']} diverged: the loss of phase {len(run.courses)} is not finite")
+    return [run.finish(watch) for run in runs]
+
+
+def _train_phase(runs: list[Run], number: int, watch: Stopwatch) -> None:
+    """Train one phase, stage by stage, and keep what each stage trained for the next."""
+    first, entries = runs[0], [run.phases[number - 1] for run in runs]
+    stages = settings.Phase.stages_of_spec(entries[0])
+    pairs = zip(runs, entries, strict=True)
+    members = [Member(number, settings.Phase.of_spec(entry), run.spec["seed"]) for run, entry in pairs]
+    training = PhaseTraining(members, [stage["epochs"] for stage in stages])
+    for run, member in zip(runs, members, strict=True):
+        run.courses.append(member.course)
+    for stage in stages:
+        with watch("load"):
+            trainee = first.trainee(members[0], stage, runs)
+            training.enter(trainee, stage["components"], first.highest)
+        origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
+        beside = f"; {len(runs)} runs side by side" if len(runs) > 1 else ""
+        what = f"trains {', '.join(stage['components'])}; starts from {origin}; {len(first.rows)} rows{beside}"
+        log(f"phase {number}: {what}")
+        for place, run in enumerate(runs):
+            run.answer_with(trainee, place)
+        goes_on = training.run([run.score for run in runs], watch)
+        for run in runs:
+            run.keep(stage)
+        if not goes_on:
+            break
+    for run in runs:
+        run.end_phase()

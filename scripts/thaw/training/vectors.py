@@ -1,0 +1,84 @@
+"""The vectors that a fixed head reads of a frozen encoder: computed once, one a text, or one a word that has a piece.
+
+N vectors, d width of what the encoder gives, F width of a vector, B examples, S sequences, T tokens, W words.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from thaw.analysis.metrics import NO_TAG
+from thaw.analysis.results import Answers
+from thaw.encoders.transformers import Encoder
+from thaw.features.extract import batches
+from thaw.features.store import Store
+from thaw.heads.base import Head
+from thaw.runtime import progress
+from thaw.training.model import Feed, read_states
+
+
+@dataclass
+class Vectors:
+    """What a head reads of some rows: vectors [N, F], and per row which of its words have one (None for texts)."""
+
+    values: torch.Tensor
+    seen: list[np.ndarray] | None
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Return which vectors [n] belong to some of these rows, row after row."""
+        if self.seen is None:
+            return rows
+        ends = np.cumsum([seen.sum() for seen in self.seen])
+        return np.concatenate([np.arange(ends[row] - self.seen[row].sum(), ends[row]) for row in rows])
+
+    def of(self, rows: np.ndarray) -> "Vectors":
+        """Return the vectors of some of these rows."""
+        return Vectors(self.values[self.places(rows)], None if self.seen is None else [self.seen[row] for row in rows])
+
+    def gold(self, targets) -> np.ndarray:
+        """Return the target of each vector, of the encoded targets of the rows."""
+        if self.seen is None:
+            return np.asarray(targets)
+        return np.concatenate([np.asarray(tags)[seen] for tags, seen in zip(targets, self.seen, strict=True)])
+
+    def answers(self, rows, logits: torch.Tensor, scores: bool) -> Answers:
+        """Return the answers that logits [N, C], or scores [N], give to the rows; a word without a piece has none."""
+        if scores:
+            return Answers(rows, logits.cpu().numpy())
+        best = logits.argmax(1).cpu().numpy()
+        if self.seen is None:
+            return Answers(rows, best, logits.softmax(1).cpu().numpy())
+        values, start = [], 0
+        for seen in self.seen:
+            tags = np.full(len(seen), NO_TAG)
+            tags[seen] = best[start : start + seen.sum()]
+            values.append(tags.tolist())
+            start += seen.sum()
+        return Answers(rows, values)
+
+
+class Reader:
+    """Reads vectors for a fixed head: from stored states, or with what of the encoder lies above them."""
+
+    def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device):
+        """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device."""
+        self.encoder = encoder and encoder.eval()
+        self.head, self.boundaries, self.device = head.eval(), boundaries, device
+
+    @torch.no_grad()
+    def __call__(self, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
+        """Return the vectors of some rows, in their order; `words` are their word counts, None without words."""
+        feed = Feed(store, self.boundaries, self.device)
+        found: list = [None] * len(rows)
+        seen: list = [None] * len(rows)
+        for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
+            batch, stored = feed(split, rows[positions])
+            read = self.head.vectors(read_states(self.encoder, self.head, batch, stored), batch)
+            for i, position in enumerate(positions):
+                if words is None:
+                    found[position] = read[i : i + 1]
+                else:
+                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: words[position]]
+                    found[position] = read[i][batch.first_pieces[i] >= 0]
+        return Vectors(torch.cat(found), None if words is None else seen)

@@ -1,0 +1,142 @@
+"""Fixed heads side by side: each member's numbers are those that it has alone, to the bit."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, mse_loss
+
+from thaw.analysis.cost import Stopwatch
+from thaw.heads.pooling import word_states
+from thaw.training.run import Run, train
+from thaw.training.stack import Product, Stack
+from tiny_corpus import Bench, tiny_corpus
+
+HEAD = {"train": ["head"], "head_rate": None, "epochs": 3, "batch_size": 5}
+KINDS = {"linear": {}, "mean": {"pooling": "mean"}, "mlp": {"kind": "mlp", "options": {"size": 9}}}
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory) -> dict[str, Bench]:
+    """A bench for texts, scores and words."""
+    folder = tmp_path_factory.mktemp("stack")
+    kinds = ("classification", "regression", "spans")
+    return {kind: Bench(folder / kind, "bert", tiny_corpus(folder / kind / "data", kind), kind) for kind in kinds}
+
+
+def several(bench: Bench, head: dict, *settings: dict, seeds=(1, 2, 3)) -> list[dict]:
+    """Return the specs of runs that differ in seed and settings."""
+    return [bench.spec(HEAD | more, head=head, seed=seed) for more in settings for seed in seeds]
+
+
+def together(bench: Bench, specs: list[dict]) -> list:
+    """Train runs side by side."""
+    return train([Run(spec, bench.inputs()) for spec in specs], Stopwatch())
+
+
+def same(one, other) -> bool:
+    """Tell whether two runs left the same, to the bit."""
+    ours, theirs = (
+        {name: value.numpy().tobytes() for name, value in found.head.state_dict().items()} for found in (one, other)
+    )
+    said = [[np.asarray(a.probabilities, float).tobytes() for a in found.answers.values()] for found in (one, other)]
+    return (
+        ours == theirs
+        and said[0] == said[1]
+        and repr(one.history) == repr(other.history)
+        and one.outcome == other.outcome
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+@pytest.mark.parametrize("head", KINDS.values(), ids=KINDS)
+def test_many_are_what_each_is_alone(benches, kind, head, threads):
+    bench = benches[kind]
+    specs = several(bench, head, {"rate": 1e-2}, {"rate": 1e-3, "weight_decay": 0.1, "warmup": 0.5})
+    runs = [Run(spec, bench.inputs()) for spec in specs]
+    torch.set_num_threads(threads)
+    many = train(runs, Stopwatch())
+    alone = [train([Run(spec, bench.inputs())], Stopwatch())[0] for spec in specs]
+    torch.set_num_threads(1)
+    assert isinstance(runs[0].answering, Stack) and runs[0].answering is runs[5].answering
+    assert all(same(one, other) for one, other in zip(many, alone, strict=True))
+    assert not same(many[0], many[1]) and not same(many[0], many[3])
+    assert [found.cost for found in many] == [found.cost for found in alone]
+
+
+def test_one_that_diverges_or_stops_leaves_the_others_as_they_are(benches):
+    bench = benches["classification"]
+    rules = {"patience": 1, "pick": "best", "epochs": 6}
+    specs = several(bench, {}, rules | {"rate": 1e-2}, rules | {"rate": 9.0, "weight_decay": 1e30}, seeds=(1, 4))
+    many = together(bench, specs)
+    alone = [together(bench, [spec])[0] for spec in specs]
+    assert all(same(one, other) for one, other in zip(many, alone, strict=True))
+    assert [("diverged" in found.outcome["flags"]) for found in many] == [False, False, True, True]
+    assert len({len(found.history) for found in many}) > 1, "they ended at different times"
+
+
+def test_a_run_that_stops_early_keeps_the_weights_of_then(benches):
+    bench = benches["classification"]
+    specs = several(bench, {}, {"rate": 1e-2, "stop": {"score": 0.7}, "epochs": 9})
+    many = together(bench, specs)
+    assert len({found.outcome["chosen"]["epochs"][0] for found in many}) > 1
+    assert all(same(one, together(bench, [spec])[0]) for one, spec in zip(many, specs, strict=True))
+
+
+def test_a_head_that_learns_below_its_vectors_is_not_stacked(benches):
+    bench = benches["classification"]
+    for head in ({"pooling": "attention"}, {"kind": "bilstm", "options": {"size": 4}}):
+        run = bench.train(bench.spec(HEAD | {"epochs": 1, "rate": 1e-3}, head=head))[0]
+        assert not run.head.fixed and not isinstance(run.answering, Stack)
+    run = bench.train(bench.spec(HEAD | {"epochs": 1, "rate": 1e-3, "precision": "bf16"}))[0]
+    assert not isinstance(run.answering, Stack)
+
+
+def test_products_have_the_gradients_of_torchs():
+    left, right = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 2, 5, requires_grad=True)
+    weights = torch.randn(3, 4, 2)
+    ours = torch.autograd.grad((Product.apply(left, right) * weights).sum(), [left, right])
+    theirs = torch.autograd.grad((torch.bmm(left, right.mT) * weights).sum(), [left, right])
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one.is_contiguous(), "a fused optimizer reads gradients as they lie in memory"
+
+
+@pytest.mark.parametrize("size", [(32, 384, 1), (32, 384, 2), (8, 300, 3), (7, 37, 5), (32, 96, 300)])
+def test_a_product_does_not_depend_on_its_neighbours(size):
+    count, read, made = size
+    left, right = torch.randn(6, count, read), torch.randn(6, made, read)
+    many = Product.apply(left, right)
+    back = Product.apply(many.mT, left.mT)
+    for place in range(6):
+        one = left[place : place + 1].clone(), right[place : place + 1].clone()
+        assert torch.equal(many[place], Product.apply(*one)[0])
+        assert torch.equal(back[place], Product.apply(many[place : place + 1].clone().mT, one[0].mT)[0])
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+def test_it_learns_what_a_plain_loop_of_torch_learns(benches, kind):
+    """The batch is the whole of train, so that no order has a part in it, and there is no dropout."""
+    bench = benches[kind]
+    phase = HEAD | {"rate": 1e-2, "epochs": 5, "batch_size": 24, "schedule": "constant", "warmup": 0, "clip": 0.5}
+    run = Run(bench.spec(phase, head={"dropout": 0.0}), bench.inputs())
+    layer = torch.nn.Linear(32, run.head.outputs)
+    layer.load_state_dict(run.head.output.state_dict())
+    (found,) = train([run], Stopwatch())
+    batch = bench.store.batch("train", range(24))
+    states = bench.store.states(3, "train").gather(range(24), batch)
+    targets = run.targets(run.rows, batch).flatten()
+    vectors = word_states(states, batch).flatten(0, 1)[targets >= 0] if kind == "spans" else states[:, 0]
+    targets = targets[targets >= 0] if kind == "spans" else targets
+    decays = [{"params": [layer.weight], "weight_decay": 0.01}, {"params": [layer.bias], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(decays, lr=1e-2)
+    for _ in range(5):
+        optimizer.zero_grad()
+        logits = layer(vectors)
+        loss = mse_loss(logits[:, 0], targets.float()) if kind == "regression" else cross_entropy(logits, targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(layer.parameters(), 0.5)
+        optimizer.step()
+    assert found.history[-1]["loss"] < found.history[0]["loss"]
+    for name, value in layer.state_dict().items():
+        torch.testing.assert_close(found.head.output.state_dict()[name], value, atol=1e-6, rtol=1e-4)
