@@ -3,6 +3,7 @@
 Where results lie (all below results/):
     data/<corpus>/                                       prepared texts, one Parquet file a split, card.json
     encoders/<encoder>/                                  weights and tokenizer as they were found, card.json
+    encoders/<encoder>.<further pretraining>.<corpus>/   the same after further pretraining; so in features/ too
     features/<encoder>/<corpus>/<view>/                  frozen hidden states: tokens.json, b<n>.json and payloads
     runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/     one run: metrics.json, cost.json, ...
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
@@ -58,6 +59,7 @@ wildcard_constraints:
         for name in (
             "corpus",
             "encoder",
+            "further",
             "view",
             "task",
             "subset",
@@ -73,6 +75,7 @@ wildcard_constraints:
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/features.smk"
+include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/external.smk"
 include: "workflow/rules/ensemble.smk"

@@ -63,7 +63,7 @@ def print_jobs(plan: Plan) -> None:
         print(f"  {step:<10} {len(jobs):>6}   {missing or 'none'} without a result yet")
 
 
-def print_store(plan: Plan) -> list[estimate.StoreEstimate]:
+def print_store(plan: Plan) -> None:
     """Print each store's boundaries and bytes."""
     found = estimate.stores(plan)
     print("store of frozen features")
@@ -73,20 +73,14 @@ def print_store(plan: Plan) -> list[estimate.StoreEstimate]:
         how = "counted" if store.exact else "from the catalogue"
         print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
     print(f"  {'total':<36} {readable(sum(store.bytes for store in found))}")
-    return found
 
 
-def print_time(plan: Plan, stores: list[estimate.StoreEstimate]) -> None:
+def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
     rate, parts = estimate.machine_rate(), {}
-    for step in ("features", "fit_heads", "train"):
-        missing = {k: job for k, job in plan.jobs[step].items() if not plan.is_current(step, k)}
-        if step == "features":
-            work = sum(estimate.extraction_operations(plan, store) for store in stores if store.key in missing)
-        else:
-            work = sum(
-                estimate.training_operations(plan, job.spec, estimate.store_of(plan, job)) for job in missing.values()
-            )
+    for step in ("features", "pretrain", "fit_heads", "train"):
+        missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
+        work = sum(estimate.operations(plan, step, key) for key in missing)
         if missing:
             parts[step] = estimate.seconds(work, len(missing), plan.threads, rate) / 60
     shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
@@ -99,6 +93,7 @@ def print_runs(plan: Plan) -> None:
     for runs in plan.runs.values():
         for run in runs:
             name, after = run.folder.removeprefix("runs/"), f" after {run.after.strategy}" if run.after else ""
+            after += f" on {run.weights.key}" * bool(run.weights.further)
             for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
                 for stage in phase.get("stages", [phase]):
                     start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
@@ -140,7 +135,8 @@ def main() -> None:
     if given.runs:
         print_runs(plan)
     print_jobs(plan)
-    print_time(plan, print_store(plan))
+    print_store(plan)
+    print_time(plan)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ PLANNING = {
     "scaling",
     "estimate",
 }
-PLANNING |= {"schemas"}
+PLANNING |= {"schemas", "weights"}
 PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
 PLANNING_KNOWS |= {"thaw.boundaries", "thaw.encoders.sources", "thaw.strategies.stages"}
 

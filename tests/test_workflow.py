@@ -180,6 +180,16 @@ def _one_epoch(*selectors) -> dict:
     return {"phases": [{"train": list(selectors), "rate": 2e-3, "epochs": 1}]}
 
 
+def test_strategies_that_start_from_one_further_pretraining_share_it(place):
+    altered(place, "my/encoders.yaml", lambda c: c.update(further_pretraining={"text": {"phase": {"epochs": 1}}}))
+    more = {"mlm_full": {"from": "text", **_one_epoch("all")}, "mlm_head": {"from": "text", **_one_epoch("head")}}
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(more))
+    place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", *more]))
+    assert place.planned() == {"pretrain": 1, "features": 1, "train": 4, **REDRAWN}
+    place.snakemake("--", "results/encoders/tiny.text.things/card.json")
+    assert place.planned() == {"features": 1, "train": 4, **REDRAWN}
+
+
 def test_two_experiments_in_turn_retrain_nothing(place):
     place.write("other.yaml", place.experiment("other", strategies=["frozen", "short_full"], seeds=[1, 2]))
     place.snakemake(config="other.yaml")

@@ -16,6 +16,7 @@ BLOCKS = {
     "tasks": ("tasks.yaml", settings.Task),
     "subsets": ("tasks.yaml", settings.Subset),
     "encoders": ("encoders.yaml", settings.Encoder),
+    "further_pretraining": ("encoders.yaml", settings.FurtherPretraining),
     "heads": ("heads.yaml", settings.Head),
     "head_sets": ("heads.yaml", settings.HeadSet),
     "strategies": ("strategies.yaml", settings.Strategy),
@@ -118,7 +119,8 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:
     loc = tuple(str(part) for part in mistake["loc"])
     place, name = document.place((*keys, *loc)), ".".join((*keys, *loc)) or "the file"
     if mistake["type"] == "extra_forbidden":
-        known = list(_model_at(model, loc[:-1]).model_fields)
+        fields = _model_at(model, loc[:-1]).model_fields
+        known = [field.alias or key for key, field in fields.items()]
         return f"{place}: {name}: unknown key{near(loc[-1], known)}"
     if mistake["type"] == "missing":
         return f"{place}: {'.'.join((*keys, *loc[:-1])) or 'the file'}: the key '{loc[-1]}' is missing"

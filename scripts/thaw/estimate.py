@@ -14,8 +14,9 @@ from thaw.boundaries import BYTES
 from thaw.jobs import Job
 from thaw.plan import Plan
 from thaw.records import read_json
-from thaw.settings import Phase, View
+from thaw.settings import FurtherPretraining, Phase, View
 from thaw.strategies.selectors import thawed_layers
+from thaw.weights import encoder_of
 
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
 EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached on a CPU, evaluation and all
@@ -29,6 +30,7 @@ MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is aske
 PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
 VOCABULARY = 100_000  # rows of the embeddings, which no catalogue tells
 ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
+LOGIT = 12  # bytes of a logit with its probability and its gradient
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
 
 def _encoder(plan: Plan, key: str):
     """Return the catalogue's entry of a store's encoder."""
-    return plan.catalogue.get("encoders", key.split("/")[0], "encoders")
+    return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 
 def store_of(plan: Plan, job: Job) -> str:
@@ -119,10 +121,30 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     return total
 
 
+def pretraining_operations(plan: Plan, job: Job) -> float:
+    """Return the floating-point operations of a further pretraining: all layers, and the vocabulary for each mask."""
+    key, entry = store_of(plan, job), FurtherPretraining.model_validate(job.spec["settings"])
+    encoder, (_, tokens) = _encoder(plan, key), _training(plan, key, key.split("/")[1])
+    products = 12 * encoder.width**2 * encoder.layers + entry.mask * encoder.width * VOCABULARY
+    return 6 * entry.phase.epochs * tokens * products
+
+
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
     """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
     entry = _encoder(plan, store.key)
     return 24 * entry.width**2 * (store.tokens or 0) * max(store.boundaries, default=0)
+
+
+def operations(plan: Plan, step: str, key: str) -> float:
+    """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
+    job = plan.job(step, key)
+    if step == "features":
+        return extraction_operations(plan, _store(plan, key))
+    if step == "pretrain":
+        return pretraining_operations(plan, job)
+    if step in ("train", "fit_heads"):
+        return training_operations(plan, job.spec, store_of(plan, job))
+    return 0.0
 
 
 def request(plan: Plan, step: str, key: str, attempt: int = 1) -> dict[str, int]:
@@ -131,15 +153,10 @@ def request(plan: Plan, step: str, key: str, attempt: int = 1) -> dict[str, int]
     Both double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
     system takes its pages back where memory is short.
     """
-    job, operations, size = plan.job(step, key), 0.0, 0.0
-    if step == "features":
-        operations, size = extraction_operations(plan, _store(plan, key)), 4 * _parameters(_encoder(plan, key))
-    elif step in ("train", "fit_heads"):
-        operations = training_operations(plan, job.spec, store_of(plan, job))
-        size = _run_bytes(plan, step, job)
-    minutes = MINUTES + operations / (RATE * plan.threads) / 60
+    minutes = MINUTES + operations(plan, step, key) / (RATE * plan.threads) / 60
     more = 2 ** (attempt - 1)
-    return {"mem_mb": math.ceil(PROCESS_MB + size / 1e6) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
+    memory = PROCESS_MB + _bytes(plan, step, key) / 1e6
+    return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
 
 
 def _parameters(encoder) -> int:
@@ -147,18 +164,28 @@ def _parameters(encoder) -> int:
     return encoder.width * (12 * encoder.layers * encoder.width + VOCABULARY)
 
 
-def _run_bytes(plan: Plan, step: str, job: Job) -> float:
-    """Return the bytes of a run beside its process.
+def _bytes(plan: Plan, step: str, key: str) -> float:
+    """Return the bytes of a job beside its process.
 
-    Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers.
-    A head fitted to convergence: weights, and three copies of the vectors that it reads, in fp64.
+    Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers;
+    with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three copies of the
+    vectors that it reads, in fp64.
     """
-    key = store_of(plan, job)
-    encoder = _encoder(plan, key)
+    job = plan.job(step, key)
+    if step == "features":
+        return 4 * _parameters(_encoder(plan, key))
+    if step not in ("pretrain", "train", "fit_heads"):
+        return 0.0
+    store = store_of(plan, job)
+    encoder = _encoder(plan, store)
     if step == "fit_heads":
-        examples, tokens = _training(plan, key, key.split("/")[1])
+        examples, tokens = _training(plan, store, store.split("/")[1])
         vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
         return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors
-    longest = plan.job("features", key).spec["view"].get("max_length", View().max_length)
-    batch = max(phase.get("batch_size", Phase().batch_size) for phase in job.spec["phases"])
-    return 16 * _parameters(encoder) + batch * longest * encoder.layers * encoder.width * ACTIVATION
+    longest = plan.job("features", store).spec["view"].get("max_length", View().max_length)
+    if step == "pretrain":
+        entry = FurtherPretraining.model_validate(job.spec["settings"])
+        batch, logits = entry.phase.batch_size, entry.mask * VOCABULARY * LOGIT
+    else:
+        batch, logits = max(phase.get("batch_size", Phase().batch_size) for phase in job.spec["phases"]), 0
+    return 16 * _parameters(encoder) + batch * longest * (encoder.layers * encoder.width * ACTIVATION + logits)

@@ -14,10 +14,12 @@ from thaw.records import UserError, canonical, digest, near
 from thaw.runs import Run, RunPlanner, pair_views, task_spec
 from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
+from thaw.weights import Weights
 
 FILES = {
     "prepare": "data/{key}/card.json",
     "fetch": "encoders/{key}/card.json",
+    "pretrain": "encoders/{key}/card.json",
     "train": "{key}/metrics.json",
     "select": "{key}/chosen.json",
     "baseline": "baselines/{key}/metrics.json",
@@ -85,7 +87,7 @@ class Jobs:
         return [f"{self.results}/{FILES[step].format(key=key, experiment=experiment, name=name)}"]
 
     def store(self, key: str) -> str:
-        """Return the folder of a store's files: `features/<encoder>/<corpus>/<view>`."""
+        """Return the folder of a store's files: `features/<key of weights>/<corpus>/<view>`."""
         return f"{self.results}/features/{key}"
 
     def cards(self, key: str) -> list[str]:
@@ -184,26 +186,42 @@ class Jobs:
             place = self.catalogue.place("tasks", name, "type")
             raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
 
-    def _encoder(self, name: str) -> Job:
-        """Return the job that fetches an encoder."""
+    def _encoder(self, weights: Weights, experiment: Experiment) -> tuple[Job, list[str]]:
+        """Return the job that fetches an encoder, or trains it further, and the card that it writes."""
+        name, key = weights.encoder, weights.key
+        if weights.further:
+            self._pretrain(weights, experiment)
+            return self.jobs["pretrain"][key], self.files("pretrain", key)
         if name not in self.jobs["fetch"]:
             entry = self.catalogue.get("encoders", name, "encoders")
             spec = {"version": VERSIONS["fetch"], "encoder": name, "entry": spec_of(entry)}
             if files := local_files(entry, f"encoders.{name}"):
                 spec["files"] = files
             self.jobs["fetch"][name] = Job(spec, {})
-        return self.jobs["fetch"][name]
+        return self.jobs["fetch"][name], self.files("fetch", name)
 
-    def _store(self, encoder: str, corpus: str, view: str, experiment: Experiment) -> str:
+    def _pretrain(self, weights: Weights, experiment: Experiment) -> None:
+        """Add the further pretraining of an encoder: it reads the tokens of the corpus, and no hidden states."""
+        if weights.key in self.jobs["pretrain"]:
+            return
+        fetched, card = self._encoder(Weights(weights.encoder), experiment)
+        entry = self.catalogue.get("further_pretraining", weights.further, "from")
+        store = self._store(Weights(weights.encoder), weights.corpus, entry.view, experiment)
+        spec = {"version": VERSIONS["pretrain"], "settings": spec_of(entry, frozenset({"view"}))}
+        spec |= {"encoder": fetched.digest, "features": self.jobs["features"][store].digest}
+        spec["compute"] = spec_of(experiment.compute)
+        inputs = {"encoder": card, "tokens": [f"{self.store(store)}/tokens.json"]}
+        self.jobs["pretrain"][weights.key] = Job(spec, inputs)
+
+    def _store(self, weights: Weights, corpus: str, view: str, experiment: Experiment) -> str:
         """Return the key of a store that is among the jobs."""
-        key = f"{encoder}/{corpus}/{view}"
+        key = f"{weights.key}/{corpus}/{view}"
         if key not in self.jobs["features"]:
-            entry = self.catalogue.get("views", view, "view")
+            entry, (encoder, card) = self.catalogue.get("views", view, "view"), self._encoder(weights, experiment)
             spec = {"version": VERSIONS["features"], "view": spec_of(entry), "dtype": experiment.store.dtype}
-            spec |= {"data": self.jobs["prepare"][corpus].digest, "encoder": self._encoder(encoder).digest}
+            spec |= {"data": self.jobs["prepare"][corpus].digest, "encoder": encoder.digest}
             spec["compute"] = spec_of(experiment.compute)
-            inputs = {"data": self.files("prepare", corpus), "encoder": self.files("fetch", encoder)}
-            self.jobs["features"][key] = Job(spec, inputs)
+            self.jobs["features"][key] = Job(spec, {"data": self.files("prepare", corpus), "encoder": card})
             self.boundaries[key] = []
         return key
 
@@ -212,11 +230,12 @@ class Jobs:
         task = self._task(run.task, "tasks", experiment)
         spec = planner.spec(run)
         read = boundaries.taken(spec["phases"])
-        stores = [self._store(run.encoder, task.corpus, view, experiment) for view in run.views]
+        stores = [self._store(run.weights, task.corpus, view, experiment) for view in run.views]
         digests = [self.jobs["features"][key].digest for key in stores]
-        spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": self._encoder(run.encoder).digest}
+        encoder, card = self._encoder(run.weights, experiment)
+        spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": encoder.digest}
         spec["features"] = digests if len(digests) > 1 else digests[0]
-        inputs = {"data": self.files("prepare", task.corpus), "encoder": self.files("fetch", run.encoder)}
+        inputs = {"data": self.files("prepare", task.corpus), "encoder": card}
         inputs |= self._states(stores, read)
         if task.also and not run.trial:
             further, stores = self._further(run, task, experiment)
@@ -264,7 +283,7 @@ class Jobs:
         for further in task.also:
             other = self.catalogue.get("tasks", further.task, "also")
             views = pair_views(other, run.pairs)
-            keys = [self._store(run.encoder, other.corpus, view, experiment) for view in views]
+            keys = [self._store(run.weights, other.corpus, view, experiment) for view in views]
             entry = {"task": task_spec(further.task, other), "rename": further.rename}
             entry["data"] = self.jobs["prepare"][other.corpus].digest
             entry["features"] = [self.jobs["features"][key].digest for key in keys]

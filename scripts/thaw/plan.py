@@ -19,6 +19,7 @@ CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 KEYS = {
     "prepare": "{corpus}",
     "fetch": "{encoder}",
+    "pretrain": "{encoder}.{further}.{corpus}",
     "train": CELL + "/seed{seed}",
     "select": CELL,
     "fit_heads": CELL,

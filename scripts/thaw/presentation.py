@@ -52,7 +52,9 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
         tasks[name] |= {"validation": task.validation, "test": task.test}
-    found = {(run.encoder, run.strategy, run.variant): run for run in runs}
+    found: dict[tuple, dict[str, Run]] = {}
+    for run in runs:
+        found.setdefault((run.encoder, run.strategy, run.variant), {})[run.task] = run
     grid = []
     for encoder in experiment.encoders:
         order = [(encoder, *point) for point in _order_of(planner, encoder)]
@@ -86,8 +88,9 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
     }
 
 
-def _point(run: Run, planner: RunPlanner) -> dict:
-    """Return a point of a strategy's sweep with what it thaws and the runs that it started from."""
+def _point(by_task: dict[str, Run], planner: RunPlanner) -> dict:
+    """Return a point of a strategy's sweep with what it thaws and what it started from. Args: a run of each task."""
+    run = next(iter(by_task.values()))
     thawed, embeddings = planner.thawed(run)
     after, before = [], run.after
     while before:
@@ -98,6 +101,8 @@ def _point(run: Run, planner: RunPlanner) -> dict:
     every = planner.experiment.tasks
     tasks = [task for task in every if planner.applies(run.strategy, task) and planner.serves(run, task)]
     point |= {"tasks": tasks} if len(tasks) < len(every) else {}
+    if run.weights.further:
+        point["weights"] = {task: other.weights.key for task, other in by_task.items()}
     return point | {"after": after, "pairs": "joint" if run.pairs == "task" else run.pairs}
 
 
@@ -152,5 +157,10 @@ def _methods(experiment: Experiment, catalogue: Catalogue) -> dict:
     names["strategies"] = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
+    further = dict.fromkeys(filter(None, (entry["origin"] for entry in methods["strategies"].values())))
+    block = "further_pretraining"
+    methods |= (
+        {block: {id: catalogue.get(block, id, block).model_dump(mode="json") for id in further}} if further else {}
+    )
     settings = {"store": experiment.store, "compute": experiment.compute}
     return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}

@@ -11,6 +11,7 @@ from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
+from thaw.weights import Weights, beginning
 
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
 
@@ -20,8 +21,9 @@ class Run:
     """One cell of the grid.
 
     `views` are those that it reads, two where validation chooses between them; `pairs` says how it came to them.
-    `value` is the number behind a variant such as k03, `after` the run it starts from. A trial of a search has its
-    number and its settings; a run that takes its settings from a search has all trials, and the search's cell.
+    `weights` are those of the encoder that it begins with. `value` is the number behind a variant such as k03, `after`
+    the run it starts from. A trial of a search has its number and its settings; a run that takes its settings from a
+    search has all trials, and the search's cell.
     """
 
     task: str
@@ -34,6 +36,7 @@ class Run:
     step: str
     pairs: str
     views: tuple[str, ...]
+    weights: Weights
     value: int | None = None
     after: "Run | None" = None
     trial: int = 0
@@ -183,14 +186,15 @@ class RunPlanner:
         step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
         compatibility.check_head(self.catalogue, head, task, step, views, place)
-        before = None
+        before, weights = None, beginning(self.catalogue, strategy, encoder, task, place)
         if start := strategy.start:
             cell = (start.task, start.subset) if start.task else (task, subset)
             before = self._run((*cell, encoder, head, start.strategy, None, seed), (*asked, name))
             same_views = bool(start.task) or before.views == views
             compatibility.check_start(self.catalogue, start, self.trained(before), same_views, place)
-        point = variant(strategy, value, trial)
-        run = Run(task, subset, encoder, head, name, point, seed, step, strategy.pairs, views, value, before, trial)
+            weights = before.weights
+        point, read = variant(strategy, value, trial), (strategy.pairs, views, weights)
+        run = Run(task, subset, encoder, head, name, point, seed, step, *read, value, before, trial)
         if trial:
             return replace(run, settings=strategy.search.trials()[trial - 1])
         return self._searched(run, strategy) if strategy.search or strategy.rates_from else run

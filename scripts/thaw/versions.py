@@ -8,6 +8,7 @@ they are (`python scripts/sign_off.py`).
 VERSIONS = {
     "prepare": 1,
     "fetch": 1,
+    "pretrain": 1,
     "features": 2,
     "fit_heads": 1,
     "train": 3,
@@ -15,7 +16,7 @@ VERSIONS = {
     "baseline": 1,
     "external": 1,
     "ensemble": 1,
-    "collect": 3,
+    "collect": 4,
     "table": 2,
     "figure": 3,
     "report": 2,

@@ -13,7 +13,7 @@ for store in PLAN.jobs["features"]:
 
     rule:
         name:
-            f"features_{'_'.join(Path(store).parts)}"
+            f"features_{store.replace('.', '_').replace('/', '_')}"
         input:
             data=made("features", "data", store),
             encoder=made("features", "encoder", store),

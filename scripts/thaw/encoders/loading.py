@@ -16,7 +16,7 @@ def load_model(folder) -> torch.nn.Module:
     """
     from transformers import AutoModel
 
-    with _explained(folder, "model"), _quiet():
+    with _explained(folder, "model"), quiet():
         model, found = AutoModel.from_pretrained(
             folder,
             trust_remote_code=False,
@@ -38,17 +38,46 @@ def load_model(folder) -> torch.nn.Module:
     return model.eval()
 
 
+def load_masked(folder) -> tuple[torch.nn.Module, bool]:
+    """Return the masked-language model of a folder in fp32, and whether what predicts tokens came with its weights.
+
+    Where it did not, it is as its architecture begins, from torch's generator; a decoder that is tied to the embeddings
+    shares them. An architecture without such a model is a UserError.
+    """
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoConfig, AutoModelForMaskedLM
+
+    with _explained(folder, "model"), quiet():
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
+        raise UserError(f"{folder}: {config.model_type} is no masked-language model, as BERT is; leave it out of from:")
+    with _explained(folder, "model"), quiet():
+        model, found = AutoModelForMaskedLM.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            use_safetensors=True,
+            local_files_only=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    return model, not found["missing_keys"]
+
+
 def load_pooler(folder) -> dict[str, torch.Tensor]:
     """Return weight [d, d] and bias [d] of the pooler that came with an encoder; where none did, a UserError."""
+    found = find_pooler(folder)
+    if len(found) < 2:
+        raise UserError(f"{folder}: this encoder came without a pooler; choose pooling: first, mean, max or attention")
+    return found
+
+
+def find_pooler(folder) -> dict[str, torch.Tensor]:
+    """Return weight [d, d] and bias [d] of the pooler that came with an encoder, nothing where none did."""
     from safetensors import safe_open
 
     with safe_open(Path(folder) / "model.safetensors", "pt") as file:
         names = [*file.keys()]
         places = {tensor: name for name in names for tensor in ("weight", "bias") if _is_pooler(name, tensor)}
-        found = {tensor: file.get_tensor(name).float() for tensor, name in places.items()}
-    if len(found) < 2:
-        raise UserError(f"{folder}: this encoder came without a pooler; choose pooling: first, mean, max or attention")
-    return found
+        return {tensor: file.get_tensor(name).float() for tensor, name in places.items()}
 
 
 def _is_pooler(name: str, tensor: str) -> bool:
@@ -64,7 +93,7 @@ def load_tokenizer(folder, words: bool = False):
     """
     from transformers import AutoTokenizer
 
-    with _explained(folder, "tokenizer"), _quiet():
+    with _explained(folder, "tokenizer"), quiet():
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: no fast tokenizer (tokenizer.json); Thaw needs one to place words on their pieces")
@@ -123,7 +152,7 @@ def _explained(folder, what: str):
 
 
 @contextlib.contextmanager
-def _quiet():
+def quiet():
     """Keep transformers' own report of unused keys and its progress bars out of the log."""
     from transformers.utils import logging as library
 

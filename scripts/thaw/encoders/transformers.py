@@ -66,7 +66,7 @@ class Encoder(nn.Module):
             raise ValueError(f"this encoder starts at {self.start}: state must {'not ' * (state is not None)}be given")
         self._entry.state = state
         try:
-            return self.model(**self._inputs(batch))[0]
+            return self.model(**self.inputs(batch))[0]
         finally:
             self._entry.state = None
 
@@ -185,7 +185,7 @@ class Encoder(nn.Module):
         for part, layer in self.anatomy.parts.items():
             yield _name(layer), self.model.get_submodule(part)
 
-    def _inputs(self, batch) -> dict:
+    def inputs(self, batch) -> dict:
         """Return a batch as the model's own forward takes it."""
         inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
         return inputs if batch.type_ids is None else inputs | {"token_type_ids": batch.type_ids}

@@ -27,4 +27,4 @@ class Batch:
     def to(self, device) -> "Batch":
         """Return the same batch on another device."""
         values = (getattr(self, field.name) for field in fields(self))
-        return Batch(*(value if value is None else value.to(device) for value in values))
+        return type(self)(*(value if value is None else value.to(device) for value in values))

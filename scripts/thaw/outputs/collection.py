@@ -15,7 +15,8 @@ class Result:
     """A result that a spec selects.
 
     folder, below the results folder: where it lies. row: the columns that the spec alone decides. For runs: stores,
-    the folders of features that it may read, by how pairs are read in them; after, the runs that it started from.
+    the folders of features that it may read, by how pairs are read in them; after, the folders of the runs that it
+    started from, and of the encoder where that was trained further before.
     """
 
     folder: str
@@ -26,7 +27,8 @@ class Result:
     @property
     def files(self) -> list[str]:
         """The records that its rows are made from."""
-        costs = [f"{folder}/cost.json" for folder in [self.folder, *self.after] if folder.startswith("runs/")]
+        after = [folder for folder in [self.folder, *self.after] if folder.startswith(("runs/", "encoders/"))]
+        costs = [f"{folder}/cost.json" for folder in after]
         return [f"{self.folder}/metrics.json", *costs]
 
 
@@ -76,14 +78,16 @@ def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: di
             spec["tasks"][task],
             [row | dict(zip(names, start, strict=False)) for start in point.get("after", [])],
         )
+        weights = point.get("weights", {}).get(task, point["encoder"])
+        after = [_folder(start) for start in starts] + [f"encoders/{weights}"] * ("weights" in point)
         stores = {
-            pairs: f"features/{point['encoder']}/{entry['corpus']}/{view}"
+            pairs: f"features/{weights}/{entry['corpus']}/{view}"
             for pairs, view in entry["views"].items()
             if point.get("pairs", "joint") in (pairs, "best")
         }
         is_pair = entry["type"].startswith("pair_")
-        columns = {**row, "pairs": point.get("pairs", "joint") if is_pair else "", **shown}
-        found.append(Result(_folder(row), columns, stores, [_folder(start) for start in starts]))
+        columns = {**row, "weights": weights, "pairs": point.get("pairs", "joint") if is_pair else "", **shown}
+        found.append(Result(_folder(row), columns, stores, after))
     return found
 
 
@@ -184,7 +188,7 @@ def _boundaries(path) -> set[int]:
 
 
 def _costs(result: Result, results) -> dict:
-    """Return a run's cost columns, with those of the runs that it started from."""
+    """Return a run's cost columns, with those of what it started from: runs, further pretraining."""
     path, spent = Path(results, result.folder, "cost.json"), {"after_seconds": 0.0, "after_flops": 0.0}
     record = read_json(path)
     for folder in result.after:

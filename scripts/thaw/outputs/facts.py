@@ -68,7 +68,7 @@ def cuts(present, spec: dict, results) -> list[dict]:
     for row in present.drop_duplicates(["task", "encoder", "pairs"]).itertuples():
         task = spec["tasks"][row.task]
         view = task["separate"] if row.pairs == "separate" else task["view"]
-        card = read_json(Path(results, "features", row.encoder, task["corpus"], view, "tokens.json"))
+        card = read_json(Path(results, "features", row.weights, task["corpus"], view, "tokens.json"))
         for name, split in card["splits"].items():
             by_label = split.get("truncated_labels", {}).get(task["target"], {})
             line = {

@@ -21,7 +21,7 @@ def reason(result, task: dict, logs) -> str:
 
 def _jobs(result, task: dict) -> list[str]:
     """Return the logs of the jobs that lead to a result, without their ending, its own first."""
-    encoders = dict.fromkeys(store.split("/")[1] for store in result.stores.values())
+    encoders = dict.fromkeys(store.split("/")[1].partition(".")[0] for store in result.stores.values())
     return [
         *(name for folder in [result.folder, *result.after] for name in _own(folder)),
         *result.stores.values(),
@@ -31,8 +31,10 @@ def _jobs(result, task: dict) -> list[str]:
 
 
 def _own(folder: str) -> list[str]:
-    """Return the logs that the job of a folder may have: a run was trained, or fitted with all its seeds at once."""
+    """Return the logs that the job of a folder may have: a run was trained, or fitted with all seeds at once."""
     room, _, rest = folder.partition("/")
+    if room == "encoders":
+        return [f"pretrain/{rest}"]
     if room == "runs":
         return [f"train/{rest}", f"fit_heads/{rest.rpartition('/')[0]}"]
     return [f"{room.removesuffix('s')}/{rest}"]

@@ -3,16 +3,29 @@
 from thaw.outputs import summary, words
 
 
-def strategy(entry: dict, names: dict) -> str:
-    """Return what a strategy does, from its phases: a Strategy as plain values, names {id: label} of strategies."""
+def strategy(entry: dict, names: dict, further: dict) -> str:
+    """Return what a strategy does, from its phases: a Strategy as plain values.
+
+    Args: names {id: label} of strategies; further {id: FurtherPretraining as plain values}.
+    """
     phases = [_phase(phase) for phase in entry["phases"]]
     text = phases[0] if len(phases) == 1 else " ".join(f"Phase {i}: {phase}" for i, phase in enumerate(phases, 1))
     after = entry.get("after")
+    if origin := entry.get("origin"):
+        return f"Starts from the encoder after {_further(further[origin])}. {text}"
     if not after:
         return text
     after = {"strategy": after, "epoch": "last"} if isinstance(after, str) else after
     start = names.get(after["strategy"], after["strategy"])
     return f"Starts from the run of “{start}” ({after.get('epoch', 'last')} epoch). {text}"
+
+
+def _further(entry: dict) -> str:
+    """Return what further pretraining did."""
+    phase, share = entry["phase"], f"{100 * entry['mask']:.0f} %"
+    trained = f"{words.plural(phase['epochs'], 'epoch')} of masked-language-model training on all training text of the"
+    how = f"{_rates(phase)}, {_schedule(phase)}, batches of {phase['batch_size']}"
+    return f"{trained} corpus, without labels ({share} of the tokens chosen; {how})"
 
 
 def _phase(phase: dict) -> str:

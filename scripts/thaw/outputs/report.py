@@ -9,6 +9,7 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     tasks        {id: Task as plain values, defaults filled in}
     encoders     {id: Encoder, likewise}
     strategies   {id: Strategy, likewise}
+    further_pretraining   {id: FurtherPretraining, likewise}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
     left_out     [sentence], only where the experiment was scaled down
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
@@ -109,7 +110,8 @@ def _strategies(spec: dict) -> list[dict]:
     names, found = spec["labels"]["strategies"], []
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
-        found.append({"name": names.get(id, id), "about": entry.get("about"), "text": prose.strategy(entry, names)})
+        text = prose.strategy(entry, names, spec.get("further_pretraining", {}))
+        found.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
     return found
 
 

@@ -5,6 +5,8 @@ One row per result, split and metric.
     kind                run; baseline; external: predictions that were made elsewhere; ensemble: answers of several
                         runs put together. A baseline has no head, and an encoder only where it is compared with that
                         encoder's runs; an external one and an ensemble have neither
+    weights             the folder below encoders/ and features/ that the run begins with: the encoder's, or that of
+                        its further pretraining on a corpus
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on
     train_rows          rows that it trained on: those of the subset, or all of train
     main                True for the task's main metric
@@ -14,7 +16,8 @@ One row per result, split and metric.
     precision           of the run's phases
     pairs               how pairs of texts were read: joint or separate; empty where the task has none
     truncated           texts of the split that were longer than the view allows; empty where no text was tokenised
-    train_seconds       this run's own training; after_seconds and after_flops: of the runs that it started from
+    train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further
+                        pretraining that it started from
     extraction_seconds  the run's equal share of the encoder passes that wrote the boundaries which it and its
                         neighbours in this experiment read; 0 where it read none
     missing             why the result is not there, empty where it is; one row per split then, without scores
@@ -24,13 +27,13 @@ One row per result, split and metric.
 from thaw.records import UserError
 
 TEXT = (
-    "kind task subset encoder head strategy variant optimizer precision pairs split role metric flags missing protocol "
-    "device digest"
+    "kind task subset encoder weights head strategy variant optimizer precision pairs split role metric flags missing "
+    "protocol device digest"
 ).split()
 COLUMNS = (
-    "kind task subset encoder head strategy variant seed thawed embeddings optimizer precision pairs split role metric "
-    "main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds flops after_flops "
-    "trained_parameters peak_memory_mb flags missing synthetic carved protocol device digest"
+    "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs split "
+    "role metric main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds "
+    "flops after_flops trained_parameters peak_memory_mb flags missing synthetic carved protocol device digest"
 ).split()
 CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]
 RUN = [*CELL, "seed"]

@@ -34,6 +34,7 @@ from thaw.settings.experiment import (
 )
 from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
+from thaw.settings.pretraining import FurtherPretraining
 
 __all__ = [
     "After",
@@ -47,6 +48,7 @@ __all__ = [
     "Experiment",
     "External",
     "Files",
+    "FurtherPretraining",
     "GRAMMARS",
     "GROUPINGS",
     "HEAD_KINDS",

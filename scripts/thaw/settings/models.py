@@ -190,6 +190,7 @@ class Strategy(Entry):
     """How the encoder is adapted: a list of phases."""
 
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
+    origin: Id | None = Field(None, alias="from", description="start from the encoder after this further pretraining")
     after: Id | After | None = Field(None, description="start from this strategy's run of the same task, head and seed")
     pairs: Literal["task", "joint", "separate", "best"] = Field(
         "task",
@@ -208,6 +209,12 @@ class Strategy(Entry):
     def start(self) -> After | None:
         """What `after` says, with every default filled in."""
         return After(strategy=self.after) if isinstance(self.after, str) else self.after
+
+    @model_validator(mode="after")
+    def _one_beginning(self):
+        if self.origin and self.after:
+            raise ValueError("after goes on with the encoder of the run that it names; say from: there, and not here")
+        return self
 
     @model_validator(mode="after")
     def _lbfgs_stands_alone(self):

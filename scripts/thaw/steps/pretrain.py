@@ -1,0 +1,57 @@
+"""Step `pretrain`: an encoder trained further on the training text of a corpus, in a folder as fetch writes one."""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from thaw.encoders.names import TOKENIZER
+from thaw.records import digest, read_json, write_json
+from thaw.runtime import claim_device, run_step, set_threads
+from thaw.settings import Compute, FurtherPretraining
+
+
+def main() -> None:
+    """Train, write the encoder's files and its cost, and the card last."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder to begin with")
+    parser.add_argument("--features", required=True, type=Path, help="store that holds the corpus' tokens")
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args()
+    spec, out = arguments.spec, arguments.out
+    set_threads(Compute.model_validate(spec["compute"]).threads)
+    with claim_device() as device:
+        facts, cost = pretrain(spec, arguments.encoder, arguments.features, out, device)
+    write_json(out / "cost.json", cost)
+    write_json(out / "card.json", facts | {"encoder": out.name, "digest": digest(spec)})
+
+
+def pretrain(spec: dict, folder: Path, features: Path, out: Path, device) -> tuple[dict, dict]:
+    """Train on a device and put the encoder's files in place; return what its card says, and its cost."""
+    from thaw.analysis.cost import Stopwatch, measured
+    from thaw.analysis.results import check_digest
+    from thaw.encoders.folders import proved, staged
+    from thaw.features.store import Store
+    from thaw.training.pretraining import Pretraining
+
+    watch = Stopwatch()
+    check_digest(folder / "card.json", spec["encoder"])
+    check_digest(features / "tokens.json", spec["features"])
+    with watch("load"):
+        store = Store(features)
+        training = Pretraining(FurtherPretraining.model_validate(spec["settings"]), store, folder, device)
+    said, cost = training.train(watch)
+    with staged(out) as staging:
+        for name in TOKENIZER:
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, staging / name)
+        training.model.write(folder, staging)
+        facts = read_json(folder / "card.json") | proved(staging)
+    facts["pretraining"] = [*facts["pretraining"], f"training text of {store.card['corpus']}"]
+    said |= {"corpus": store.card["corpus"], "settings": spec["settings"]}
+    return facts | {"further": said}, cost | measured(watch, device)
+
+
+if __name__ == "__main__":
+    run_step(main)

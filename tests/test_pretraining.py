@@ -1,0 +1,215 @@
+"""Further pretraining: masks, the step and the encoder that it leaves, and the plan that shares it."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from conftest import HOME
+from thaw.encoders.loading import load_pooler
+from thaw.encoders.masked import MaskedModel
+from thaw.encoders.transformers import Encoder
+from thaw.estimate import operations, request
+from thaw.features.batch import Batch
+from thaw.features.store import Store
+from thaw.outputs import collection, prose
+from thaw.plan import load, read_config
+from thaw.records import UserError, canonical, file_sha256, read_json
+from thaw.training.masking import Marks, masked
+from tiny import tiny_encoder
+from tiny_corpus import Bench, run_in_process, tiny_corpus
+
+SETTINGS = {"phase": {"rate": 3e-3, "batch_size": 4, "epochs": 6}}
+
+
+def pretrained(bench: Bench, out, encoder=None, settings=SETTINGS):
+    """Run the step on a bench's tokens, from its encoder or another one, and return the folder it wrote."""
+    encoder = encoder or bench.encoder
+    spec = {"version": 1, "settings": settings, "compute": {"threads": 1}, "features": bench.upstream["features"]}
+    spec["encoder"] = read_json(encoder / "card.json")["digest"]
+    folders = ("--encoder", encoder, "--features", bench.features, "--out", out)
+    run_in_process("pretrain", "--spec", canonical(spec), *folders)
+    return out
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    """A small BERT and its tokens of a small corpus."""
+    folder = tmp_path_factory.mktemp("bench")
+    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+
+
+@pytest.fixture(scope="module")
+def further(bench, tmp_path_factory):
+    """The folder of that encoder after further pretraining."""
+    return pretrained(bench, tmp_path_factory.mktemp("further") / "bert.text.mine")
+
+
+def test_a_share_of_each_text_is_chosen_and_no_special_token():
+    texts = torch.zeros(50, 42, dtype=torch.int8)
+    texts[:, 1:41] = 1
+    texts[0, 2:] = 0  # a text of one token
+    ids = torch.arange(50 * 42).view(50, 42) % 900 + 50
+    batch = Batch(ids, texts >= 0, None, None, torch.arange(50), texts)
+    found = masked(batch, 0.25, Marks(mask=4, count=1000), torch.Generator().manual_seed(1))
+    assert found.chosen.sum(1).tolist() == [1] + [10] * 49 and not found.chosen[texts == 0].any()
+    assert torch.equal(found.input_ids[~found.chosen], ids[~found.chosen])
+    assert torch.equal(found.tokens, ids[found.chosen])
+    seen = found.input_ids[found.chosen]
+    assert abs((seen == 4).float().mean() - 0.8) < 0.06 and abs((seen == found.tokens).float().mean() - 0.1) < 0.05
+    again = masked(batch, 0.25, Marks(4, 1000), torch.Generator().manual_seed(1))
+    assert torch.equal(again.input_ids, found.input_ids)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "modernbert", "deberta_v2"])
+def test_chosen_tokens_are_predicted_as_by_the_whole_model(family, tmp_path):
+    model = MaskedModel(tiny_encoder(family, tmp_path / "e", layers=1), seed=1).eval()
+    ids = torch.randint(5, 60, (3, 7), generator=torch.Generator().manual_seed(1))
+    batch = SimpleNamespace(input_ids=ids, mask=ids > 0, type_ids=None, chosen=ids % 3 == 0)
+    with torch.no_grad():
+        whole = model.whole(**model.encoder.inputs(batch)).logits[batch.chosen]
+        assert torch.allclose(model(batch), whole, atol=1e-5)
+    assert not model.came and model.head.flops(batch) >= 2 * int(batch.chosen.sum()) * whole.shape[-1] * 16
+
+
+def test_the_held_out_loss_falls_and_the_same_spec_gives_the_same_bytes(bench, further, tmp_path):
+    said = read_json(further / "card.json")["further"]
+    first, *_, last = said["held_out"]["loss"]
+    assert last < first - 0.3 and len(said["held_out"]["loss"]) == 7
+    assert (said["rows"], said["held_out"]["rows"], said["corpus"], said["predictor"]) == (23, 1, "mine", "new")
+    again = pretrained(bench, tmp_path / further.name)
+    for name in ("model.safetensors", "card.json"):
+        assert (again / name).read_bytes() == (further / name).read_bytes()
+    cost = read_json(further / "cost.json")
+    assert cost["steps"] == 6 * 6 and cost["flops"] > 0 and cost["seconds"]["train"] > 0
+
+
+def test_it_is_an_encoder_like_any_other(bench, further):
+    before, card = read_json(bench.encoder / "card.json"), read_json(further / "card.json")
+    for key in ("tokenizer_sha256", "layers", "width", "parameters", "architecture", "max_length", "source"):
+        assert card[key] == before[key]
+    assert card["digest"] != before["digest"] and card["sha256"] == file_sha256(further / "model.safetensors")
+    assert card["pretraining"] == [*before["pretraining"], "training text of mine"]
+    assert {path.name for path in further.iterdir()} - {"cost.json"} == {path.name for path in bench.encoder.iterdir()}
+    moved = zip(Encoder.load(bench.encoder).parameters(), Encoder.load(further).parameters(), strict=True)
+    assert all(not torch.equal(old, new) for old, new in moved), "the whole encoder trains"
+    for name, tensor in load_pooler(bench.encoder).items():
+        assert torch.equal(load_pooler(further)[name], tensor)
+
+
+def test_what_predicts_tokens_goes_on_where_it_came_with_the_weights(bench, further, tmp_path):
+    once = {"phase": {"rate": 1e-6, "epochs": 1}}
+    said = read_json(pretrained(bench, tmp_path / "next", further, once) / "card.json")["further"]
+    assert said["predictor"] == "published"
+    assert said["held_out"]["loss"][0] == read_json(further / "card.json")["further"]["held_out"]["loss"][-1]
+
+
+def test_features_and_runs_read_it(bench, further, tmp_path):
+    card, store = read_json(further / "card.json"), tmp_path / "features"
+    spec = {"version": 1, "view": {"max_length": 64}, "dtype": "fp32", "compute": {"threads": 1}}
+    spec |= {"data": bench.upstream["data"], "encoder": card["digest"]}
+    folders = ("--data", bench.corpus.folder, "--encoder", further)
+    run_in_process("features", "--spec", canonical(spec), "--boundaries", 2, *folders, "--out", store)
+    rows = [0, 1]
+    batch = Store(store).batch("train", rows)
+    states = [found.states(2, "train").gather(rows, batch) for found in (bench.store, Store(store))]
+    assert not torch.allclose(*states, atol=1e-2)
+    run = bench.spec(
+        {"train": ["head", {"top": 1}]}, encoder=card["digest"], features=read_json(store / "tokens.json")["digest"]
+    )
+    run_in_process("train", "--spec", canonical(run), *folders, "--features", store, "--out", tmp_path / "run")
+    assert read_json(tmp_path / "run/metrics.json")["spec"]["encoder"] == card["digest"]
+    with pytest.raises(UserError, match="digest"):
+        bench.step("train", run, tmp_path / "wrong")
+
+
+def test_what_cannot_be_masked_is_one_sentence(bench, tmp_path):
+    with pytest.raises(UserError, match="gpt2 is no masked-language model"):
+        MaskedModel(tiny_encoder("gpt2", tmp_path / "gpt2", layers=1), seed=1)
+    other, broken = (shutil.copytree(bench.encoder, tmp_path / name) for name in ("other", "broken"))
+    settings = json.loads((other / "tokenizer_config.json").read_text())
+    (other / "tokenizer_config.json").write_text(json.dumps(settings | {"mask_token": None}))
+    with pytest.raises(UserError, match="no mask token"):
+        pretrained(bench, tmp_path / "out", other)
+    assert not (tmp_path / "out").exists()
+    tensors = load_file(bench.encoder / "model.safetensors")
+    tensors["embeddings.LayerNorm.bias"][0] = torch.inf
+    save_file(tensors, broken / "model.safetensors", {"format": "pt"})
+    with pytest.raises(UserError, match="left the finite numbers"):
+        pretrained(bench, tmp_path / "out", broken)
+    assert not (tmp_path / "out").exists()
+
+
+FROZEN = "  mlm_frozen: {base: frozen, from: task_text}\n"
+FULL = "  mlm_full: {base: full, from: task_text}\n"
+STACKED = (
+    "  mlm_stacked: {after: mlm_start, phases: [{train: [all]}]}\n  mlm_start: {base: frozen_sgd, from: task_text}\n"
+)
+
+
+def planned(folder, entries: str, **changes):
+    """Plan the demo with strategies of one's own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "strategies.yaml").write_text("strategies:\n" + entries)
+    wish = {"catalogues": [str(folder)], "tasks": ["acceptability"], "baselines": [], "seeds": [1, 2]}
+    return load(read_config([str(HOME / "config/config.yaml")], wish | changes), HOME)
+
+
+def test_all_strategies_seeds_and_heads_share_one(tmp_path):
+    names = ["full", "mlm_frozen", "mlm_full", "mlm_stacked"]
+    plan = planned(tmp_path / "my", FROZEN + FULL + STACKED, strategies=names)
+    key = "minilm.task_text.acceptability"
+    assert list(plan.jobs["pretrain"]) == [key]
+    job, stores = plan.job("pretrain", key), plan.boundaries
+    assert stores == {"minilm/acceptability/joint": [], f"{key}/acceptability/joint": [6]}
+    assert job.inputs["tokens"] == ["results/features/minilm/acceptability/joint/tokens.json"]
+    assert plan.job("features", f"{key}/acceptability/joint").spec["encoder"] == job.digest
+    for run in plan.runs["demo"]:
+        found, own = plan.job(run.step, run.key), run.strategy != "full"
+        assert run.encoder == "minilm" and run.weights.key == (key if own else "minilm")
+        assert (found.spec["encoder"] == job.digest) == own
+        assert found.inputs["encoder"] == [f"results/encoders/{run.weights.key}/card.json"]
+    assert operations(plan, "pretrain", key) > 0 and request(plan, "pretrain", key)["mem_mb"] > 2000
+
+
+def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
+    plan = planned(tmp_path / "my", FULL + STACKED, strategies=["full", "mlm_full", "mlm_stacked"], seeds=[1])
+    found = {one.row["strategy"]: one for one in collection.selected(plan.job("collect", "demo").spec)}
+    key, start = "minilm.task_text.acceptability", "runs/acceptability/all/minilm/linear/mlm_start/base/seed1"
+    assert {name: one.row["weights"] for name, one in found.items()} == {
+        "full": "minilm",
+        "mlm_full": key,
+        "mlm_stacked": key,
+    }
+    assert [one.after for one in found.values()] == [[], [f"encoders/{key}"], [start, f"encoders/{key}"]]
+    assert found["mlm_full"].stores == {"joint": f"features/{key}/acceptability/joint"}
+    assert f"encoders/{key}/cost.json" in found["mlm_full"].files
+    report = plan.job("report", "demo").spec
+    told = prose.strategy(report["strategies"]["mlm_full"], {}, report["further_pretraining"])
+    assert told.startswith("Starts from the encoder after 3 epochs of masked-language-model training on all training")
+
+
+@pytest.mark.parametrize(
+    ("strategies", "changes", "message"),
+    [
+        (FULL.replace("task_text", "task_texts"), {}, "mlm_full.from: no 'task_texts' in .*did you mean 'task_text'"),
+        (FULL, {"encoders": ["glove"]}, "mlm_full.from: glove is of kind word_vectors"),
+        ("  mlm_full: {base: full, after: frozen_sgd, from: task_text}\n", {}, "say from: there"),
+        (FULL.replace("from:", "form:"), {}, "form: unknown key; did you mean 'from'"),
+    ],
+)
+def test_what_cannot_be_a_beginning_is_refused(tmp_path, strategies, changes, message):
+    with pytest.raises(UserError, match=message):
+        planned(tmp_path / "my", strategies, strategies=["mlm_full"], **changes)
+
+
+@pytest.mark.parametrize(
+    ("phase", "message"), [("{pick: best}", "pick has no meaning"), ("{optimizer: lbfgs}", "adamw")]
+)
+def test_a_phase_says_nothing_that_has_no_meaning_here(tmp_path, phase, message):
+    (tmp_path / "encoders.yaml").write_text(f"further_pretraining: {{mine: {{phase: {phase}}}}}")
+    with pytest.raises(UserError, match=message):
+        planned(tmp_path, FULL, strategies=["mlm_full"])

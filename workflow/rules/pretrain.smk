@@ -1,0 +1,32 @@
+"""
+Further pretraining: an encoder trained once more by its own objective on the training text of a corpus.
+
+INPUTS      results/encoders/<encoder>/card.json, and the tokens of its store of the corpus
+OUTPUTS     results/encoders/<encoder>.<further pretraining>.<corpus>/card.json and cost.json (and config, tokenizer,
+            model.safetensors), from which features are extracted and runs start as from a fetched encoder
+SPEC        the entry of further_pretraining, threads, digests of encoder and tokens; one for all strategies and seeds
+"""
+
+
+rule pretrain:
+    """Train an encoder further on unlabelled training text, check that it resumes exactly, write a card."""
+    input:
+        encoder=made("pretrain", "encoder"),
+        tokens=made("pretrain", "tokens"),
+    output:
+        card="<results>/encoders/{encoder}.{further}.{corpus}/card.json",
+        cost="<results>/encoders/{encoder}.{further}.{corpus}/cost.json",
+    log:
+        "<logs>/pretrain/{encoder}.{further}.{corpus}.log",
+    conda:
+        "../../environment.yml"
+    threads: PLAN.threads
+    resources:
+        **needs("pretrain"),
+    params:
+        spec=lambda w: PLAN.canonical("pretrain", w),
+    message:
+        "pretrain: {wildcards.encoder} on the training text of {wildcards.corpus}, as {wildcards.further} says"
+    shell:
+        "python -m thaw.steps.pretrain --spec {params.spec:q} --encoder $(dirname {input.encoder:q})"
+        " --features $(dirname {input.tokens:q}) --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
