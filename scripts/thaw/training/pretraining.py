@@ -20,12 +20,14 @@ from thaw.features.store import Store
 from thaw.records import UserError, read_json
 from thaw.runtime import log, stream
 from thaw.training.masking import Marks, MaskedFeed
-from thaw.training.phase import PhaseTraining, Task
+from thaw.training.member import Member
+from thaw.training.phase import PhaseTraining
+from thaw.training.single import Single
 
 HELD_OUT = 20  # one row in so many of train is not trained on
 
 
-class Trainee(torch.nn.Module):
+class TokenModel(torch.nn.Module):
     """A masked-language model as a phase trains it."""
 
     def __init__(self, model: MaskedModel, precision: str):
@@ -57,7 +59,7 @@ class Pretraining:
         self.marks = Marks(tokenizer.mask_token_id, len(tokenizer))
         self.shape = Shape.of(read_json(folder / "config.json"))
         self.model.to(device)
-        self.trainee = Trainee(self.model, entry.phase.precision)
+        self.tokens = TokenModel(self.model, entry.phase.precision)
         total = store.card["splits"]["train"]["examples"]
         order = np.random.default_rng(stream(entry.seed, "held out")).permutation(total)
         held = max(1, total // HELD_OUT)
@@ -71,20 +73,19 @@ class Pretraining:
         A loss that leaves the finite numbers is a UserError.
         """
         phase, components = self.entry.phase, ["head", *self.model.encoder.components()]
-        training = PhaseTraining(1, phase, [1] * phase.epochs, self.entry.seed)
-        feed = self._feed("masks")
-        task = Task(self.rows, lambda rows, batch: batch.tokens, None)
-        flops, losses = 0.0, [self._loss(watch)]
+        member = Member(1, phase, self.entry.seed)
+        training = PhaseTraining([member], [1] * phase.epochs)
+        single = Single(self.tokens, self._feed("masks"), self.rows, lambda rows, batch: batch.tokens)
+        course, flops, losses = member.course, 0.0, [self._loss(watch)]
         log(f"held-out masked-language-model loss before: {losses[0]:.4f} nats")
         for epoch in range(1, phase.epochs + 1):
-            training.enter(self.trainee, components, self.shape.layers)
-            training.run(task, feed, watch)
-            if training.course.diverged:
+            training.enter(single, components, self.shape.layers)
+            training.run([None], watch)  # no rule ends it, so nothing scores it
+            if course.diverged:
                 raise UserError("the loss of the further pretraining left the finite numbers; lower its rate")
-            flops += training_flops(self.shape, training.course.lengths, None, components)
+            flops += training_flops(self.shape, course.lengths, None, components)
             losses.append(self._loss(watch))
             log(f"held-out masked-language-model loss after epoch {epoch}: {losses[-1]:.4f} nats")
-        course = training.course
         said = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
         said["held_out"] = {"rows": len(self.held_out), "loss": [round(loss, 6) for loss in losses]}
         size = sum(parameter.numel() for parameter in self.model.parameters())
@@ -99,10 +100,10 @@ class Pretraining:
     def _loss(self, watch: Stopwatch) -> float:
         """Return the mean cross-entropy in nats over the chosen tokens of the held-out rows, always the same ones."""
         feed, total, count = self._feed("held-out masks"), 0.0, 0
-        self.trainee.eval()
+        self.tokens.eval()
         with watch("evaluate"):
             for positions in batches(self.store.sizes("train")[self.held_out]):
                 batch, stored = feed("train", self.held_out[positions])
-                total += self.model.head.loss(self.trainee(batch, stored), batch.tokens).item() * len(batch.tokens)
+                total += self.model.head.loss(self.tokens(batch, stored), batch.tokens).item() * len(batch.tokens)
                 count += len(batch.tokens)
         return total / max(count, 1)
