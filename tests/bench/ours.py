@@ -49,11 +49,11 @@ class Place:
             "sources": ["files"],
             "compute": {"threads": options.threads},
         } | selection
-        self._write("catalogue/tasks.yaml", entries)
-        self._write("catalogue/strategies.yaml", {"strategies": strategies})
-        self._write("bench.yaml", self.selection)
+        self.write("catalogue/tasks.yaml", entries)
+        self.write("catalogue/strategies.yaml", {"strategies": strategies})
+        self.write("bench.yaml", self.selection)
 
-    def _write(self, name: str, content: dict) -> None:
+    def write(self, name: str, content: dict) -> None:
         """Write a YAML file."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
