@@ -8,6 +8,7 @@ import random
 import statistics
 
 from tests.tiny import WORDS, tiny_encoder
+
 from thaw.records import read_json
 
 from .. import work
@@ -40,8 +41,8 @@ def _extracted(size: int, options: Options) -> dict:
     tiny_encoder("bert", place.folder / "tiny", LAYERS)
     stated = {"layers": LAYERS, "width": WIDTH, "cased": False, "objective": "none", "pretraining": ["none"]}
     place.write("catalogue/encoders.yaml", {"encoders": {"tiny": {"folder": "tiny", "label": "Tiny"} | stated}})
-    until = place.run("--until", "features")
-    store = next((place.folder / "results/features").glob("*/*/*"))
+    store = place.folder / f"results/features/tiny/{place.tasks[0].name}/bench"
+    until = place.run(str(store.relative_to(place.folder) / f"b{LAYERS - 1}.json"))
     tokens = sum(split["tokens"] for split in read_json(store / "tokens.json")["splits"].values())
     held = sum(path.stat().st_size for path in store.glob("b*.safetensors"))
     place.snakemake()
