@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.catalogue import Catalogue
+from thaw.catalogue import Catalogue, shipped
 from thaw.data.stub import write_stub
 from thaw.records import UserError
 
@@ -36,9 +36,9 @@ def main() -> None:
         raise UserError(f"{given.out}: a catalogue of tasks has the name tasks.yaml, in a folder of your own")
     if given.out and given.out.exists():
         raise UserError(f"{given.out} exists already; leave --out away and copy what is printed into it")
-    shipped = Catalogue([HOME / "config"])
+    known = Catalogue(shipped(HOME))
     folder = str(given.out.parent) if given.out else "my"
-    text = write_stub(given.file, {*shipped.ids("corpora"), *shipped.ids("tasks")}, folder)
+    text = write_stub(given.file, {*known.ids("corpora"), *known.ids("tasks")}, folder)
     if given.out is None:
         print(text, end="")
         return

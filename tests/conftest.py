@@ -9,7 +9,7 @@ import pytest
 
 import invented
 from thaw import parts
-from thaw.catalogue import Catalogue
+from thaw.catalogue import Catalogue, shipped
 from thaw.outputs.runs import read_runs
 from thaw.records import canonical
 from thaw.settings import spec_of
@@ -47,7 +47,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def catalogue() -> Catalogue:
     """The shipped catalogues."""
-    return Catalogue([HOME / "config"])
+    return Catalogue(shipped(HOME))
 
 
 def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:

@@ -41,7 +41,7 @@ def ensembles(experiment: Experiment, planner: RunPlanner) -> dict[str, tuple[st
     found = {}
     for (name, entry), task, subset in product(experiment.ensembles.items(), experiment.tasks, experiment.subsets):
         place = f"config: ensembles.{name}"
-        if not all(planner.applies(member.strategy, task) for member in entry.members):
+        if task not in ensemble_tasks(entry, experiment, planner, place):
             continue
         runs = [run for member in entry.members for run in _members(member, task, subset, experiment, planner, place)]
         if len(runs) < 2 or len(set(runs)) < len(runs):
@@ -49,6 +49,14 @@ def ensembles(experiment: Experiment, planner: RunPlanner) -> dict[str, tuple[st
         _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
         found[f"{task}/{subset}/{name}"] = (name, runs)
     return found
+
+
+def ensemble_tasks(entry: Ensemble, experiment: Experiment, planner: RunPlanner, place: str) -> list[str]:
+    """Return the experiment's tasks that an ensemble is for: those that it names, of which all members are run on."""
+    if unknown := [task for task in entry.tasks if task not in experiment.tasks]:
+        raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{near(unknown[0], experiment.tasks)}")
+    named = [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
+    return [task for task in named if all(planner.applies(member.strategy, task) for member in entry.members)]
 
 
 def _members(member: Member, task: str, subset: str, experiment: Experiment, planner: RunPlanner, place: str):

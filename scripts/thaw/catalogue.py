@@ -27,6 +27,11 @@ BLOCKS = {
 PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
+def shipped(home: Path) -> list[Path]:
+    """Return the folders of the catalogues that come with Thaw: the plain entries, and those of papers."""
+    return [home / "config", home / "config/papers"]
+
+
 @dataclass
 class Document:
     """A YAML file's content and the line of each key, by path of keys."""

@@ -4,6 +4,7 @@ A job stands under its step and the path of what it makes. Neither torch nor pan
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from thaw import beside, boundaries, parts, presentation
@@ -44,7 +45,7 @@ class Job:
         """The spec as the one params string of a rule."""
         return canonical(self.spec)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The digest under which later specs name this job's result."""
         return digest(self.spec)
@@ -243,7 +244,8 @@ class Jobs:
             inputs["also_data"] = [f"{self.results}/data/{key.split('/')[1]}/card.json" for key in stores]
             inputs |= {f"also_{name}": files for name, files in self._states(stores, read).items()}
         if run.trials:
-            self._add_search(run)
+            if run.search not in self.jobs["select"]:
+                self._add_search(run)
             grid = self.catalogue.get("strategies", run.trials[0].strategy, "strategies").search.trials()
             spec |= {"grid": grid, "chosen": self.jobs["select"][run.search].digest}
             inputs["chosen"] = self.files("select", run.search)

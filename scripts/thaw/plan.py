@@ -9,10 +9,10 @@ import shlex
 from pathlib import Path
 
 from thaw import parts
-from thaw.catalogue import Catalogue, Document, read_yaml, validate
+from thaw.catalogue import Catalogue, Document, read_yaml, shipped, validate
 from thaw.jobs import Job, Jobs
 from thaw.records import UserError, digest, near, read_json
-from thaw.scaling import scaled_down
+from thaw.scaling import at_hand, scaled_down
 from thaw.settings import Experiment
 
 CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
@@ -48,11 +48,12 @@ def load(config: dict, home: Path, results: str = "results") -> "Plan":
     if missing:
         raise UserError(f"config: the experiment lacks {', '.join(missing)}; a selection must be complete")
     experiment = validate(Experiment, config, document)
-    folders = [home / "config", *experiment.catalogues]
+    folders = [*shipped(home), *experiment.catalogues]
     parts.search(experiment.catalogues)
     catalogue = Catalogue(folders)
+    experiment, absent = at_hand(experiment, catalogue)
     experiment, left_out = scaled_down(experiment, catalogue)
-    return Plan([experiment], catalogue, results, left_out)
+    return Plan([experiment], catalogue, results, absent + left_out)
 
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:

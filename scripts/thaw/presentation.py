@@ -5,7 +5,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 
 from collections.abc import Iterator
 
-from thaw import parts
+from thaw import beside, parts
 from thaw.catalogue import Catalogue
 from thaw.runs import Run, RunPlanner, pair_views, variant
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
@@ -62,7 +62,7 @@ def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner
         grid.append({"encoder": encoder, "strategies": points})
     external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
     ensembles = [
-        {"id": name, "tasks": [t for t in tasks if all(planner.applies(m.strategy, t) for m in entry.members)]}
+        {"id": name, "tasks": beside.ensemble_tasks(entry, experiment, planner, f"config: ensembles.{name}")}
         for name, entry in experiment.ensembles.items()
     ]
     served = {head: [task for task in tasks if planner.head_of(head, task)] for head in experiment.heads}

@@ -90,11 +90,12 @@ class RunPlanner:
     def __init__(self, experiment: Experiment, catalogue: Catalogue):
         self.experiment = experiment
         self.catalogue = catalogue
+        self._trials: dict[tuple, tuple[Run, ...]] = {}  # what many runs share, by cell and by point of a strategy
+        self._carried_out: dict[tuple, list[tuple[Phase, list[str]]]] = {}
 
     def runs(self) -> Iterator[Run]:
         """Yield every run that is selected, each preceded by the run it starts from."""
-        done: set[str] = set()
-        chosen = self.experiment
+        done, chosen = set(), self.experiment
         for encoder in chosen.encoders:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
@@ -130,10 +131,9 @@ class RunPlanner:
 
     def run_of(self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int) -> Run:
         """Return one run of a strategy, at a point of its sweep where it has one; else a UserError."""
-        layers = self.catalogue.get("encoders", encoder, "encoders").layers
         sweep = self.catalogue.get("strategies", name, "strategies").sweep
         values = next(iter(sweep.values())) if sweep else [None]
-        values = list(range(layers + 1)) if values == "layers" else values
+        values = list(range(self._layers(encoder) + 1)) if values == "layers" else values
         if value not in values:
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
@@ -153,8 +153,7 @@ class RunPlanner:
 
     def selected(self, encoder: str) -> list[tuple[str, list]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
-        layers = self.catalogue.get("encoders", encoder, "encoders").layers
-        found = []
+        layers, found = self._layers(encoder), []
         for item in self.experiment.strategies:
             name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
             strategy = self.catalogue.get("strategies", name, "strategies")
@@ -208,13 +207,13 @@ class RunPlanner:
             has = "a sweep" if entry.search else "no search:"
             raise UserError(f"{place}: {name} has {has}; name a strategy with a search and no sweep")
         value = None if strategy.rates_from else run.value
-        trials = tuple(
-            self._run((run.task, run.subset, run.encoder, run.head, name, value, seed), (), number)
-            for number in range(1, len(entry.search.trials()) + 1)
-            for seed in entry.search.seeds
-        )
-        cell = replace(run, strategy=name, variant=variant(entry, value)).cell
-        return replace(run, trials=trials, search=cell)
+        cell = (run.task, run.subset, run.encoder, run.head, name, value)
+        if cell not in self._trials:
+            numbers = range(1, len(entry.search.trials()) + 1)
+            every = product(numbers, entry.search.seeds)
+            self._trials[cell] = tuple(self._run((*cell, seed), (), number) for number, seed in every)
+        search = replace(run, strategy=name, variant=variant(entry, value)).cell
+        return replace(run, trials=self._trials[cell], search=search)
 
     def after_epoch(self, run: Run) -> str:
         """Return which epoch of the earlier run is the start."""
@@ -226,8 +225,13 @@ class RunPlanner:
 
     def _phases(self, run: Run) -> list[tuple[Phase, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
-        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
-        layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
+        point = (run.strategy, run.encoder, run.value, run.trial)
+        if point not in self._carried_out:
+            self._carried_out[point] = self._found_phases(run)
+        return self._carried_out[point]
+
+    def _found_phases(self, run: Run) -> list[tuple[Phase, list[str]]]:
+        strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)
         variables = {next(iter(strategy.sweep)): run.value} if strategy.sweep else {}
         try:
             chosen = [components(list(phase.train), layers, variables, phase.insert) for phase in strategy.phases]
@@ -238,11 +242,13 @@ class RunPlanner:
         pairs = zip(strategy.phases, chosen, strict=True)
         return [(phase.changed(run.settings), parts) for phase, trained in pairs for parts in turns(phase, trained)]
 
+    def _layers(self, encoder: str) -> int:
+        return self.catalogue.get("encoders", encoder, "encoders").layers
+
     def read(self, run: Run) -> list[int]:
         """Return the boundaries that a run's head reads."""
-        layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
+        layers, trained = self._layers(run.encoder), self.trained(run)[-1]
         place = self.catalogue.place("strategies", run.strategy, "phases")
-        trained = self.trained(run)[-1]
         return compatibility.read_boundaries(self.catalogue, self.head_of(run.head, run.task), layers, trained, place)
 
     def head_of(self, head: str, task: str) -> tuple[str, Head] | None:
@@ -256,11 +262,12 @@ class RunPlanner:
 
     def spec(self, run: Run) -> dict:
         """Return all that a run's result depends on, but for the digests of what was made before it."""
-        task = self.catalogue.get("tasks", run.task, "tasks")
+        task, encoder = (
+            self.catalogue.get("tasks", run.task, "tasks"),
+            self.catalogue.get("encoders", run.encoder, "run"),
+        )
         corpus = self.catalogue.get("corpora", task.corpus, "corpora")
-        encoder = self.catalogue.get("encoders", run.encoder, "encoders")
-        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
-        store = self.experiment.store
+        strategy, store = self.catalogue.get("strategies", run.strategy, "strategies"), self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.storable(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
         lowest, read = self._lowest_of_start(run), self.read(run)
@@ -290,7 +297,7 @@ class RunPlanner:
 
     def _lowest_of_start(self, run: Run) -> int | None:
         """Return the boundary under which a run's starting weights are the pretrained ones: L without a start."""
-        layers = self.catalogue.get("encoders", run.encoder, "encoders").layers
+        layers = self._layers(run.encoder)
         found = [boundary(chosen, layers) for chosen in self.trained(run.after)] if run.after else []
         if run.after and run.after.after:
             found.append(self._lowest_of_start(run.after))

@@ -1,20 +1,41 @@
-"""Scaling down: an experiment cut to what is at hand, and sentences that say what was replaced and left out.
+"""An experiment cut to what is at hand, and sentences that say what was replaced and left out.
 
-The overlay config/experiments/offline.yaml asks for it. The outcome is an experiment like any other: its runs have the
-specs that they would have, had the selection been written by hand.
+Optional encoders whose files are missing are left out of any experiment; the overlay config/experiments/offline.yaml
+asks for more. The outcome is an experiment like any other: its runs have the specs that they would have, had the
+selection been written by hand.
 """
 
 from math import floor
 
 from thaw.catalogue import Catalogue
 from thaw.data.sources import find_source
-from thaw.records import UserError
+from thaw.encoders.sources import local_files
+from thaw.records import UserError, near
 from thaw.runs import RunPlanner
 from thaw.settings import Experiment
 from thaw.strategies.selectors import components
 from thaw.strategies.stages import check_reinit
 
 LOCAL = ("synthetic", "files")
+
+
+def at_hand(experiment: Experiment, catalogue: Catalogue) -> tuple[Experiment, list[str]]:
+    """Return an experiment without the optional encoders whose local files are missing, and what was left out.
+
+    Raises UserError where no encoder is left, and for an optional one that is not among the encoders.
+    """
+    said = []
+    for name in experiment.optional:
+        if name not in experiment.encoders:
+            raise UserError(f"config: optional: {name} is none of the encoders{near(name, experiment.encoders)}")
+        try:
+            local_files(catalogue.get("encoders", name, "encoders"), f"encoders.{name}")
+        except UserError as error:
+            said.append((name, f"Encoder {name} was left out: {str(error).partition(': ')[2]}."))
+    kept = [name for name in experiment.encoders if name not in dict(said)]
+    if not kept:
+        raise UserError(f"config: encoders: none is left. {' '.join(dict(said).values())}")
+    return experiment.model_copy(update={"encoders": kept, "optional": []}), list(dict(said).values())
 
 
 def scaled_down(experiment: Experiment, catalogue: Catalogue) -> tuple[Experiment, list[str]]:
@@ -51,7 +72,7 @@ class Scaling:
         self.left = [name for name in self.experiment.tasks if self._is_at_hand(name, sources)]
         if not self.left:
             raise UserError("scale_down: local_only leaves no task; set data_dir, or choose a task that Thaw writes")
-        return {"tasks": self.left, "sources": sources, "external": self._external()}
+        return {"tasks": self.left, "sources": sources, "external": self._external(), "ensembles": self._ensembles()}
 
     def _external(self) -> dict:
         """Return the external predictions for tasks that are left."""
@@ -59,6 +80,19 @@ class Scaling:
         for name, entry in self.experiment.external.items():
             kept = {task: file for task, file in entry.predictions.items() if task in self.left}
             found |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
+        return found
+
+    def _ensembles(self) -> dict:
+        """Return the ensembles whose tasks, seeds and encoders are left."""
+        seeds, found = self.wanted.seeds or self.experiment.seeds, {}
+        for name, entry in self.experiment.ensembles.items():
+            tasks = [task for task in entry.tasks if task in self.left]
+            more = {seed for member in entry.members for seed in member.seeds} - set(seeds)
+            named = {member.encoder for member in entry.members} - {None, self.wanted.stand_in}
+            if more or (entry.tasks and not tasks) or (self.wanted.stand_in and named):
+                self.said.append(f"Ensemble {name} was left out: a task, a seed or an encoder of it is not here.")
+            else:
+                found[name] = entry.model_copy(update={"tasks": tasks})
         return found
 
     def _is_at_hand(self, name: str, sources: list[str]) -> bool:

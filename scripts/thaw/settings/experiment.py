@@ -66,6 +66,7 @@ class Ensemble(Entry):
     """Several runs whose answers are put together, shown beside them."""
 
     by: Literal["mean", "majority"] = Field("mean", description="of probabilities or scores; of labels or tags")
+    tasks: list[Id] = Field([], description="unless stated all of the experiment's that its members are run on")
     members: list[Member] = Field(min_length=1)
 
 
@@ -82,6 +83,7 @@ class Experiment(BaseModel):
     )
     seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     outputs: list[Id] = Field(min_length=1)
+    optional: list[Id] = Field([], description="of the encoders: left out, and said so, where their files are missing")
     heads: list[Id] = ["linear"]
     subsets: list[Id] = ["all"]
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []

@@ -1,0 +1,38 @@
+"""The experiments of papers: each is planned whole, and scaled down to the local data."""
+
+import pytest
+
+from thaw.plan import load, read_config
+
+PAPERS = ["peters2019", "lee2019", "lee2019_roberta", "wang2019", "wei2022", "houlsby2019", "ulmfit"]
+
+
+def planned(home, name: str, data, overlay: bool = False):
+    """Return the plan of a paper's experiment, or of it under the overlay offline.yaml."""
+    files = [f"config/experiments/{name}.yaml"] + ["config/experiments/offline.yaml"] * overlay
+    return load(read_config([str(home / file) for file in files], {"data_dir": str(data)}), home)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_papers_experiment_is_planned_whole(name, home, tmp_path):
+    plan = planned(home, name, tmp_path)
+    assert all(sentence.startswith("Encoder elmo was left out") for sentence in plan.left_out)
+    runs = plan.runs[name]
+    assert {run.seed for run in runs if run.trial}.isdisjoint(plan.experiments[0].seeds)
+    assert len(plan.jobs["train"]) > 200 and plan.jobs["select"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, home, shared_data):
+    plan = planned(home, name, shared_data, overlay=True)
+    runs = plan.runs[f"{name}_scaled"]
+    assert {run.encoder for run in runs} == {"minilm"} and {run.subset for run in runs} == {"n500_d1"}
+    wanted = set(read_config([str(home / f"config/experiments/{name}.yaml")])["tasks"])
+    gone = {task for task in wanted if any(s.startswith(f"Task {task} was left out") for s in plan.left_out)}
+    assert {run.task for run in runs} == wanted - gone != set()
+
+
+def test_an_optional_encoder_whose_files_are_missing_is_left_out_and_said_so(home, tmp_path):
+    plan = planned(home, "peters2019", tmp_path)
+    assert {run.encoder for run in plan.runs["peters2019"]} == {"bert_base_uncased"}
+    assert "named in https://github.com/allenai/bilm-tf" in plan.left_out[0]
