@@ -129,11 +129,14 @@ class RunPlanner:
                 found.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
         return found
 
+    def points(self, strategy: str, encoder: str) -> list:
+        """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
+        values = next(iter(self.catalogue.get("strategies", strategy, "strategies").sweep.values()), [None])
+        return list(range(self._layers(encoder) + 1)) if values == "layers" else values
+
     def run_of(self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int) -> Run:
         """Return one run of a strategy, at a point of its sweep where it has one; else a UserError."""
-        sweep = self.catalogue.get("strategies", name, "strategies").sweep
-        values = next(iter(sweep.values())) if sweep else [None]
-        values = list(range(self._layers(encoder) + 1)) if values == "layers" else values
+        values = self.points(name, encoder)
         if value not in values:
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
@@ -153,7 +156,7 @@ class RunPlanner:
 
     def selected(self, encoder: str) -> list[tuple[str, list]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
-        layers, found = self._layers(encoder), []
+        found = []
         for item in self.experiment.strategies:
             name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
             strategy = self.catalogue.get("strategies", name, "strategies")
@@ -167,8 +170,7 @@ class RunPlanner:
                     raise UserError(f"strategies: {name} has no sweep; write - {name}")
                 found.append((name, [None]))
                 continue
-            values = next(iter(strategy.sweep.values()))
-            values = list(range(layers + 1)) if values == "layers" else values
+            values = self.points(name, encoder)
             outside = [p for p in points or [] if p not in values]
             if outside:
                 raise UserError(f"strategies: {name}: {outside[0]} is not in its sweep for {encoder}: {values}")
