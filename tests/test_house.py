@@ -43,6 +43,7 @@ EXCEPTIONS = {("heads", "thaw.features.batch")}
 PLANNING = {
     "catalogue",
     "versions",
+    "cells",
     "compatibility",
     "runs",
     "beside",

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from thaw import parts
 from thaw.catalogue import Catalogue
+from thaw.cells import Run
 from thaw.records import UserError, digest, file_sha256, near
-from thaw.runs import Run, RunPlanner, task_spec
+from thaw.runs import RunPlanner, task_spec
 from thaw.settings import Ensemble, Experiment, Member, spec_of
 from thaw.versions import VERSIONS
 

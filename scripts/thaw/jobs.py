@@ -9,10 +9,11 @@ from itertools import product
 
 from thaw import beside, boundaries, parts, presentation
 from thaw.catalogue import Catalogue
+from thaw.cells import Run, pair_views
 from thaw.data.sources import find_source
 from thaw.encoders.sources import local_files
 from thaw.records import UserError, canonical, digest, near
-from thaw.runs import Run, RunPlanner, pair_views, task_spec
+from thaw.runs import RunPlanner, task_spec
 from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
 from thaw.weights import Weights

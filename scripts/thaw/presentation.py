@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from thaw import beside, parts
 from thaw.catalogue import Catalogue
-from thaw.runs import Run, RunPlanner, pair_views, variant
+from thaw.cells import Run, pair_views, variant
+from thaw.runs import RunPlanner
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 

@@ -1,82 +1,20 @@
-"""Runs: task x subset x encoder x head x strategy x variant x seed, and the spec of each."""
+"""The runs that an experiment selects, and the spec of each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 
 from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
+from thaw.cells import Run, is_pair, pair_views, variant
 from thaw.records import UserError
 from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
-from thaw.weights import Weights, beginning
+from thaw.weights import beginning
 
 RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds as what they lead to
-
-
-@dataclass(frozen=True)
-class Run:
-    """One cell of the grid.
-
-    `views` are those that it reads, two where validation chooses between them; `pairs` says how it came to them.
-    `weights` are those of the encoder that it begins with. `value` is the number behind a variant such as k03, `after`
-    the run it starts from. A trial of a search has its number and its settings; a run that takes its settings from a
-    search has all trials, and the search's cell.
-    """
-
-    task: str
-    subset: str
-    encoder: str
-    head: str
-    strategy: str
-    variant: str
-    seed: int
-    step: str
-    pairs: str
-    views: tuple[str, ...]
-    weights: Weights
-    value: int | None = None
-    after: "Run | None" = None
-    trial: int = 0
-    settings: dict = field(default_factory=dict, compare=False)
-    trials: tuple["Run", ...] = ()
-    search: str = ""
-
-    @property
-    def cell(self) -> str:
-        """The folder of the variant, without the seed."""
-        names = (self.task, self.subset, self.encoder, self.head, self.strategy, self.variant)
-        return "runs/" + "/".join(names)
-
-    @property
-    def folder(self) -> str:
-        """The folder of the run's files, below results."""
-        return f"{self.cell}/seed{self.seed}"
-
-    @property
-    def key(self) -> str:
-        """The key of the run's job: fit_heads makes all seeds of a variant at once."""
-        return self.cell if self.step == "fit_heads" else self.folder
-
-
-def variant(strategy: Strategy, value: int | None, trial: int = 0) -> str:
-    """Return the id of a point of a strategy's sweep, such as k03, or of a trial, such as trial2; else base."""
-    point = [] if value is None else [f"{next(iter(strategy.sweep))}{value:02d}"]
-    return "_".join(point + [f"trial{trial}"] * bool(trial)) or "base"
-
-
-def is_pair(task: Task) -> bool:
-    """Return whether a task is on pairs of texts."""
-    return task.type.startswith("pair_")
-
-
-def pair_views(task: Task, pairs: str) -> tuple[str, ...]:
-    """Return the views that a strategy reads a task in: its own, the one that reads pairs apart, or both."""
-    if not is_pair(task):
-        return (task.view,)
-    return {"separate": (task.separate,), "best": (task.view, task.separate)}.get(pairs, (task.view,))
 
 
 def task_spec(name: str, task: Task) -> dict:
