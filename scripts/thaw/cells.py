@@ -1,4 +1,4 @@
-"""Runs as cells of the grid: task x subset x encoder x head x strategy x variant x seed. What they are called and read."""
+"""Runs as cells of the grid (task x subset x encoder x head x strategy x variant x seed), their names and views."""
 
 from dataclasses import dataclass, field
 
