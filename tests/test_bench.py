@@ -66,11 +66,12 @@ def test_ratios_are_those_of_medians():
     assert growth.exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
 
 
-def test_resume_is_measured_against_theory_without_the_head():
-    seconds = {steps.NAMES[k]: 1 + 2 * k for k in range(7)} | {work.FULL: 1 + 12}
-    found = steps.gains(seconds)
+def test_resume_is_measured_against_theory():
+    seconds = {str(k): 2.0 * (6 - k) for k in range(6)} | {"full": 15.0}
+    found = steps.gains(seconds, "0")
     assert [found[k]["gain"] for k in (1, 3, 5)] == pytest.approx([1.2, 2, 6])
     assert [one["of_theory"] for one in found.values()] == pytest.approx([1] * 5)
+    assert steps.gains(seconds, "full")[3] == pytest.approx({"gain": 2.5, "theory": 2, "of_theory": 1.25})
 
 
 def test_the_mark_is_reached_by_the_first_that_lies_on_disk():

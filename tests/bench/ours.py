@@ -134,14 +134,17 @@ class Place:
     def rows(self, record: dict) -> dict[str, float]:
         """Return the seconds of each task and strategy, `task/strategy`: of its jobs, spread over the cores.
 
+        A job that does several is shared between them.
+
         What no strategy has to itself (start, data, encoder, passes, outputs) is `shared`: the rest of the whole.
         """
         found: dict[str, float] = {}
         for job in record["jobs"]:
-            if job["files"][0].startswith("results/runs/"):
-                task, strategy = (job["files"][0].split("/")[i] for i in (2, 6))
-                seconds = (job["span"][1] - job["span"][0]) * self.options.threads / self.options.cores
-                found[f"{task}/{strategy}"] = found.get(f"{task}/{strategy}", 0.0) + seconds
+            runs = [file.split("/") for file in job["files"] if file.startswith("results/runs/")]
+            places = sorted({f"{parts[2]}/{parts[6]}" for parts in runs})
+            seconds = (job["span"][1] - job["span"][0]) * self.options.threads / self.options.cores
+            for place in places:
+                found[place] = found.get(place, 0.0) + seconds / len(places)
         return found | {"shared": record["wall"] - sum(found.values())}
 
 

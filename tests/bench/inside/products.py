@@ -64,7 +64,7 @@ def main() -> None:
     set_threads(job["threads"])
     device = "cuda" if torch.cuda.is_available() else "cpu"
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    config, store = read_json(Path(job["config"])), Store(job["features"])
+    config, store = read_json(Path(job["encoder"]) / "config.json"), Store(job["features"])
     taken, counted = [], []
     for seed in job["seeds"]:
         seconds = flops = 0.0

@@ -1,8 +1,8 @@
 """(d) Training steps: resumed at each layer against full training, and the full step against its matrix products.
 
-One job at a time has all cores. Seconds are those of the training loop by Thaw's own clock (cost.json). A run that
-trains the head alone reads as many stored states and makes the same number of updates: its time is taken off, and what
-is left is the encoder's part.
+Both are measured with all cores and nothing beside them. The encoder's part is forward and backward through it, over
+the same batches at every depth in turn. The step is the whole training loop of a real run, by its own clock, which
+stands in cost.json.
 """
 
 import math
@@ -13,68 +13,62 @@ from .. import work
 from ..measuring import has_bf16
 from ..options import Options
 from ..ours import Place
-from ..texts import tasks
+from ..texts import Texts, tasks
 
 EPOCHS = 3
-NAMES = {k: f"bench_top_{k}" for k in range(work.LAYERS + 1)}
 
 
 def measure(options: Options) -> dict:
-    """Return seconds of training by depth, the gain over full training beside the theory, and the step's efficiency."""
+    """Return the encoder's seconds by depth, the gain beside the theory, and what part of a step are its products."""
     text = tasks(options)[0]
     alone = replace(options, threads=options.cores)
-    strategies = {NAMES[k]: work.top(k, EPOCHS) for k in NAMES} | {work.FULL: work.full(EPOCHS)}
-    place = Place(options.folder("steps"), alone, [text], strategies)
-    record = place.run()
+    resumed = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)}
+    place = Place(options.folder("steps"), alone, [text], resumed | {work.FULL: work.full(EPOCHS)})
+    record = place.run(*targets(text, options.seed_list))
+    job = {
+        "features": str(place.folder / "results/features/minilm" / text.name / "bench"),
+        "encoder": str(place.folder / "results/encoders/minilm"),
+        "batch_size": work.BATCH,
+        "threads": alone.threads,
+        "precision": "bf16" if has_bf16() else "fp32",
+    }
+    depths = place.inside("depths", **job, most=4 if options.quick else 16)
+    products = place.inside("products", **job, epochs=EPOCHS, seeds=options.seed_list)
     updates = EPOCHS * math.ceil(len(text.rows["train"]) / work.BATCH)
-    seconds = {name: _median(record["scores"], name) for name in strategies}
-    products = _products(place, text.name, alone)
-    step = seconds[work.FULL] / updates
+    step = statistics.median(row["train_seconds"] for row in record["scores"]) / updates
+    resume = gains(depths["seconds"], "full")
     return {
         "numbers": {
-            "resume_vs_theory": min(gain["of_theory"] for gain in gains(seconds).values()),
+            "resume_vs_theory": min(gain["of_theory"] for gain in resume.values()),
             "step_vs_matmul": products["seconds"] / updates / step,
         },
-        "seconds": seconds,
-        "resume": gains(seconds),
-        "resume_vs_all_layers": gains(seconds, NAMES[work.LAYERS]),
+        "resume": resume,
+        "resume_vs_embeddings_frozen": gains(depths["seconds"], "0"),
+        "encoder": depths,
         "step": {"seconds": step, "products": products["seconds"] / updates, "updates": updates},
         "flops": products["flops"],
-        "precision": products["precision"],
+        "precision": job["precision"],
         "passes": record["passes"],
     }
 
 
-def gains(seconds: dict[str, float], whole: str = work.FULL) -> dict[int, dict[str, float]]:
-    """Return for k of L frozen layers how many times as fast the encoder's part is as in whole training.
+def targets(text: Texts, seeds: list[int]) -> list[str]:
+    """Return the files that are wanted: the states of all boundaries that one can resume at, and full training."""
+    store, cell = (
+        f"features/minilm/{text.name}/bench",
+        f"runs/{text.name}/all/minilm/{work.TABLE_HEAD}/{work.FULL}/base",
+    )
+    wanted = [f"{store}/b{k}.json" for k in range(work.LAYERS)] + [f"{cell}/seed{seed}/metrics.json" for seed in seeds]
+    return [f"results/{path}" for path in wanted]
+
+
+def gains(seconds: dict[str, float], whole: str) -> dict[int, dict[str, float]]:
+    """Return for k of L frozen layers how many times as fast the encoder's part is as that of the `whole`.
 
     `theory` is L / (L - k); `of_theory` what part of it was reached.
     """
-    head = seconds[NAMES[0]]
     found = {}
     for k in range(1, work.LAYERS):
-        gain = (seconds[whole] - head) / (seconds[NAMES[work.LAYERS - k]] - head)
-        theory = work.LAYERS / (work.LAYERS - k)
+        gain, theory = seconds[whole] / seconds[str(k)], work.LAYERS / (work.LAYERS - k)
         found[k] = {"gain": gain, "theory": theory, "of_theory": gain / theory}
     return found
-
-
-def _median(scores: list[dict], strategy: str) -> float:
-    """Return the median over seeds of a strategy's seconds of training."""
-    return statistics.median(
-        {row["seed"]: row["train_seconds"] for row in scores if row["strategy"] == strategy}.values()
-    )
-
-
-def _products(place: Place, task: str, options: Options) -> dict:
-    """Return the time of the matrix products of the same batches alone."""
-    return place.inside(
-        "products",
-        features=str(place.folder / "results/features/minilm" / task / "bench"),
-        config=str(place.folder / "results/encoders/minilm/config.json"),
-        batch_size=work.BATCH,
-        epochs=EPOCHS,
-        seeds=options.seed_list,
-        threads=options.threads,
-        precision="bf16" if has_bf16() else "fp32",
-    )
