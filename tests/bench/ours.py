@@ -104,7 +104,7 @@ class Place:
         folder = self.folder / "results"
         if not any(folder.glob("runs/**/metrics.json")):
             return []
-        columns = ["task", "head", "strategy", "variant", "seed", "role", "value", "train_seconds", "total_seconds"]
+        columns = ["task", "head", "strategy", "variant", "seed", "role", "value", "train_seconds", "peak_memory_mb"]
         frame = table(folder)
         return frame[frame["main"] & (frame["kind"] == "run")][columns].to_dict("records")
 

@@ -37,7 +37,7 @@ def compare(name: str, texts: list[Texts], options: Options, recipes: tuple = RE
         "cells": len(cells),
         "seconds": {side: median(records, "wall") for side, records in rounds.items()},
         "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items()},
-        "memory_mb": {side: median(records, "memory_mb") for side, records in rounds.items()},
+        "memory_mb": {side: max(map(_memory, records)) for side, records in rounds.items()},
         "engine_seconds": engine,
         "rows": _rows(place, rounds),
         "passes": ours[-1]["passes"],
@@ -69,6 +69,13 @@ def _peer_rows(record: dict) -> dict[str, float]:
         name = f"{cell['task']}/{cell['strategy']}"
         rows[name] = rows.get(name, 0.0) + sum(cell["seconds"].values())
     return rows | {"shared": record["wall"] - sum(rows.values())}
+
+
+def _memory(record: dict) -> float:
+    """Return the most memory in MiB that a process of a side took for training: a GPU's where it computed on one."""
+    if "scores" in record:
+        return max(row["peak_memory_mb"] for row in record["scores"])
+    return record["found"].get("device_memory_mb", record["found"]["memory_mb"])
 
 
 def _brief(record: dict) -> dict:
