@@ -8,8 +8,8 @@ from torch.nn import functional
 
 from thaw import settings
 from thaw.features.batch import Batch
-from thaw.heads import convex
-from thaw.heads.convex import Scale, fit_classes, fit_scores
+from thaw.heads import convex, descent
+from thaw.heads.convex import Scale
 from thaw.heads.linear import LinearHead
 
 STRENGTHS = [1e-3, 1e-2, 1.0]
@@ -24,6 +24,16 @@ def problem(classes, rows=600, width=24, seed=0):
     scaled = (vectors - vectors.mean(0)) / vectors.std(0)
     targets = (scaled @ truth.T / 3 + torch.randn(rows, classes, generator=random)).argmax(1)
     return vectors, targets
+
+
+def fit_classes(vectors, targets, classes, strengths, **options):
+    """Fit a single layer, a batch of one."""
+    return convex.fit_classes(vectors.unsqueeze(0), targets, classes, strengths, **options)[0]
+
+
+def fit_scores(vectors, targets, strengths):
+    """Fit a single layer, a batch of one."""
+    return convex.fit_scores(vectors.unsqueeze(0), targets, strengths)[0]
 
 
 def standardised(solution, vectors):
@@ -83,14 +93,32 @@ def test_scores_agree_with_scikit_learn():
         assert solution.objective == pytest.approx(loss, rel=1e-4)
 
 
-def test_float32_where_a_problem_is_large(monkeypatch):
+def test_a_layer_alone_is_as_it_is_among_others():
     vectors, targets = problem(3)
-    double = fit_classes(vectors, targets, 3, [1e-2])[0]
-    monkeypatch.setattr(convex, "DOUBLE", 0)
+    others = torch.stack([vectors, vectors.flip(1) ** 2, vectors.roll(1, 1) * targets.unsqueeze(1)])
+    for together, layer in zip(convex.fit_classes(others, targets, 3, STRENGTHS), others, strict=True):
+        alone = fit_classes(layer, targets, 3, STRENGTHS)
+        assert all(torch.equal(a.weight, b.weight) for a, b in zip(together, alone, strict=True))
+    at_once = convex._classes(others, targets, 3, STRENGTHS, 1e-6)  # as a GPU solves them
+    for together, layer in zip(at_once, others, strict=True):
+        for one, other in zip(together, fit_classes(layer, targets, 3, STRENGTHS), strict=True):
+            assert one.converged and one.objective == pytest.approx(other.objective, rel=1e-5)
+            assert one.logits(layer) == pytest.approx(other.logits(layer), abs=2e-2)
+
+
+def test_a_wider_gap_is_kept_and_takes_fewer_steps():
+    vectors, targets = problem(4, width=60)
+    least = fit_classes(vectors, targets, 4, [1e-4])[0]
+    near = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3, 1e-4], gap=3e-4)[-1]
+    assert near.converged and least.objective < near.objective < (1 + 1e-3) * least.objective
+    assert near.steps < least.steps
+
+
+def test_blocks_make_no_difference(monkeypatch):
+    vectors, targets = problem(3)
+    whole = fit_classes(vectors, targets, 3, [1e-2])[0]
     monkeypatch.setattr(convex, "BLOCK", 100)
-    single = fit_classes(vectors, targets, 3, [1e-2])[0]
-    assert single.converged
-    assert single.logits(vectors) == pytest.approx(double.logits(vectors), abs=5e-3)
+    assert fit_classes(vectors, targets, 3, [1e-2])[0].logits(vectors) == pytest.approx(whole.logits(vectors), abs=5e-3)
 
 
 def test_the_scale_of_features_makes_no_difference():
@@ -120,8 +148,7 @@ def test_degenerate_problems_are_solved():
 
 
 def test_too_few_iterations_are_told(monkeypatch):
-    monkeypatch.setattr(convex, "ROUNDS", 1)
-    monkeypatch.setattr(convex, "STEPS", 1)
+    monkeypatch.setattr(descent, "STEPS", 1)
     vectors, targets = problem(3)
     assert not fit_classes(vectors, targets, 3, [1e-4])[0].converged
 

@@ -10,7 +10,7 @@ VERSIONS = {
     "fetch": 1,
     "pretrain": 1,
     "features": 2,
-    "fit_heads": 1,
+    "fit_heads": 2,
     "train": 3,
     "select": 1,
     "baseline": 1,

@@ -1,11 +1,15 @@
 """Linear heads on frozen features, fitted to convergence: a convex problem has one answer, whatever the seed.
 
-N vectors (texts or words), d width, C outputs (classes; 1 for a score). Vectors [N, d], weight [C, d], bias
-[C].
+K layers, each with problems of its own; N vectors (texts or words), d width, C outputs (classes; 1 for a score), S
+strengths. Vectors [K, N, d]; of one layer and strength weight [C, d], bias [C]. One layer is a batch of one.
 
-The objective is  mean loss + l2/2 * ||W||^2  on features standardised on the training vectors (mean 0,
-deviation 1), the bias free; the loss is cross-entropy or squared error. The standardisation is folded into
-the weight and bias that are returned, so that the result is a plain linear head on raw features.
+The objective is  mean loss + l2/2 * ||W||^2  on features standardised on the training vectors (mean 0, deviation 1),
+the bias free; the loss is cross-entropy or squared error. For classes the products of vectors are computed in float32
+and sums over them in float64, for scores all is float64. The standardisation is folded into the weight and bias that
+are returned, so that the result is a plain linear head on raw features.
+
+scikit-learn's LogisticRegression on standardised features has the same answer for C = 1 / (N l2), or 2 / (N l2) with
+two classes, for which it has a single row; Ridge for alpha = N l2 / 2.
 """
 
 from collections.abc import Sequence
@@ -14,12 +18,11 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-BLOCK = 16_384  # vectors that are held in float64 at a time
-DOUBLE = 2**21  # numbers up to which a problem is solved in float64; larger ones take half the time in float32
-GAP = {torch.float64: 1e-7, torch.float32: 1e-6}  # estimated distance from the least objective, as a share of it
-ROUNDS, STEPS = 50, 40  # at most so many rounds of so many L-BFGS steps
+from thaw.heads.descent import Objective, descend
+
+BLOCK = 16_384  # vectors whose products are added up in float32
+GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
 LEAST = 1e-10  # keeps l2 = 0 solvable where features are collinear
-LEAST_BIAS = 1e-4  # the bias' share in a round's curvature, which vanishes for a class without vectors
 
 
 @dataclass(frozen=True)
@@ -45,135 +48,91 @@ class Solution:
 
 @dataclass(frozen=True)
 class Scale:
-    """The mean and the deviation of each dimension over the training vectors, both [d] float64."""
+    """The mean and the deviation of each dimension over the training vectors, both [..., d] float64.
+
+    A dimension that does not vary has an infinite deviation: it is 0 once standardised, and its weight is 0.
+    """
 
     mean: torch.Tensor
     deviation: torch.Tensor
 
     @classmethod
     def of(cls, vectors: torch.Tensor) -> "Scale":
-        """Measure vectors [N, d]; a dimension that does not vary (but for rounding) has deviation 1."""
-        mean = sum(block.double().sum(0) for block in vectors.split(BLOCK)) / len(vectors)
-        square = sum((block.double() - mean).square().sum(0) for block in vectors.split(BLOCK))
-        deviation = (square / len(vectors)).sqrt()
-        return cls(mean, torch.where(deviation > 1e-7 * mean.abs(), deviation, torch.ones_like(deviation)))
+        """Measure vectors [..., N, d]; what varies by no more than rounding does not vary."""
+        blocks, count = vectors.split(BLOCK, -2), vectors.shape[-2]
+        mean = sum(block.double().sum(-2) for block in blocks) / count
+        square = sum((block.double() - mean.unsqueeze(-2)).square_().sum(-2) for block in blocks)
+        deviation = (square / count).sqrt()
+        return cls(mean, deviation.masked_fill(deviation <= 1e-7 * mean.abs(), torch.inf))
 
-    def apply(self, vectors: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Return standardised vectors, block by block so that float64 never holds them all unasked."""
-        blocks = (((block.double() - self.mean) / self.deviation).to(dtype) for block in vectors.split(BLOCK))
-        return torch.cat(list(blocks))
+    def apply(self, vectors: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Return standardised vectors."""
+        return (vectors - self.mean.to(dtype).unsqueeze(-2)).div_(self.deviation.to(dtype).unsqueeze(-2))
 
     def fold(self, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the float32 weight and bias that do on raw vectors what these do on standardised ones."""
-        raw = weight.double() / self.deviation
-        return raw.float(), (bias.double() - raw @ self.mean).float()
+        """Return the float32 weight [..., C, d] and bias that do on raw vectors what these do on standardised ones."""
+        raw = weight / self.deviation.unsqueeze(-2)
+        return raw.float(), (bias - (raw * self.mean.unsqueeze(-2)).sum(-1)).float()
 
 
 def fit_classes(
-    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float]
-) -> list[Solution]:
-    """Return multinomial logistic regression for each strength, in the order given.
+    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float], gap: float = GAP
+) -> list[list[Solution]]:
+    """Return multinomial logistic regression for each layer and strength, both in the order given.
 
-    Args: vectors [N, d]; targets [N] class indices; number of classes C, some of which may have no vector. Solved
-    from the strongest to the weakest, each from the one before. Two classes have a row each, so that l2 weighs half
-    of what it does where a single row stands for both.
+    Args: vectors [K, N, d]; targets [N] class indices; number of classes C, some of which may have no vector; gap, the
+    estimated distance from the least objective, as a share of it, that is allowed. Two classes have a row each, so
+    that l2 weighs half of what it does where a single row stands for both. On a CPU the layers are solved in turn,
+    since one layer's vectors fill its caches; on a GPU at once.
     """
+    at_once = 1 if vectors.device.type == "cpu" else len(vectors)
+    return [found for layers in vectors.split(at_once) for found in _classes(layers, targets, classes, strengths, gap)]
+
+
+def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list[Solution]]:
+    """Return the solutions of some layers that are solved at once."""
+    layers, count, width = vectors.shape
     scale = Scale.of(vectors)
-    scaled = scale.apply(vectors, torch.float64 if vectors.numel() <= DOUBLE else torch.float32)
-    scaled = torch.cat([scaled, scaled.new_ones(len(scaled), 1)], 1)
-    rows = scaled.new_zeros(classes, scaled.shape[1])
-    solutions = {}
-    for l2 in sorted(set(strengths), reverse=True):
-        rows, *found = _logistic(scaled, targets, l2, rows)
-        solutions[l2] = Solution(l2, *scale.fold(rows[:, :-1], rows[:, -1]), *found)
-    return [solutions[l2] for l2 in strengths]
+    scaled = scale.apply(vectors)
+    covariance = sum((block.mT @ block).double() for block in scaled.split(BLOCK, -2)) / count
+    variances, directions = torch.linalg.eigh(covariance)
+    objective = Objective(scaled, targets, classes, directions)
+    spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
+    ordered = sorted(set(strengths), reverse=True)
+    found = {}
+    for l2, end in zip(ordered, descend(objective, spread * variances, spread, ordered, gap), strict=True):
+        weights, biases = scale.fold(end.place[..., :-1] @ directions.mT, end.place[..., -1])
+        flops = 2.0 * count * width * (width / len(ordered) + 2 * classes * end.steps.double())
+        parts = (weights, biases, end.converged.tolist(), end.steps.tolist(), end.value.tolist(), flops.tolist())
+        found[l2] = [Solution(l2, *part) for part in zip(*parts, strict=True)]
+    return [[found[l2][layer] for l2 in strengths] for layer in range(layers)]
 
 
-def fit_scores(vectors: torch.Tensor, targets: torch.Tensor, strengths: Sequence[float]) -> list[Solution]:
-    """Return ridge regression for each strength, in the order given: closed form, by Cholesky in float64.
+def fit_scores(vectors: torch.Tensor, targets: torch.Tensor, strengths: Sequence[float]) -> list[list[Solution]]:
+    """Return ridge regression for each layer and strength, both in the order given, in closed form.
 
-    Args: vectors [N, d]; targets [N] floats. With the mean squared error as loss, the weight solves
-    (2 X'X/N + l2) w = 2 X'y/N, and the bias is the mean of the targets.
+    Args: vectors [K, N, d]; targets [N] floats. With the mean squared error as loss, the weight solves
+    (2 X'X/N + l2) w = 2 X'y/N, and the bias is the mean of the targets: one eigendecomposition serves all strengths.
     """
-    scale = Scale.of(vectors)
-    scaled = scale.apply(vectors, torch.float64 if vectors.numel() <= DOUBLE else torch.float32)
-    covariance, mean = _covariance(scaled), targets.double().mean()
+    mean = targets.double().mean()
     centred = targets.double() - mean
-    pairs = zip(scaled.split(BLOCK), centred.split(BLOCK), strict=True)
-    moments = sum(block.double().T @ part for block, part in pairs) / len(vectors)
-    solutions, flops = [], 2.0 * vectors.numel() * vectors.shape[1] / len(strengths)
+    return [_scores(layer, centred, mean, strengths) for layer in vectors]
+
+
+def _scores(vectors, centred, mean, strengths) -> list[Solution]:
+    """Return the solutions of one layer [N, d]; centred targets [N] and their mean, float64."""
+    scale = Scale.of(vectors)
+    covariance = moments = 0.0
+    for block, part in zip(vectors.split(BLOCK), centred.split(BLOCK), strict=True):
+        scaled = scale.apply(block, torch.float64)
+        covariance, moments = covariance + scaled.T @ scaled / len(vectors), moments + scaled.T @ part / len(vectors)
+    variances, directions = torch.linalg.eigh(covariance)
+    moments = moments @ directions
+    flops, solutions = 2.0 * vectors.numel() * vectors.shape[1] / len(strengths), []
     for l2 in strengths:
-        factor = torch.linalg.cholesky(2 * covariance + max(l2, LEAST) * _identity(covariance))
-        weight = torch.cholesky_solve(2 * moments.unsqueeze(1), factor).T
-        explained = 2 * (weight @ moments) - ((weight @ covariance) * weight).sum()
-        objective = centred.square().mean() - explained.sum() + l2 / 2 * weight.square().sum()
-        solutions.append(Solution(l2, *scale.fold(weight, mean.unsqueeze(0)), True, 1, objective.item(), flops))
+        place = 2 * moments / (2 * variances + max(l2, LEAST))
+        explained = (2 * place * moments - (variances + l2 / 2) * place.square()).sum()
+        objective = centred.square().mean() - explained
+        folded = scale.fold((directions @ place).unsqueeze(0), mean.unsqueeze(0))
+        solutions.append(Solution(l2, *folded, True, 1, objective.item(), flops))
     return solutions
-
-
-def _covariance(scaled: torch.Tensor) -> torch.Tensor:
-    """Return the covariance [d, d] of standardised vectors, in float64."""
-    return sum(block.double().T @ block.double() for block in scaled.split(BLOCK)) / len(scaled)
-
-
-def _identity(matrix: torch.Tensor) -> torch.Tensor:
-    """Return the identity matrix of another's size, type and device."""
-    return torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
-
-
-def _logistic(scaled, targets, l2: float, rows):
-    """Minimise the objective for one strength; return weight and bias, and how it went, as `Solution` has it.
-
-    Args: scaled [N, d + 1], its last column ones; targets [N]; l2; the start, rows [C, d + 1], bias last. Rounds of
-    L-BFGS (strong Wolfe) in variables A = W F, where F F' is a curvature that all classes share, taken anew at the
-    start of each round: it leaves the objective as it is, saves most steps, and makes half the squared gradient of A
-    an estimate of the distance from the minimum, by which the rounds end.
-    """
-    penalty = torch.full((scaled.shape[1],), l2, dtype=scaled.dtype, device=scaled.device)
-    penalty[-1] = 0
-    steps, flops, before = 0, 0.0, float("inf")
-    for _ in range(ROUNDS):
-        factor, inverse = _whitening(scaled, rows, l2)
-        matrix = (rows.double() @ factor).to(scaled.dtype).requires_grad_(True)
-        solver = torch.optim.LBFGS(
-            [matrix],
-            max_iter=STEPS,
-            max_eval=2 * STEPS,
-            history_size=STEPS,
-            tolerance_grad=0,
-            tolerance_change=0,
-            line_search_fn="strong_wolfe",
-        )
-
-        def objective(matrix=matrix, inverse=inverse, solver=solver) -> torch.Tensor:
-            solver.zero_grad()
-            outer = matrix @ inverse
-            loss = functional.cross_entropy(scaled @ outer.T, targets) + (penalty * outer.square()).sum() / 2
-            loss.backward()
-            return loss
-
-        value = objective().item()
-        converged = matrix.grad.double().square().sum().item() / 2 <= GAP[scaled.dtype] * value
-        if converged or value >= before:
-            break
-        before = value
-        solver.step(objective)
-        rows = (matrix @ inverse).detach()
-        steps += solver.state[matrix]["func_evals"]
-        flops += 2.0 * scaled.numel() * scaled.shape[1]
-    return rows, converged, steps, value, flops + 6.0 * steps * scaled.numel() * len(rows)
-
-
-def _whitening(scaled, rows, l2: float):
-    """Return the Cholesky factor F, float64 [d + 1, d + 1], of the curvature at some rows, and its inverse.
-
-    Each vector counts by p (1 - p) of its least certain class: a bound on the curvature in every class.
-    """
-    shares = functional.softmax(scaled @ rows.T, dim=1)
-    weights = (shares * (1 - shares)).amax(1, keepdim=True)
-    pairs = zip(scaled.split(BLOCK), weights.split(BLOCK), strict=True)
-    curvature = sum(((block * weight).T @ block).double() for block, weight in pairs) / len(scaled)
-    ridge = torch.full_like(curvature[0], max(l2, LEAST))
-    ridge[-1] = max(l2, LEAST_BIAS)
-    factor = torch.linalg.cholesky(curvature + ridge.diag())
-    return factor, torch.linalg.inv(factor).to(scaled.dtype)

@@ -133,8 +133,8 @@ class Fit:
         gold = train.gold(take(self.corpus.targets(self.task, "train"), self.rows))
         targets = torch.as_tensor(gold, device=self.device)
         if self.head.scores:
-            return fit_scores(train.values, targets, self.strengths)
-        return fit_classes(train.values, targets, self.head.outputs, self.strengths)
+            return fit_scores(train.values.unsqueeze(0), targets, self.strengths)[0]
+        return fit_classes(train.values.unsqueeze(0), targets, self.head.outputs, self.strengths)[0]
 
     def _validate(self, solution: Solution, vectors: dict[str, Vectors]) -> float | None:
         """Return the main metric on validation, None where it is not defined."""
