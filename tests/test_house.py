@@ -48,6 +48,7 @@ PLANNING = {
     "runs",
     "beside",
     "presentation",
+    "reference",
     "jobs",
     "plan",
     "scaling",

@@ -57,6 +57,12 @@ def variant(strategy: Strategy, value: int | None, trial: int = 0) -> str:
     return "_".join(point + [f"trial{trial}"] * bool(trial)) or "base"
 
 
+def points(strategy: Strategy, layers: int) -> list:
+    """Return the points of a strategy's sweep on an encoder of L layers; [None] where there is no sweep."""
+    values = next(iter(strategy.sweep.values()), [None])
+    return list(range(layers + 1)) if values == "layers" else values
+
+
 def is_pair(task: Task) -> bool:
     """Return whether a task is on pairs of texts."""
     return task.type.startswith("pair_")

@@ -6,7 +6,7 @@ from itertools import product
 
 from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
-from thaw.cells import Run, is_pair, pair_views, variant
+from thaw.cells import Run, is_pair, pair_views, points, variant
 from thaw.records import UserError
 from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
@@ -69,8 +69,7 @@ class RunPlanner:
 
     def points(self, strategy: str, encoder: str) -> list:
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
-        values = next(iter(self.catalogue.get("strategies", strategy, "strategies").sweep.values()), [None])
-        return list(range(self._layers(encoder) + 1)) if values == "layers" else values
+        return points(self.catalogue.get("strategies", strategy, "strategies"), self._layers(encoder))
 
     def run_of(self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int) -> Run:
         """Return one run of a strategy, at a point of its sweep where it has one; else a UserError."""

@@ -1,14 +1,15 @@
-"""JSON schemas of the catalogues and of an experiment, generated from the settings, for editors and for docs."""
+"""JSON schemas of the catalogues, of an experiment and of a paper's numbers, generated from the settings, for editors and for docs."""
 
 from thaw.catalogue import BLOCKS
-from thaw.settings import Experiment
+from thaw.settings import Experiment, Reference
 
 
 def schemas() -> dict[str, dict]:
     """Return every schema by its file name in workflow/schemas."""
     files = sorted({file for file, _ in BLOCKS.values()})
     found = {file.replace(".yaml", ".schema.json"): _catalogue(file) for file in files}
-    return found | {"experiment.schema.json": Experiment.model_json_schema()}
+    whole = {"experiment": Experiment, "reference": Reference}
+    return found | {f"{name}.schema.json": model.model_json_schema() for name, model in whole.items()}
 
 
 def _catalogue(file: str) -> dict:

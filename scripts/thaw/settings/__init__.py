@@ -35,6 +35,7 @@ from thaw.settings.experiment import (
 from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
 from thaw.settings.pretraining import FurtherPretraining
+from thaw.settings.reference import PrintedTable, Reference, Where
 
 __all__ = [
     "After",
@@ -63,6 +64,9 @@ __all__ = [
     "RUN_BASELINES",
     "Output",
     "Phase",
+    "PrintedTable",
+    "Reference",
+    "Where",
     "Search",
     "Size",
     "Source",

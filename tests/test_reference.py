@@ -1,0 +1,103 @@
+"""Reference numbers: every address stands in the catalogues, nothing is without a reason, wrong ones are told."""
+
+import pytest
+import yaml
+
+from thaw import reference
+from thaw.catalogue import shipped
+from thaw.records import UserError
+
+PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019"]
+ENSEMBLES = {"wang2019": ["wang_ensemble"]}
+SMALL = {
+    "cite": "Nobody 2020",
+    "title": "On nothing",
+    "arxiv": "2001.00001",
+    "tables": {
+        "one": {
+            "source": "Table 1",
+            "provenance": "text",
+            "encoder": "bert_base_uncased",
+            "strategy": "full",
+            "columns": {"mrpc": {"task": "mrpc", "metric": "accuracy"}, "rte": {"task": "rte", "metric": "accuracy"}},
+            "rows": {
+                "tuned": {"values": [80.0, None]},
+                "top": {"strategy": "top_k", "variant": "k03", "values": [79.0, 60.0]},
+                "gain": {"minus": ["tuned", "top"], "values": [1.0, None]},
+                "lost": {"not_computed": "its weights are gone", "values": [70.0, 50.0]},
+            },
+        }
+    },
+}
+
+
+@pytest.fixture
+def small(tmp_path, catalogue):
+    """Return a function that checks the small paper with some keys of a row replaced."""
+
+    def checked(row: str = "tuned", **changes):
+        table = SMALL["tables"]["one"]
+        rows = table["rows"] | {row: table["rows"][row] | changes}
+        (tmp_path / "reference").mkdir(exist_ok=True)
+        text = yaml.safe_dump(SMALL | {"tables": {"one": table | {"rows": rows}}})
+        (tmp_path / "reference/small.yaml").write_text(text)
+        found, document = reference.read([tmp_path], "small")
+        reference.check("small", found, document, catalogue)
+        return list(reference.printed(found.tables["one"]))
+
+    return checked
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_address_of_a_paper_stands_in_the_catalogues(name, home, catalogue):
+    found, document = reference.read(shipped(home), name)
+    reference.check(name, found, document, catalogue, ENSEMBLES.get(name, ()))
+    numbers = [number for table in found.tables.values() for number in reference.printed(table)]
+    assert any(number.value is not None for number in numbers)
+    derived = {name for table in found.tables.values() for name, row in table.rows.items() if row.minus}
+    over = {name for table in found.tables.values() for name, column in table.columns.items() if column.over}
+    assert all(n.at or n.reason or n.row in derived or n.column in over for n in numbers)
+
+
+def test_every_file_of_numbers_is_tested(home):
+    assert sorted(path.stem for path in (home / "config/reference").glob("*.yaml")) == sorted(PAPERS)
+
+
+def test_an_address_is_put_together_from_table_column_and_row(small):
+    numbers = {(number.row, number.column): number for number in small()}
+    assert numbers["top", "rte"].at == {
+        "task": "rte",
+        "metric": "accuracy",
+        "encoder": "bert_base_uncased",
+        "strategy": "top_k",
+        "variant": "k03",
+    }
+    assert numbers["tuned", "rte"].value is None and numbers["tuned", "mrpc"].value == 80.0
+    assert numbers["gain", "mrpc"].at == {} and numbers["gain", "mrpc"].reason == ""
+    assert numbers["lost", "mrpc"].at == {} and numbers["lost", "mrpc"].reason == "its weights are gone"
+
+
+@pytest.mark.parametrize(
+    "row, changes, message",
+    [
+        ("tuned", {"strategy": "ful"}, "no 'ful' in strategies; did you mean 'full'"),
+        ("tuned", {"encoder": "bert_bas_uncased"}, "did you mean 'bert_base_uncased'"),
+        ("tuned", {"metric": "mcc"}, "metric mcc is none of task mrpc: accuracy, f1"),
+        ("tuned", {"split": "dev"}, "split dev is none of task mrpc: validation, test"),
+        ("tuned", {"head": "peters_crf_"}, "no 'peters_crf_' in heads"),
+        ("tuned", {"ensemble": "two"}, "no ensemble 'two'"),
+        ("top", {"variant": "k13"}, "top_k has no variant k13: k00, k01"),
+        ("tuned", {"values": [1.0]}, "row tuned has 1 values, and there are 2 columns"),
+        ("gain", {"minus": ["tuned", "tip"]}, r"minus takes two rows of the table, as \[tuned, frozen\]"),
+        ("top", {"least": 0.9}, "least and full belong together"),
+        ("top", {"colour": "grey"}, "colour: unknown key"),
+    ],
+)
+def test_a_wrong_address_is_told_with_its_place(small, row, changes, message):
+    with pytest.raises(UserError, match=message):
+        small(row, **changes)
+
+
+def test_an_unknown_paper_is_told(home):
+    with pytest.raises(UserError, match="did you mean 'lee2019'"):
+        reference.read(shipped(home), "lee2018")
