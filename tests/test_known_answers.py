@@ -1,0 +1,126 @@
+"""Our aggregation returns what papers print: the thresholds of Lee et al. from their runs, Tenney's layers and bits.
+
+known/lee2019_runs.csv holds the scores of the authors' own runs, exp_results/ of https://github.com/ljj7975/transformers
+at commit 4c40497c.
+"""
+
+import csv
+from collections import defaultdict
+
+import pytest
+
+from thaw import reference
+from thaw.analysis import aggregation, depth
+from thaw.catalogue import shipped
+from thaw.records import UserError
+
+MODELS = ["bert_base", "bert_large", "roberta_base", "roberta_large"]
+
+
+@pytest.fixture(scope="module")
+def runs(home):
+    """Return {model: {row: {task: scores}}} of the authors' runs."""
+    found = defaultdict(lambda: defaultdict(dict))
+    with (home / "tests/known/lee2019_runs.csv").open(encoding="utf-8") as file:
+        for line in csv.DictReader(file):
+            scores = [float(score) for score in line["scores"].split()]
+            found[line["model"]][line["row"]][line["task"]] = scores
+    return found
+
+
+@pytest.fixture(scope="module")
+def printed(home):
+    """Return a function that gives {row: {column: number}} of a paper's table."""
+
+    def table(paper: str, name: str) -> dict:
+        found, _ = reference.read(shipped(home), paper)
+        numbers = defaultdict(dict)
+        for number in reference.printed(found.tables[name]):
+            numbers[number.row][number.column] = number.value
+        return numbers
+
+    return table
+
+
+def least(runs: dict, task: str, share: float, rule) -> int | None:
+    """Return the least k of one model on one task."""
+    scores = {int(row[1:]): rule(tasks[task]) for row, tasks in runs.items() if row != "full" and task in tasks}
+    return aggregation.least(scores, rule(runs["full"][task]), share)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_authors_rule_gives_their_scores(runs, printed, model):
+    table = printed("lee2019", f"sweep_{model}")
+    compared = 0
+    for row, numbers in table.items():
+        for task, value in numbers.items():
+            if value is not None:
+                ours = 100 * aggregation.mean_without_failed(runs[model][row][task])
+                assert ours == pytest.approx(value, abs=0.0051), (row, task)
+                compared += 1
+    assert compared == sum(len(tasks) for tasks in runs[model].values())
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("share", [90, 95])
+def test_the_thresholds_of_lee_et_al_come_out_exactly(runs, printed, model, share):
+    due = printed("lee2019", "thresholds")[f"{model}_{share}"]
+    tasks = [task for task, k in due.items() if task != "most" and k is not None]
+    found = {task: least(runs[model], task, share / 100, aggregation.mean_without_failed) for task in tasks}
+    assert found == {task: due[task] for task in tasks}
+    assert aggregation.most_of_least(found) == due["most"]
+
+
+def test_the_plain_mean_changes_a_conclusion(runs):
+    tasks = ["sst2", "mrpc", "stsb", "qnli", "rte"]
+    by_rule = {}
+    for rule in (aggregation.mean, aggregation.mean_without_failed):
+        by_rule[rule.__name__] = {task: least(runs["roberta_base"], task, 0.9, rule) for task in tasks}
+    assert by_rule["mean"]["rte"] == 4 and by_rule["mean_without_failed"]["rte"] == 5
+
+
+def test_cola_is_left_out_and_would_change_the_answer(runs):
+    found = {task: least(runs["bert_base"], task, 0.9, aggregation.mean_without_failed) for task in ("cola", "rte")}
+    assert found == {"cola": 6, "rte": 3}
+    assert aggregation.most_of_least(found) == 3 and aggregation.most_of_least(found, ()) == 6
+
+
+@pytest.mark.parametrize(
+    "scores, kept",
+    [([0.5, 0.0, 0.46], [0.5, 0.46]), ([0.5, 0.45], [0.5]), ([0.0, 0.0], []), ([0.9], [0.9]), ([], [])],
+)
+def test_failed_runs_are_those_at_zero_and_at_most_nine_tenths_of_the_best(scores, kept):
+    assert aggregation.without_failed(scores) == kept
+
+
+def test_a_share_is_reached_only_above_it_and_needs_a_full_model():
+    assert aggregation.least({0: 0.45, 1: 0.450001}, 0.5, 0.9) == 1
+    assert aggregation.least({0: 0.1, 1: None}, 0.5, 0.9) is None
+    assert aggregation.most_of_least({"rte": None, "sst2": 1}) is None
+    with pytest.raises(UserError, match="a full model with a score above 0, not 0.0"):
+        aggregation.least({0: 0.1}, 0.0, 0.9)
+    assert aggregation.chance_corrected(0.75, 1.0, 0.5) == 0.5 and aggregation.chance_corrected(0.5, 0.4, 0.5) is None
+
+
+def test_expected_layer_and_its_bits_are_those_of_tenney_et_al(printed):
+    due, scores = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "scores_bert_large")
+    for task, numbers in due.items():
+        layers = list(scores[task].values())
+        assert depth.expected_layer(layers) == pytest.approx(numbers["expected_layer"], abs=0.0051), task
+        assert depth.from_even(depth.gains(layers)) == pytest.approx(numbers["k_delta"], abs=0.0051), task
+        assert (layers[0], layers[-1]) == pytest.approx((numbers["f1_b0"], numbers["f1_b24"]), abs=0.051), task
+
+
+def test_centre_of_gravity_and_its_bits_are_those_of_tenney_et_al(printed):
+    due, weights = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "weights_bert_large")
+    for task, numbers in due.items():
+        found = list(weights[task].values())
+        assert depth.centre_of_gravity(found) == pytest.approx(numbers["centre"], abs=0.0061), task
+        assert depth.from_even(found) == pytest.approx(numbers["k_s"], abs=0.0051), task
+
+
+def test_negative_gains_count_only_where_they_are_asked_for():
+    assert depth.expected_layer([0.5, 0.7, 0.6, 0.9]) == pytest.approx((0.2 - 0.2 + 0.9) / 0.4)
+    assert depth.expected_layer([0.5, 0.7, 0.6, 0.9], negative=False) == pytest.approx((0.2 + 0.9) / 0.5)
+    assert depth.expected_layer([0.5, 0.4]) is None
+    assert depth.from_even([1, 1, 1, 1]) == 0.0 and depth.from_even([1, 0, 0, -2]) == 2.0
