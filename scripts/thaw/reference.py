@@ -1,4 +1,4 @@
-"""Reference numbers: what papers print (config/reference), and at which address our own number for each of them stands."""
+"""Reference numbers: what papers print (config/reference), and where our own number for each of them stands."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,10 +58,9 @@ def check(name: str, reference: Reference, document: Document, catalogue: Catalo
     for table_name, table in reference.tables.items():
         for number in printed(table):
             if number.at:
-                place = (
-                    f"{document.place(['tables', table_name, 'rows', number.row])}: {name}.{table_name}.{number.row}"
-                )
-                _check_address(number.at, table.rows[number.row], catalogue, ensembles, f"{place}, {number.column}")
+                place = document.place(["tables", table_name, "rows", number.row])
+                place += f": {name}.{table_name}.{number.row}, {number.column}"
+                _check_address(number.at, table.rows[number.row], catalogue, ensembles, place)
 
 
 def _check_address(at: dict, row: Where, catalogue: Catalogue, ensembles, place: str) -> None:

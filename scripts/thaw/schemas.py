@@ -1,4 +1,4 @@
-"""JSON schemas of the catalogues, of an experiment and of a paper's numbers, generated from the settings, for editors and for docs."""
+"""JSON schemas of catalogues, experiments and papers' numbers, generated from the settings, for editors and docs."""
 
 from thaw.catalogue import BLOCKS
 from thaw.settings import Experiment, Reference
