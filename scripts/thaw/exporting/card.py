@@ -59,12 +59,20 @@ def _origin(source: Source, encoder: dict) -> dict[str, str]:
         "training data": _data(source),
         "encoder": _encoder(encoder),
         "pretrained as": encoder["objective"],
+        **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
         **before,
         **{f"phase {number}": _phase(entry) for number, entry in enumerate(spec["phases"], 1)},
         "chosen on validation": ", ".join(f"{key} {str(value).strip('[]')}" for key, value in chosen.items()),
         "run": str(source.run.relative_to(source.results)),
         "spec digest": source.metrics["digest"],
     }
+
+
+def _further(said: dict) -> str:
+    """Return what further pretraining the encoder had."""
+    before, *_, after = said["held_out"]["loss"]
+    what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
+    return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
 
 
 def _data(source: Source) -> str:

@@ -5,9 +5,11 @@ S sequences, T tokens of the longest, M chosen tokens of the batch.
 
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
 
 from thaw.features.batch import Batch
+from thaw.features.extract import batches
 from thaw.runtime import stream
 from thaw.training.model import Feed
 
@@ -59,3 +61,18 @@ class MaskedFeed(Feed):
     def __call__(self, split: str, rows) -> tuple[MaskedBatch, dict]:
         """Return a batch of some rows; nothing is stored of what lies behind a mask."""
         return masked(self.store.batch(split, rows), self.share, self.marks, self.random).to(self.device), {}
+
+
+@torch.no_grad()
+def mean_loss(model, feed: MaskedFeed, split: str, rows: np.ndarray) -> float:
+    """Return a model's mean cross-entropy in nats over the chosen tokens of some rows, in eval mode.
+
+    Args: model, whose call gives logits [M, V] and whose `head` the loss; a new feed, so that masks are the same again.
+    """
+    total, count = 0.0, 0
+    model.eval()
+    for positions in batches(feed.store.sizes(split)[rows]):
+        batch, stored = feed(split, rows[positions])
+        total += model.head.loss(model(batch, stored), batch.tokens).item() * len(batch.tokens)
+        count += len(batch.tokens)
+    return total / max(count, 1)

@@ -15,11 +15,10 @@ from thaw import settings
 from thaw.analysis.cost import Shape, Stopwatch, training_flops
 from thaw.encoders.masked import MaskedModel
 from thaw.encoders.registry import load_tokenizer
-from thaw.features.extract import batches
 from thaw.features.store import Store
 from thaw.records import UserError, read_json
 from thaw.runtime import log, stream
-from thaw.training.masking import Marks, MaskedFeed
+from thaw.training.masking import Marks, MaskedFeed, mean_loss
 from thaw.training.member import Member
 from thaw.training.phase import PhaseTraining
 from thaw.training.single import Single
@@ -96,14 +95,7 @@ class Pretraining:
         """Return a feed whose masks come from the stream of this name, from its beginning."""
         return MaskedFeed(self.store, self.device, self.entry.mask, self.marks, self.entry.seed, name)
 
-    @torch.no_grad()
     def _loss(self, watch: Stopwatch) -> float:
-        """Return the mean cross-entropy in nats over the chosen tokens of the held-out rows, always the same ones."""
-        feed, total, count = self._feed("held-out masks"), 0.0, 0
-        self.tokens.eval()
+        """Return the loss on the held-out rows, whose masks are always the same."""
         with watch("evaluate"):
-            for positions in batches(self.store.sizes("train")[self.held_out]):
-                batch, stored = feed("train", self.held_out[positions])
-                total += self.model.head.loss(self.tokens(batch, stored), batch.tokens).item() * len(batch.tokens)
-                count += len(batch.tokens)
-        return total / max(count, 1)
+            return mean_loss(self.tokens, self._feed("held-out masks"), "train", self.held_out)
