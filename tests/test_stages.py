@@ -12,6 +12,7 @@ from thaw.settings import Phase
 from thaw.strategies.selectors import components
 from thaw.strategies.stages import check_reinit, planned, stages, turns
 from tiny_corpus import Bench, tiny_corpus
+from trained import equal, losses, tensors
 
 GRADUAL = {"train": ["head", {"top": 3}], "unfreeze": {}, "epochs": 1}
 
@@ -21,18 +22,6 @@ def bench(tmp_path_factory) -> Bench:
     """A small BERT of three layers on a small classification task, states stored in fp32."""
     folder = tmp_path_factory.mktemp("bench")
     return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
-
-
-def tensors(trained) -> dict[str, torch.Tensor]:
-    return {**trained.encoder, **{f"head.{name}": value for name, value in trained.head.state_dict().items()}}
-
-
-def equal(first: dict, second: dict) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def losses(trained) -> list[float]:
-    return [note["loss"] for note in trained.history]
 
 
 def from_text(spec: dict) -> dict:

@@ -20,6 +20,7 @@ from thaw.steps.train import start
 from thaw.training.batching import shuffled_batches
 from thaw.training.run import Start
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
+from trained import equal, losses, tensors
 
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
 FULL = {"train": ["all"]}
@@ -30,18 +31,6 @@ def bench(tmp_path_factory) -> Bench:
     """A small BERT on a small classification task, states stored in fp32."""
     folder = tmp_path_factory.mktemp("bench")
     return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
-
-
-def tensors(trained) -> dict[str, torch.Tensor]:
-    return {**trained.encoder, **{f"head.{name}": value for name, value in trained.head.state_dict().items()}}
-
-
-def equal(first: dict, second: dict) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def losses(trained) -> list[float]:
-    return [note["loss"] for note in trained.history]
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=300), st.integers(1, 9), st.integers(0, 5))

@@ -14,6 +14,21 @@ from tiny_corpus import Bench
 TRAINS = {"frozen": ["head"], "top_k": ["head", {"top": "k"}], "full": ["all"]}
 
 
+def tensors(trained) -> dict[str, torch.Tensor]:
+    """Return all tensors that a run leaves, of its encoder and its head."""
+    return {**trained.encoder, **{f"head.{name}": value for name, value in trained.head.state_dict().items()}}
+
+
+def equal(first: dict, second: dict) -> bool:
+    """Tell whether two runs left the same tensors, to the bit."""
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def losses(trained) -> list[float]:
+    """Return the losses in a run's history."""
+    return [note["loss"] for note in trained.history]
+
+
 def loss(run, model: Model, feed: Feed) -> float:
     """Return the loss on all training rows, in eval mode."""
     model.eval()
