@@ -81,22 +81,29 @@ class Place:
         return timed(command, self.folder / "snakemake.log", self.folder, {"PATH": path})
 
     def inside(self, name: str, **job) -> dict:
-        """Run a measurement of tests/bench/inside on what lies here, in a process of its own; return what it found."""
+        """Run a measurement of tests/bench/inside on what lies here, in a process of its own.
+
+        Returns what it took and, under `found`, what it wrote.
+        """
         request, answer = self.folder / f"{name}.job.json", self.folder / f"{name}.json"
         request.write_text(json.dumps(job))
         command = [sys.executable, "-m", f"tests.bench.inside.{name}", str(request), str(answer)]
-        timed(command, self.folder / f"{name}.log", HOME, {"PYTHONPATH": str(HOME / "scripts")})
-        return read_json(answer)
+        record = timed(command, self.folder / f"{name}.log", HOME, {"PYTHONPATH": str(HOME / "scripts")})
+        return record | {"found": read_json(answer)}
 
     def _jobs(self, started: float) -> list[dict]:
-        """Return Snakemake's jobs with their files, and when each began and ended, in seconds since the start."""
+        """Return Snakemake's jobs with their files, and when each began and ended, in seconds since the start.
+
+        Snakemake keeps a note for each file that a job made; a job's own name is that of its log.
+        """
         found: dict[tuple, dict] = {}
-        for path in (self.folder / ".snakemake/metadata").rglob("*"):
-            if path.is_file():
-                note = json.loads(path.read_text())
-                span = note["starttime"] - started, note["endtime"] - started
-                job = found.setdefault((note["rule"], *span), {"rule": note["rule"], "files": [], "span": span})
-                job["files"].append(_decoded(path.relative_to(self.folder / ".snakemake/metadata")))
+        notes = self.folder / ".snakemake/metadata"
+        for path in sorted(path for path in notes.rglob("*") if path.is_file()):
+            note, file = json.loads(path.read_text()), _decoded(path.relative_to(notes))
+            begin, end = note["starttime"] - started, note["endtime"] - started
+            job = found.setdefault(tuple(note["log"]), {"rule": note["rule"], "files": [], "span": (begin, end)})
+            job["files"].append(file)
+            job["span"] = min(begin, job["span"][0]), max(end, job["span"][1])
         return sorted(found.values(), key=lambda job: job["span"])
 
     def _scores(self) -> list[dict]:

@@ -32,8 +32,8 @@ def measure(options: Options) -> dict:
         "threads": alone.threads,
         "precision": "bf16" if has_bf16() else "fp32",
     }
-    depths = place.inside("depths", **job, most=4 if options.quick else 16)
-    products = place.inside("products", **job, epochs=EPOCHS, seeds=options.seed_list)
+    depths = place.inside("depths", **job, most=4 if options.quick else 16)["found"]
+    products = place.inside("products", **job, epochs=EPOCHS, seeds=options.seed_list)["found"]
     updates = EPOCHS * math.ceil(len(text.rows["train"]) / work.BATCH)
     step = statistics.median(row["train_seconds"] for row in record["scores"]) / updates
     resume = gains(depths["seconds"], "full")

@@ -12,5 +12,5 @@ def measure(options: Options) -> dict:
     place = Place(options.folder("store"), options, [text], {"bench_top_3": work.top(3)}, seeds=[1])
     folder = f"results/features/minilm/{text.name}/bench"
     record = place.run(f"{folder}/b3.json")
-    found = place.inside("rates", features=str(place.folder / folder), boundary=3, batch_size=work.BATCH)
+    found = place.inside("rates", features=str(place.folder / folder), boundary=3, batch_size=work.BATCH)["found"]
     return {"numbers": {"store_read_vs_memcpy": found["read_vs_copy"]}, "passes": record["passes"]} | found
