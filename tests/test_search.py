@@ -47,6 +47,23 @@ def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home,
     assert before.job("train", f"{cell}/trial1/seed3").digest == after.job("train", f"{cell}/trial1/seed3").digest
 
 
+TWO = """  two: {search: {grid: {1.rate: [1e-3, 2e-3], 2.rate: [1e-5, 2e-4]}},
+    phases: [{train: [head], epochs: 1}, {train: [head, {top: 1}], epochs: 1}]}
+"""
+
+
+def test_a_grid_may_name_the_phase(home, tmp_path):
+    """Both rates of stack-then-finetune in one strategy, all combinations of them."""
+    plan = planned(home, tmp_path / "my", TWO, ["two"])
+    rates = [
+        tuple(phase["rate"] for phase in job.spec["phases"])
+        for key, job in plan.jobs["train"].items()
+        if "trial" in key
+    ]
+    assert sorted(rates) == [(1e-3, 1e-5), (1e-3, 2e-4), (2e-3, 1e-5), (2e-3, 2e-4)]
+    assert settings.of_phase({"epochs": 2, "1.rate": 0.1, "2.rate": 0.2}, 2) == {"epochs": 2, "rate": 0.2}
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -55,6 +72,8 @@ def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home,
         (ONE.replace("[1, 2]", "[0, 2]"), "epochs"),
         (ONE.replace("[1, 2]", "[2, 2]"), "needs one value or more, each once"),
         (ONE.replace("epochs", "layers"), "layers"),
+        (ONE.replace("epochs", "2.epochs"), "there is no phase 2 here"),
+        (ONE.replace("epochs", "1.epochs") + LIKE, "has a grid by phase"),
         (LIKE.replace("[{train: [head]}]", "[{train: [head], optimizer: lbfgs}]") + ONE, "chooses its l2 itself"),
     ],
 )

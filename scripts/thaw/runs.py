@@ -8,7 +8,7 @@ from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, is_pair, pair_views, points, variant
 from thaw.records import UserError
-from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, spec_of
+from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, of_phase, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
@@ -141,10 +141,11 @@ class RunPlanner:
         """Return a run with the trials that its settings come from: its own strategy's, or those of `rates_from`."""
         name = strategy.rates_from or run.strategy
         entry = self.catalogue.get("strategies", name, "strategies")
-        if entry.search is None or (strategy.rates_from and entry.sweep):
+        by_phase = entry.search and any("." in key for key in entry.search.grid)
+        if entry.search is None or (strategy.rates_from and (entry.sweep or by_phase)):
             place = self.catalogue.place("strategies", run.strategy, "rates_from")
-            has = "a sweep" if entry.search else "no search:"
-            raise UserError(f"{place}: {name} has {has}; name a strategy with a search and no sweep")
+            has = "no search:" if entry.search is None else "a sweep" if entry.sweep else "a grid by phase"
+            raise UserError(f"{place}: {name} has {has}; name a strategy with a search of all phases and no sweep")
         value = None if strategy.rates_from else run.value
         cell = (run.task, run.subset, run.encoder, run.head, name, value)
         if cell not in self._trials:
@@ -178,8 +179,11 @@ class RunPlanner:
                 check_reinit(phase, trained, layers)
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
-        pairs = zip(strategy.phases, chosen, strict=True)
-        return [(phase.changed(run.settings), parts) for phase, trained in pairs for parts in turns(phase, trained)]
+        phases = [
+            phase.changed(of_phase(run.settings, number)) for number, phase in enumerate(strategy.phases, start=1)
+        ]
+        pairs = zip(phases, chosen, strict=True)
+        return [(phase, parts) for phase, trained in pairs for parts in turns(phase, trained)]
 
     def _layers(self, encoder: str) -> int:
         return self.catalogue.get("encoders", encoder, "encoders").layers

@@ -34,6 +34,7 @@ from thaw.settings.experiment import (
 )
 from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
+from thaw.settings.phases import of_phase
 from thaw.settings.pretraining import FurtherPretraining
 from thaw.settings.reference import PrintedTable, Reference, Where
 
@@ -77,5 +78,6 @@ __all__ = [
     "TASK_TYPES",
     "Task",
     "View",
+    "of_phase",
     "spec_of",
 ]

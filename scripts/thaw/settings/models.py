@@ -1,17 +1,18 @@
 """What is trained and how: encoders, heads, phases, strategies."""
 
 from itertools import product
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from thaw.settings.base import Entry, Id, Text, own_or
 from thaw.settings.data import TASK_TYPES
 from thaw.settings.heads import HEAD_KINDS, Options, options_of
-from thaw.settings.phases import Phase
+from thaw.settings.phases import Phase, of_phase
 
 # The keys of a phase that a search may choose.
 SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
+SEARCHED_KEY = rf"^([1-9]\.)?({'|'.join(SEARCHED)})$"
 
 # Where an encoder of each kind may come from.
 ENCODER_SOURCES = {
@@ -169,8 +170,9 @@ class Search(BaseModel):
     """A grid of settings, of which validation chooses one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    grid: dict[Literal[SEARCHED], list[int | float]] = Field(
-        min_length=1, description="settings of all phases, and the values to try; all combinations are"
+    grid: dict[Annotated[str, Field(pattern=SEARCHED_KEY)], list[int | float]] = Field(
+        min_length=1,
+        description="settings of all phases (2.rate: of phase 2), and values; all combinations are tried",
     )
     seeds: list[int] = Field([1], min_length=1, description="seeds of each trial; their mean decides")
 
@@ -227,9 +229,17 @@ class Strategy(Entry):
             raise ValueError("optimizer lbfgs chooses its l2 itself; leave out search and rates_from")
         if self.search and self.rates_from:
             raise ValueError("search and rates_from both say where rates come from; leave one out")
+        return self
+
+    @model_validator(mode="after")
+    def _search_that_phases_can_have(self):
+        numbered = [key for key in (self.search.grid if self.search else []) if "." in key]
+        for key in numbered:
+            if int(key[0]) > len(self.phases) or any(phase.one_by_one for phase in self.phases):
+                raise ValueError(f"grid: {key}: there is no phase {key[0]} here, or one of them trains one by one")
         for settings in self.search.trials() if self.search else []:
-            for phase in self.phases:
-                phase.changed(settings)  # what no phase can have is an error here, before anything runs
+            for number, phase in enumerate(self.phases, start=1):
+                phase.changed(of_phase(settings, number))  # what no phase can have is an error before anything runs
         return self
 
     @model_validator(mode="after")

@@ -10,6 +10,12 @@ from thaw.settings.inserts import Insert
 PLANNED = {"components", "boundary", "reads", "stages"}  # what the plan adds to a phase in a spec
 
 
+def of_phase(searched: dict, number: int) -> dict:
+    """Return what searched settings say of one phase, counted from 1: `rate` is all phases', `2.rate` the second's."""
+    own = {key.removeprefix(f"{number}."): value for key, value in searched.items() if key.startswith(f"{number}.")}
+    return {key: value for key, value in searched.items() if "." not in key} | own
+
+
 class Unfreeze(BaseModel):
     """Gradual unfreezing: in stages, from the top, what is thawed stays thawed."""
 

@@ -70,7 +70,8 @@ class Run:
         self.spec, self.inputs, self.corpus, self.store = spec, inputs, inputs.corpus, inputs.store
         self.chosen = chosen or {}
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
-        self.phases = [entry | settings_chosen for entry in spec["phases"]]
+        phases = enumerate(spec["phases"], start=1)
+        self.phases = [entry | settings.of_phase(settings_chosen, number) for number, entry in phases]
         self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
