@@ -17,9 +17,10 @@ class FirstToken(nn.Module):
         self.bert = AutoModel.from_pretrained(folder, add_pooling_layer=False)
         self.head = head(self.bert.config.hidden_size, classes, hidden)
 
-    def forward(self, labels=None, **inputs):
-        """Return loss and logits [B, C], as a Trainer wants them."""
-        logits = self.head(self.bert(**inputs).last_hidden_state[:, 0])
+    def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
+        """Return loss and logits [B, C]; a Trainer drops columns that have no name here."""
+        states = self.bert(input_ids, attention_mask, token_type_ids).last_hidden_state
+        logits = self.head(states[:, 0])
         return {"loss": None if labels is None else functional.cross_entropy(logits, labels), "logits": logits}
 
 

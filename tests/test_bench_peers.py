@@ -1,0 +1,73 @@
+"""The benchmark's peers on a tiny encoder: each does the work that it is given. They need packages of their own."""
+
+import pytest
+
+from bench import work
+from bench.texts import Texts
+from tiny import tiny_encoder
+
+for package in ("accelerate", "sentence_transformers"):
+    pytest.importorskip(package, reason="tests/bench/requirements.txt is not installed")
+
+from bench.peers import cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
+from bench.peers.common import Clock  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> dict:
+    """A task of two labels that one word tells apart, and an encoder of three layers."""
+    folder = tmp_path_factory.mktemp("peers")
+    words = ["small", "old", "river", "house", "green"]
+    rows = [
+        {"text": f"{'cat' if i % 2 else 'dog'} {words[i % 5]} " * (1 + i % 3), "label": "ab"[i % 2]} for i in range(40)
+    ]
+    task = Texts("t", ["text"], ["a", "b"], {"train": rows, "validation": rows[:9], "test": rows[9:20]})
+    task.write(folder / "t")
+    encoder = str(tiny_encoder("bert", folder / "encoder"))
+    return {"encoder": encoder, "tasks": {"t": task.for_peers(folder / "t")}, "features": str(folder)}
+
+
+@pytest.mark.parametrize("recipe", ["default", "tuned"])
+def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe):
+    strategies = work.table(3)
+    (gradual,) = work.cells(["t"], {"bench_gradual": strategies["bench_gradual"]}, [1], 3, watch=2)
+    heads = [cell for cell in work.grid_cells("t", [2]) if cell["phases"][0]["rate"] == 1e-2]
+    clock = Clock()
+    given = {"recipe": recipe, "bf16": False, "splits": ["validation", "test"], "cells": [gradual, *heads]}
+    found = trainer.main(job | given, clock)["cells"]
+    assert [cell["head"] for cell in found] == ["pooler", "linear", "mlp"] and set(clock.parts) == {
+        "load",
+        "train",
+        "evaluate",
+    }
+    assert all(set(cell["scores"]) == {"validation", "test"} for cell in found)
+    # five stages of an epoch and two batches each, scored after every second update
+    assert len(found[0]["watched"]) == 5 and all(0 <= note["score"] <= 1 for note in found[0]["watched"])
+    assert max(cell["scores"]["test"] for cell in found[1:]) > 0.9
+
+
+def test_unfreezing_thaws_what_a_stage_trains_when_it_begins(job):
+    model = models.build("pooler", job["encoder"], 2)
+    stages = [{"epochs": 2, "components": ["head"]}, {"epochs": 1, "components": ["head", "layer.3"]}]
+    unfreezing = trainer.Unfreezing(stages)
+    seen = []
+    for epoch in range(3):
+        unfreezing.on_epoch_begin(None, type("State", (), {"epoch": float(epoch)}), None, model=model)
+        seen.append({models.component(name) for name, p in model.named_parameters() if p.requires_grad})
+    assert seen == [{"head"}, {"head"}, {"head", "layer.3"}]
+
+
+def test_the_cached_loop_trains_all_heads(job):
+    cells = [cell for cell in work.grid_cells("t", [1, 2]) if cell["phases"][0]["rate"] == 1e-2]
+    found = cached_loop.main(job | {"cells": cells}, Clock())["cells"]
+    assert [(cell["head"], cell["seed"]) for cell in found] == [
+        (head, seed) for head in ("linear", "mlp") for seed in (1, 2)
+    ]
+    assert min(cell["scores"]["test"] for cell in found) > 0.9
+
+
+def test_the_probe_loop_reads_what_is_computed_once(job):
+    layer_states.main(job, Clock())
+    found = probe_loop.main(job | {"strengths": [1e-3, 1e-1]}, Clock())["cells"]
+    assert [(cell["layer"], cell["strength"]) for cell in found] == [(n, s) for n in range(4) for s in (1e-3, 1e-1)]
+    assert found[-2]["scores"]["test"] > 0.9
