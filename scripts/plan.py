@@ -60,7 +60,7 @@ def print_jobs(plan: Plan) -> None:
     print("jobs")
     for step, jobs in plan.jobs.items():
         missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
-        print(f"  {step:<10} {len(jobs):>6}   {missing or 'none'} without a result yet")
+        print(f"  {step:<12} {len(jobs):>6}   {missing or 'none'} without a result yet")
 
 
 def print_store(plan: Plan) -> None:
@@ -78,7 +78,7 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
     rate, parts = estimate.machine_rate(), {}
-    for step in ("features", "pretrain", "fit_heads", "train"):
+    for step in ("features", "pretrain", "search_heads", "fit_heads", "train"):
         missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
         work = sum(estimate.operations(plan, step, key) for key in missing)
         if missing:

@@ -127,3 +127,20 @@ def test_another_corpus_than_planned_is_refused(benches, tmp_path):
     with pytest.raises(UserError, match="but this run was planned for 0000; run the workflow again"):
         bench.step("fit_heads", spec_of(bench) | {"data": "0000"}, tmp_path / "out", "--seeds", 1)
     assert not (tmp_path / "out").exists()
+
+
+def test_heads_that_are_trained_have_records_that_do_not_depend_on_the_other_seeds(benches, tmp_path):
+    bench = benches["pair_classification"]
+    spec = {key: value for key, value in bench.spec({"rate": 1e-2, "epochs": 3}).items() if key != "seed"}
+    both = bench.step("fit_heads", spec, tmp_path / "both", "--seeds", 1, 2)
+    one = bench.step("fit_heads", spec, tmp_path / "one", "--seeds", 2)
+    alone = bench.step("train", spec | {"seed": 2}, tmp_path / "alone")
+    assert {path.name for path in (both / "seed2").iterdir()} == FILES
+    for name in STEADY:
+        assert (both / "seed2" / name).read_bytes() == (one / "seed2" / name).read_bytes()
+        assert (both / "seed2" / name).read_bytes() == (alone / name).read_bytes()
+    costs = [
+        json.loads((folder / "cost.json").read_text()) for folder in (both / "seed1", both / "seed2", one / "seed2")
+    ]
+    assert [cost.get("runs_in_job") for cost in costs] == [2, 2, None]
+    assert costs[0]["seconds"] == costs[1]["seconds"] and costs[1]["flops"] == costs[2]["flops"]

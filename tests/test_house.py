@@ -52,6 +52,7 @@ PLANNING = {
     "jobs",
     "plan",
     "scaling",
+    "searches",
     "estimate",
 }
 PLANNING |= {"schemas", "weights"}

@@ -1,7 +1,9 @@
 """Hyper-parameter search: trials by the grid, the choice on validation, the run that trains with what was chosen."""
 
 import json
+import re
 
+import pandas
 import pytest
 
 from thaw import settings
@@ -11,14 +13,15 @@ from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 SEARCH = "search: {grid: {rate: [1e-5, 2e-4], epochs: [1, 2]}, seeds: [3, 4]}"
 ONE = "  one: {phases: [{train: [head, {top: 1}]}], " + SEARCH + "}\n"
-LIKE = "  like_one: {phases: [{train: [head]}], rates_from: one}\n"
+LIKE = "  like_one: {phases: [{train: [head, {top: 2}]}], rates_from: one}\n"
+HEADS = "  heads: {phases: [{train: [head]}], " + SEARCH + "}\n"
 
 
-def planned(home, folder, strategies: str, chosen: list):
+def planned(home, folder, strategies: str, chosen: list, **more):
     """Plan the demo's first task with strategies of one's own."""
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
-    changes = {"catalogues": [str(folder)], "strategies": chosen, "tasks": ["acceptability"], "baselines": []}
+    changes = more | {"catalogues": [str(folder)], "strategies": chosen, "tasks": ["acceptability"], "baselines": []}
     return load(read_config([str(home / "config/config.yaml")], changes | {"seeds": [1]}), home)
 
 
@@ -36,6 +39,27 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
         final = plan.job("train", f"{cell}/{strategy}/base/seed1")
         assert final.spec["chosen"] == choice.digest and "trial" not in final.spec
         assert final.inputs["chosen"] == [f"results/{cell}/one/base/chosen.json"]
+
+
+def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/heads.yaml").write_text("heads: {small: {kind: bilstm, options: {size: 8, layers: 1}}}\n")
+    like = LIKE.replace("rates_from: one", "rates_from: heads")
+    plan = planned(home, tmp_path / "my", HEADS + like, ["heads", "like_one"], heads=["linear", "small"])
+    cell = "runs/acceptability/all/minilm/linear"
+    (search,) = plan.jobs["search_heads"].values()
+    assert search.spec["grid"][1] == {"rate": 1e-5, "epochs": 2} and search.spec["seeds"] == [3, 4]
+    assert search.spec["trial"] and "rate" not in search.spec["phases"][0] and "seed" not in search.spec
+    assert plan.files("search_heads", f"{cell}/heads/base") == [f"results/{cell}/heads/base/chosen.json"]
+    for step, key in (("fit_heads", f"{cell}/heads/base"), ("train", f"{cell}/like_one/base/seed1")):
+        assert plan.job(step, key).spec["chosen"] == search.digest
+        assert plan.job(step, key).inputs["chosen"] == [f"results/{cell}/heads/base/chosen.json"]
+    assert len(plan.jobs["select"]) == 1 and len(plan.jobs["train"]) == 8 + 3, "a BiLSTM's trials are jobs of their own"
+    path = f"results/{cell}/heads/base/seed1/metrics.json"
+    found = {step: re.search(f"linear/({plan.strategies(step)})/base", path) for step in ("fit_heads", "train")}
+    assert found["fit_heads"] and not found["train"]
+    path = path.replace("linear", "small")
+    assert re.search(f"small/({plan.strategies('train')})/base", path) and plan.strategies("ensemble") == "none"
 
 
 def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home, tmp_path):
@@ -75,6 +99,10 @@ def test_a_grid_may_name_the_phase(home, tmp_path):
         (ONE.replace("epochs", "2.epochs"), "there is no phase 2 here"),
         (ONE.replace("epochs", "1.epochs") + LIKE, "has a grid by phase"),
         (LIKE.replace("[{train: [head]}]", "[{train: [head], optimizer: lbfgs}]") + ONE, "chooses its l2 itself"),
+        (
+            LIKE.replace("[{train: [head, {top: 2}]}]", "[{train: [head], optimizer: lbfgs}]") + ONE,
+            "chooses its l2 itself",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_refused(home, tmp_path, entry, message):
@@ -125,6 +153,34 @@ def test_a_trial_is_scored_on_validation_alone_and_its_settings_train_the_run(tm
     assert found["chosen"] == {"trial": 2, "epochs": [3], "head_rate": 0.05} and "test" in found["scores"]
     direct = bench.step("train", bench.spec({"epochs": 3, "head_rate": 0.05}), tmp_path / "direct")
     assert read_json(direct / "metrics.json")["scores"] == found["scores"]
+
+
+@pytest.mark.parametrize("kind", ["classification", "spans"])
+def test_a_search_over_heads_finds_what_its_trials_are_alone(tmp_path, kind):
+    bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", kind), kind)
+    spec = bench.spec({"head_rate": None, "epochs": 1})
+    grid = [{"rate": 1e-3, "epochs": 2}, {"rate": 1e-1, "epochs": 3}, {"rate": 1e-1, "epochs": 2}]
+    whole = {key: spec[key] for key in spec.keys() - {"seed"}} | {"grid": grid, "seeds": [1, 5], "trial": True}
+    folder = bench.step("search_heads", whole, tmp_path / "search")
+    found, main = read_json(folder / "chosen.json"), spec["task"]["metrics"][0]
+    assert found["spec"] == whole and found["digest"] == digest(whole)
+    for settings_of, trial in zip(grid, found["trials"], strict=True):
+        assert trial["settings"] == settings_of and list(trial["seeds"]) == ["1", "5"]
+        for seed, score in trial["seeds"].items():
+            alone = spec | {"phases": [spec["phases"][0] | settings_of], "seed": int(seed)}
+            assert bench.train(alone)[1].outcome["scores"]["validation"][main] == score
+    means = [trial["mean"] for trial in found["trials"]]
+    assert found["settings"] == grid[means.index(max(means))]
+    history = pandas.read_csv(folder / "trials.csv")
+    assert list(history.groupby(["trial", "seed"])["epoch"].max()) == [2, 2, 3, 3, 2, 2]
+    cost = read_json(folder / "cost.json")
+    assert cost["steps"] == 2 * (2 + 3 + 2) * 6 and cost["seconds"]["total"] > 0
+    fitted = {key: whole[key] for key in whole.keys() - {"grid", "seeds", "trial"}} | {"chosen": found["digest"]}
+    seeds = ("--seeds", 1, 7, "--chosen", folder / "chosen.json")
+    run = read_json(bench.step("fit_heads", fitted, tmp_path / "runs", *seeds) / "seed1/metrics.json")
+    assert run["chosen"]["trial"] == found["trial"] and run["chosen"]["rate"] == found["settings"]["rate"]
+    assert run["scores"]["validation"][main] == found["trials"][found["trial"] - 1]["seeds"]["1"]
+    assert "test" in run["scores"] and run["digest"] == digest(fitted | {"seed": 1})
 
 
 def test_trials_are_all_combinations():

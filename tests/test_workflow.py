@@ -146,6 +146,18 @@ def test_an_edited_rate_retrains_that_strategy(place):
     assert place.planned() == {"train": 2, **REDRAWN}
 
 
+def test_a_search_over_heads_is_one_job_and_their_seeds_another(place):
+    phases = {"phases": [{"train": ["head"], "rate": 1e-3, "epochs": 1}]}
+    search = {"search": {"grid": {"rate": [1e-3, 1e-2]}, "seeds": [1, 2]}}
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(tried=phases | search))
+    place.write("my/heads.yaml", {"heads": {"small": {"kind": "bilstm", "options": {"size": 4, "layers": 1}}}})
+    chosen = {"strategies": ["tried"], "heads": ["linear", "small"], "tasks": ["colour"], "outputs": ["main_table"]}
+    place.write("tried.yaml", place.experiment("tried", seeds=[1, 2, 3], **chosen))
+    once = {"collect": 1, "table": 1, "report": 1}
+    assert place.planned("tried.yaml") == {"search_heads": 1, "fit_heads": 1, "train": 4 + 3, "select": 1, **once}
+    (place.folder / "my/heads.yaml").unlink()
+
+
 def test_fewer_strategies_draw_again_and_compute_nothing(place):
     place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}]))
     assert place.planned() == {**REDRAWN}
@@ -186,9 +198,9 @@ def test_strategies_that_start_from_one_further_pretraining_share_it(place):
     more = {"mlm_full": {"from": "text", **_one_epoch("all")}, "mlm_head": {"from": "text", **_one_epoch("head")}}
     altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(more))
     place.write("mine.yaml", place.experiment("mine", strategies=["frozen", {"short_top": [1]}, "short_stack", *more]))
-    assert place.planned() == {"pretrain": 1, "features": 1, "train": 4, **REDRAWN}
+    assert place.planned() == {"pretrain": 1, "features": 1, "train": 2, "fit_heads": 2, **REDRAWN}
     place.snakemake("--", "results/encoders/tiny.text.things/card.json")
-    assert place.planned() == {"features": 1, "train": 4, **REDRAWN}
+    assert place.planned() == {"features": 1, "train": 2, "fit_heads": 2, **REDRAWN}
 
 
 def test_two_experiments_in_turn_retrain_nothing(place):

@@ -227,6 +227,13 @@ class Catalogue:
             return member and (member, self.get("heads", member, self.place("head_sets", name, "by_task", task_type)))
         return name, self.get("heads", name, "heads")
 
+    def heads(self, name: str) -> list[settings.Head]:
+        """Return the entry of a head, or of a set of heads those of all its members."""
+        members = [name]
+        if name in self._raw["head_sets"]:
+            members = self.get("head_sets", name, "heads").by_task.values()
+        return [self.get("heads", member, "heads") for member in members]
+
     def ids(self, block: str) -> list[str]:
         """Return the ids of a block in the order in which they stand in the files."""
         return list(self._raw[block])

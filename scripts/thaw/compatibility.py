@@ -1,16 +1,44 @@
-"""Whether what a run puts together fits: its head and task, its strategy, and the run that it starts from. No torch."""
+"""Whether what a run puts together fits: task and corpus, head, strategy, and the run that it starts from. No torch."""
 
 from thaw import parts
 from thaw.catalogue import Catalogue
-from thaw.records import UserError
-from thaw.settings import HEAD_KINDS, After, Head
+from thaw.records import UserError, near
+from thaw.settings import HEAD_KINDS, TARGET_OF_TYPE, After, Head, Strategy, Task
 from thaw.strategies.selectors import boundary
 
 
-def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tuple, place: str) -> None:
+def check_task(catalogue: Catalogue, name: str, task: Task, corpus) -> None:
+    """Find out whether a task's target and type fit its corpus."""
+    place = catalogue.place("tasks", name, "target")
+    if task.target not in corpus.targets:
+        raise UserError(
+            f"{place}: corpus {task.corpus} has no target {task.target!r}{near(task.target, corpus.targets)}"
+        )
+    for metric in filter(parts.is_own, task.metrics):
+        catalogue.check_part("metric", metric, task.type, ("tasks", name, "metrics"))
+    kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
+    if kind != due:
+        raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
+    texts = 0 if corpus.words else len(corpus.texts)
+    wanted = {"pair": 2, "tagg": 0, "span": 0}.get(task.type[:4], 1)
+    if texts != wanted:
+        words = {0: "a words column", 1: "one text", 2: "two texts"}
+        place = catalogue.place("tasks", name, "type")
+        raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
+
+
+def fits_heads(catalogue: Catalogue, strategy: Strategy, head: str) -> bool:
+    """Return whether all seeds of a strategy are one job: a head trains alone, on vectors that stay the same.
+
+    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks.
+    """
+    return strategy.solved or (strategy.head_alone and all(entry.fixed for entry in catalogue.heads(head)))
+
+
+def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: tuple, place: str) -> None:
     """Find out whether a head serves a task, and whether a strategy can train it in the views that it reads.
 
-    Args: ids of head and task; the step that executes the strategy; views; place, where the strategy stands.
+    Args: ids of head and task; whether the head is fitted to convergence; views; place, where the strategy stands.
     """
     due = catalogue.get("tasks", task, "tasks").type
     found = catalogue.head(name, due)
@@ -26,7 +54,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, step: str, views: tup
     apart = [catalogue.get("views", view, place).pairs == "separate" for view in views]
     if head.kind == "cosine" and not all(apart):
         raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
-    if step != "fit_heads":
+    if not solved:
         return
     if parts.is_own(head.kind):
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")

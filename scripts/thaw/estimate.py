@@ -142,7 +142,7 @@ def operations(plan: Plan, step: str, key: str) -> float:
         return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
         return pretraining_operations(plan, job)
-    if step in ("train", "fit_heads"):
+    if step in ("train", "fit_heads", "search_heads"):
         return training_operations(plan, job.spec, store_of(plan, job))
     return 0.0
 
@@ -174,11 +174,11 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     job = plan.job(step, key)
     if step == "features":
         return 4 * _parameters(_encoder(plan, key))
-    if step not in ("pretrain", "train", "fit_heads"):
+    if step not in ("pretrain", "train", "fit_heads", "search_heads"):
         return 0.0
     store = store_of(plan, job)
     encoder = _encoder(plan, store)
-    if step == "fit_heads":
+    if step in ("fit_heads", "search_heads"):
         examples, tokens = _training(plan, store, store.split("/")[1])
         vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
         return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from thaw import beside, boundaries, parts, presentation
+from thaw import beside, boundaries, compatibility, parts, presentation, searches
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views
 from thaw.data.sources import find_source
 from thaw.encoders.sources import local_files
 from thaw.records import UserError, canonical, digest, near
 from thaw.runs import RunPlanner, task_spec
-from thaw.settings import BASELINES, TARGET_OF_TYPE, Experiment, Task, spec_of
+from thaw.settings import BASELINES, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
 from thaw.weights import Weights
 
@@ -24,6 +24,7 @@ FILES = {
     "pretrain": "encoders/{key}/card.json",
     "train": "{key}/metrics.json",
     "select": "{key}/chosen.json",
+    "search_heads": "{key}/chosen.json",
     "baseline": "baselines/{key}/metrics.json",
     "external": "external/{key}/metrics.json",
     "ensemble": "ensembles/{key}/metrics.json",
@@ -56,9 +57,9 @@ class Jobs:
     """All jobs of one experiment or several.
 
     Attributes: experiments; catalogue; results (folder); left_out, sentences on what scaling down did; jobs,
-    {step: {key: Job}}; boundaries, {store: those that some run reads}; and by experiment its runs (those that are shown
-    as baselines among them), and what stands beside them, {folder: (step, key)}: other baselines, external predictions,
-    ensembles.
+    {step: {key: Job}}; executed, {step: {(head, strategy)}}; boundaries, {store: those that some run reads}; and by
+    experiment its runs (those that are shown as baselines among them), and what stands beside them,
+    {folder: (step, key)}: other baselines, external predictions, ensembles.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results", left_out=()):
@@ -67,6 +68,7 @@ class Jobs:
         self.results = results
         self.left_out = list(left_out)
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
+        self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
         self.beside: dict[str, dict[str, tuple[str, str]]] = {one.experiment: {} for one in experiments}
@@ -159,7 +161,7 @@ class Jobs:
         """Return a task whose corpus is among the jobs."""
         task = self.catalogue.get("tasks", name, wanted_by)
         corpus = self.catalogue.get("corpora", task.corpus, self.catalogue.place("tasks", name, "corpus"))
-        self._check_task(name, task, corpus)
+        compatibility.check_task(self.catalogue, name, task, corpus)
         if task.corpus not in self.jobs["prepare"]:
             source, files = find_source(task.corpus, corpus, experiment.sources, experiment.data_dir)
             kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
@@ -168,25 +170,6 @@ class Jobs:
             inputs = {"files": [f"{experiment.data_dir}/{relative}" for relative in sorted(files)]}
             self.jobs["prepare"][task.corpus] = Job(spec, inputs)
         return task
-
-    def _check_task(self, name: str, task: Task, corpus) -> None:
-        """Find out whether a task's target and type fit its corpus."""
-        place = self.catalogue.place("tasks", name, "target")
-        if task.target not in corpus.targets:
-            raise UserError(
-                f"{place}: corpus {task.corpus} has no target {task.target!r}{near(task.target, corpus.targets)}"
-            )
-        for metric in filter(parts.is_own, task.metrics):
-            self.catalogue.check_part("metric", metric, task.type, ("tasks", name, "metrics"))
-        kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
-        if kind != due:
-            raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
-        texts = 0 if corpus.words else len(corpus.texts)
-        wanted = {"pair": 2, "tagg": 0, "span": 0}.get(task.type[:4], 1)
-        if texts != wanted:
-            words = {0: "a words column", 1: "one text", 2: "two texts"}
-            place = self.catalogue.place("tasks", name, "type")
-            raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
 
     def _encoder(self, weights: Weights, experiment: Experiment) -> tuple[Job, list[str]]:
         """Return the job that fetches an encoder, or trains it further, and the card that it writes."""
@@ -229,8 +212,25 @@ class Jobs:
 
     def _add_run(self, run: Run, experiment: Experiment, planner: RunPlanner) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
+        spec, inputs = self._based(run, planner.spec(run), experiment)
+        if run.trials:
+            chosen = self._add_search(run, experiment, planner).digest
+            spec |= {"grid": searches.grid(run, self.catalogue), "chosen": chosen}
+            inputs["chosen"] = self.files(searches.step_of(run), run.search)
+        if run.after:
+            before = self.jobs[run.after.step][run.after.key]
+            seed = {} if run.after.step == "train" else {"seed": run.seed}
+            spec["after"] = {"run": digest(before.spec | seed), "epoch": planner.after_epoch(run)}
+            spec["after"] |= {"encoder_alone": True} if run.after.task != run.task else {}
+            inputs["after"] = [f"{self.results}/{run.after.folder}/metrics.json"]
+        if run.step == "fit_heads":
+            spec = {k: v for k, v in spec.items() if k != "seed"}
+        self.jobs[run.step][run.key] = Job(spec, inputs)
+        self.executed[run.step].add((run.head, run.strategy))
+
+    def _based(self, run: Run, spec: dict, experiment: Experiment) -> tuple[dict, dict]:
+        """Return a run's spec with what it is based on, corpora, encoder and stores, and the files of these."""
         task = self._task(run.task, "tasks", experiment)
-        spec = planner.spec(run)
         read = boundaries.taken(spec["phases"])
         stores = [self._store(run.weights, task.corpus, view, experiment) for view in run.views]
         digests = [self.jobs["features"][key].digest for key in stores]
@@ -244,32 +244,22 @@ class Jobs:
             spec["also"] = further
             inputs["also_data"] = [f"{self.results}/data/{key.split('/')[1]}/card.json" for key in stores]
             inputs |= {f"also_{name}": files for name, files in self._states(stores, read).items()}
-        if run.trials:
-            if run.search not in self.jobs["select"]:
-                self._add_search(run)
-            grid = self.catalogue.get("strategies", run.trials[0].strategy, "strategies").search.trials()
-            spec |= {"grid": grid, "chosen": self.jobs["select"][run.search].digest}
-            inputs["chosen"] = self.files("select", run.search)
-        if run.after:
-            before = self.jobs[run.after.step][run.after.key]
-            seed = {} if run.after.step == "train" else {"seed": run.seed}
-            spec["after"] = {"run": digest(before.spec | seed), "epoch": planner.after_epoch(run)}
-            spec["after"] |= {"encoder_alone": True} if run.after.task != run.task else {}
-            inputs["after"] = [f"{self.results}/{run.after.folder}/metrics.json"]
-        if run.step == "fit_heads":
-            spec = {k: v for k, v in spec.items() if k != "seed"}
-        self.jobs[run.step][run.key] = Job(spec, inputs)
+        return spec, inputs
 
-    def _add_search(self, run: Run) -> None:
-        """Add the choice among the trials that a run takes its settings from."""
-        task = self.catalogue.get("tasks", run.task, "tasks")
-        trials: dict[int, dict] = {}
-        for trial in run.trials:
-            entry = trials.setdefault(trial.trial, {"settings": trial.settings, "runs": {}})
-            entry["runs"][str(trial.seed)] = self.jobs["train"][trial.key].digest
-        spec = {"version": VERSIONS["select"], "task": task_spec(run.task, task), "trials": list(trials.values())}
-        inputs = {"trials": [f"{self.results}/{trial.folder}/metrics.json" for trial in run.trials]}
-        self.jobs["select"][run.search] = Job(spec, inputs)
+    def _add_search(self, run: Run, experiment: Experiment, planner: RunPlanner) -> Job:
+        """Add the choice among the trials that a run takes its settings from, and return it."""
+        step = searches.step_of(run)
+        if run.search in self.jobs[step]:
+            return self.jobs[step][run.search]
+        if step == "search_heads":
+            job = Job(*self._based(run.trials[0], searches.heads_spec(run, planner), experiment))
+        else:
+            digests = {trial.key: self.jobs["train"][trial.key].digest for trial in run.trials}
+            files = [f"{self.results}/{trial.folder}/metrics.json" for trial in run.trials]
+            job = Job(searches.trials_spec(run, self.catalogue, digests), {"trials": files})
+        self.jobs[step][run.search] = job
+        self.executed[step].add((run.head, run.trials[0].strategy))
+        return job
 
     def _states(self, stores: list[str], read: list[int]) -> dict[str, list[str]]:
         """Return the cards of some stores that a run reads, and see to it that they hold its boundaries."""

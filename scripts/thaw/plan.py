@@ -22,6 +22,7 @@ KEYS = {
     "pretrain": "{encoder}.{further}.{corpus}",
     "train": CELL + "/seed{seed}",
     "select": CELL,
+    "search_heads": CELL,
     "fit_heads": CELL,
     "baseline": "{task}/{subset}/{baseline}",
     "external": "{task}/{external}",
@@ -124,9 +125,8 @@ class Plan(Jobs):
         return " ".join(dict.fromkeys(_quoted(folder) for one in self.experiments for folder in one.catalogues))
 
     def strategies(self, step: str) -> str:
-        """Return, as a pattern for wildcards, the strategies that a step executes."""
-        found = sorted({run.strategy for runs in self.runs.values() for run in runs if run.step == step})
-        return "|".join(found) or "none"
+        """Return, as a pattern for wildcards that stand behind the head's, the strategies that a step executes."""
+        return "|".join(f"(?<=/{head}/){strategy}" for head, strategy in sorted(self.executed[step])) or "none"
 
     def collected(self, name: str) -> list[str]:
         """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""

@@ -85,7 +85,8 @@ class RunPlanner:
             yield from self._with_start(run, done)
 
     def _with_start(self, run: Run, done: set[str]) -> Iterator[Run]:
-        for before in filter(None, (run.after, *run.trials)):
+        trials = [trial for trial in run.trials if trial.step == "train"]  # other searches are one job
+        for before in filter(None, (run.after, *trials)):
             yield from self._with_start(before, done)
         if run.folder not in done:
             done.add(run.folder)
@@ -121,9 +122,9 @@ class RunPlanner:
         if name in asked:
             raise UserError(f"{place}: after leads back to {name}")
         strategy = self.catalogue.get("strategies", name, "strategies")
-        step = "fit_heads" if strategy.phases[0].optimizer == "lbfgs" else "train"
+        step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
-        compatibility.check_head(self.catalogue, head, task, step, views, place)
+        compatibility.check_head(self.catalogue, head, task, strategy.solved, views, place)
         before, weights = None, beginning(self.catalogue, strategy, encoder, task, place)
         if start := strategy.start:
             cell = (start.task, start.subset) if start.task else (task, subset)

@@ -7,21 +7,24 @@ INPUTS      cards of the corpus, the encoder and the boundaries that the run's p
             for one with `search:` or `rates_from:`, the chosen.json of the search
 OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
             history.csv, predictions.parquet, head.safetensors beside it)
-            results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search
+            results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search (from
+            search_heads with trials.csv and cost.json beside it)
             results/baselines/<task>/<subset>/<baseline>/metrics.json
 SPEC        task, subset, head, phases with what they train and resume from, seed, threads, digests of all inputs
 
-fit_heads executes strategies whose head is fitted to convergence, all seeds in one job; train everything else.
+fit_heads executes strategies in which a head trains alone on vectors that stay the same, fitted to convergence or for
+some epochs, all seeds in one job; search_heads all trials of a search over such runs; train everything else.
 """
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 
 
 ruleorder: fit_heads > train
+ruleorder: search_heads > select
 
 
 rule fit_heads:
-    """Fit a linear head on the frozen features to convergence, for all seeds at once."""
+    """Fit a head on the frozen features, for all seeds at once."""
     input:
         data=made("fit_heads", "data"),
         encoder=made("fit_heads", "encoder"),
@@ -30,6 +33,7 @@ rule fit_heads:
         also_data=made("fit_heads", "also_data"),
         also_tokens=made("fit_heads", "also_tokens"),
         also_boundaries=made("fit_heads", "also_boundaries"),
+        chosen=made("fit_heads", "chosen"),
     output:
         metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
         costs=expand(f"{RUN}/seed{{seed}}/cost.json", seed=PLAN.seeds(), allow_missing=True),
@@ -51,8 +55,39 @@ rule fit_heads:
         f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
         f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q})"
+        " --features $(dirname {input.tokens:q}) --chosen {input.chosen:q}"
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
+
+
+rule search_heads:
+    """Train a head with all settings of a grid and all its seeds side by side, and choose among them on validation."""
+    input:
+        data=made("search_heads", "data"),
+        encoder=made("search_heads", "encoder"),
+        tokens=made("search_heads", "tokens"),
+        boundaries=made("search_heads", "boundaries"),
+    output:
+        chosen=f"{RUN}/chosen.json",
+        cost=f"{RUN}/cost.json",
+        trials=f"{RUN}/trials.csv",
+    log:
+        "<logs>/search_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
+    wildcard_constraints:
+        strategy=PLAN.strategies("search_heads"),
+    conda:
+        "../../environment.yml"
+    threads: PLAN.threads
+    resources:
+        **needs("search_heads"),
+    params:
+        spec=lambda w: PLAN.canonical("search_heads", w),
+    message:
+        "search_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
+    shell:
+        f"python -m thaw.steps.search_heads --catalogues {PLAN.catalogues}"
+        " --spec {params.spec:q} --out $(dirname {output.chosen:q})"
+        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
 
 
 rule train:

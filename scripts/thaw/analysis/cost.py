@@ -92,16 +92,20 @@ class Stopwatch:
             _wait_for_device()
             self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - begin
 
-    def seconds(self) -> dict[str, float]:
-        """Return the seconds of each part, to the millisecond, and the total since the watch was made."""
+    def seconds(self, runs: int = 1) -> dict[str, float]:
+        """Return a run's share of the seconds of each part, to the millisecond, and of the total since the start."""
         parts = self.parts | {"total": time.perf_counter() - self.start}
-        return {part: round(seconds, 3) for part, seconds in parts.items()}
+        return {part: round(seconds / runs, 3) for part, seconds in parts.items()}
 
 
-def measured(watch: Stopwatch, device) -> dict:
-    """Return what a run took and where, as it stands in cost.json: seconds, peak memory, versions, hardware, date."""
+def measured(watch: Stopwatch, device, runs: int = 1) -> dict:
+    """Return what a run took and where, as it stands in cost.json: seconds, peak memory, versions, hardware, date.
+
+    Of several runs in one job each has an equal share of its seconds, and says how many they were.
+    """
     return {
-        "seconds": watch.seconds(),
+        **({"runs_in_job": runs} if runs > 1 else {}),
+        "seconds": watch.seconds(runs),
         "peak_memory_mb": peak_memory_mb(),
         "versions": versions(),
         "hardware": hardware(device),

@@ -1,5 +1,7 @@
 """Dropout with masks that a processor draws quickly: four values from one number, where torch draws one by one."""
 
+import math
+
 import numpy as np
 import torch
 from torch import nn
@@ -18,16 +20,17 @@ class Dropout(nn.Dropout):
         return values * noise(values.shape, self.p).to(values.dtype)
 
 
-def noise(shape, share: float, source: np.random.SFC64 | None = None) -> torch.Tensor:
+def noise(shape, share: float, sources: list[np.random.SFC64] | None = None) -> torch.Tensor:
     """Return float32 of a shape, 0 with the given share and else 1 / (1 - share).
 
-    The random numbers are those of a source; without one, of a new one from a draw of torch's generator. Draws and
-    comparisons are numpy's, whose code for 16 bits takes a tenth of the time of torch's.
+    The random numbers are those of some sources, one for each entry of the first dimension; without any, of one that
+    begins with a draw of torch's generator. Draws and comparisons are numpy's, whose code for 16 bits takes a tenth of
+    the time of torch's.
     """
-    count = int(np.prod(shape))
-    source = source or np.random.SFC64(int(torch.randint(2**63 - 1, ())))
-    bits = source.random_raw(-(-count // 4))
-    kept = bits.view(np.uint16)[:count] >= round(share * LEVELS)
+    sources = sources or [np.random.SFC64(int(torch.randint(2**63 - 1, ())))]
+    count = math.prod(shape) // len(sources)
+    drawn = [source.random_raw(-(-count // 4)).view(np.uint16)[:count] for source in sources]
+    kept = (drawn[0] if len(drawn) == 1 else np.concatenate(drawn)) >= round(share * LEVELS)
     return torch.from_numpy(np.multiply(kept, np.float32(1 / (1 - share)))).view(shape)
 
 

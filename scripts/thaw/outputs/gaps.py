@@ -31,10 +31,11 @@ def _jobs(result, task: dict) -> list[str]:
 
 
 def _own(folder: str) -> list[str]:
-    """Return the logs that the job of a folder may have: a run was trained, or fitted with all seeds at once."""
+    """Return the logs that the jobs of a folder may have: a run was trained, or its seeds at once after a search."""
     room, _, rest = folder.partition("/")
     if room == "encoders":
         return [f"pretrain/{rest}"]
     if room == "runs":
-        return [f"train/{rest}", f"fit_heads/{rest.rpartition('/')[0]}"]
+        cell = rest.rpartition("/")[0]
+        return [f"train/{rest}", f"fit_heads/{cell}", f"search_heads/{cell}"]
     return [f"{room.removesuffix('s')}/{rest}"]

@@ -74,11 +74,15 @@ class SimTransformer(Matching):
 
 @dataclass(frozen=True)
 class HeadKind:
-    """A kind of head: the types of task that it serves, its options, and whether `pooling` has a meaning for it."""
+    """A kind of head: the types of task that it serves, its options, and whether `pooling` has a meaning for it.
+
+    `fixed` says that nothing learned lies between the encoder and the vectors it reads, unless in pooling or layers.
+    """
 
     task_types: tuple[str, ...] = TASK_TYPES
     options: type[Options] = Options
     pools: bool = True
+    fixed: bool = False
 
     @property
     def serves(self) -> str:
@@ -87,9 +91,9 @@ class HeadKind:
 
 
 HEAD_KINDS = {
-    "linear": HeadKind(),
-    "cosine": HeadKind(PAIRS),
-    "mlp": HeadKind(options=Mlp),
+    "linear": HeadKind(fixed=True),
+    "cosine": HeadKind(PAIRS, fixed=True),
+    "mlp": HeadKind(options=Mlp, fixed=True),
     "bilstm": HeadKind(options=BiLstm),
     "crf": HeadKind(WORDS, pools=False),
     "bilstm_crf": HeadKind(WORDS, BiLstm, pools=False),

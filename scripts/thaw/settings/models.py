@@ -138,6 +138,12 @@ class Head(Entry):
         return self
 
     @property
+    def fixed(self) -> bool:
+        """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
+        learned = {"attention", "pooler"} & {self.pooling, self.separate_pooling} or self.layers.combine == "mix"
+        return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
+
+    @property
     def chosen(self) -> Options:
         """The options of one of Thaw's kinds, defaults filled in."""
         return options_of(self.kind, self.options)
@@ -206,6 +212,18 @@ class Strategy(Entry):
     search: Search | None = Field(None, description="choose rates and the like on validation first")
     rates_from: Id | None = Field(None, description="take what the search of this strategy chose, same task and head")
     keep: bool = Field(False, description="keep the encoder's trained tensors with the result")
+
+    @property
+    def solved(self) -> bool:
+        """Whether a linear head is fitted to convergence."""
+        return self.phases[0].optimizer == "lbfgs"
+
+    @property
+    def head_alone(self) -> bool:
+        """Whether it is one phase in which the head trains on the frozen encoder, and nothing else does."""
+        first, one = self.phases[0], not (self.after or self.sweep or len(self.phases) > 1)
+        turns = first.insert or first.unfreeze or first.one_by_one
+        return one and list(first.train) == ["head"] and not turns and not first.frozen_dropout
 
     @property
     def start(self) -> After | None:

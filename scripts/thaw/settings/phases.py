@@ -78,7 +78,9 @@ class Phase(BaseModel):
     )
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm over the trained parameters")
     clip_each: bool = Field(False, description="clip holds for each tensor by itself, as in some papers' BertAdam")
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16: autocast of the trained part")
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="bf16: autocast of the trained part, but for a head alone on vectors that stay the same"
+    )
     frozen_dropout: bool = Field(False, description="dropout stays on in frozen layers, as in some papers: no cache")
     l2: list[Annotated[float, Field(ge=0)]] = Field(
         [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], min_length=1, description="lbfgs: strengths, chosen on validation"

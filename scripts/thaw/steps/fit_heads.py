@@ -1,7 +1,8 @@
-"""Step `fit_heads`: a linear head on frozen features, fitted to convergence, for all seeds in one job.
+"""Step `fit_heads`: a head on frozen features, for all seeds in one job: fitted to convergence, or trained for a while.
 
-The problem is convex, so that the seeds share one fit; each gets its folder as if it had been trained alone, and its
-bytes do not depend on which other seeds were asked for.
+A linear head fitted to convergence is a convex problem, so that the seeds share one fit. Heads that are trained stand
+side by side, each with its own random numbers. Either way each seed gets its folder as if it had been trained alone,
+and its bytes do not depend on which other seeds were asked for.
 """
 
 import argparse
@@ -20,12 +21,15 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON of a run, without its seed")
     parser.add_argument("--seeds", required=True, type=int, nargs="+")
     inputs.add_arguments(parser)
+    parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant; seeds are written below it")
     arguments = parser.parse_args()
     spec = arguments.spec
     set_threads(Compute.model_validate(spec["compute"]).threads)
+    solved = spec["phases"][0].get("optimizer") == "lbfgs"
     with claim_device() as device:
-        fit(spec, arguments, device)
+        (fit if solved else train)(spec, arguments, device)
+    log(f"seeds {', '.join(map(str, arguments.seeds))} written to {arguments.out}")
 
 
 def fit(spec: dict, folders, device) -> None:
@@ -34,6 +38,7 @@ def fit(spec: dict, folders, device) -> None:
     Args: spec; the parsed arguments, for their folders and seeds. Of equal views the first is taken.
     """
     from thaw.analysis.cost import Stopwatch, measured
+    from thaw.training.files import write_run
     from thaw.training.fitting import Fit
 
     watch = Stopwatch()
@@ -48,22 +53,24 @@ def fit(spec: dict, folders, device) -> None:
     for seed in folders.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
-        write(folders.out / f"seed{seed}", spec | {"seed": seed}, run, fitted, outcome, cost)
-    log(f"seeds {', '.join(map(str, folders.seeds))} written to {folders.out}")
+        write_run(folders.out / f"seed{seed}", spec | {"seed": seed}, run, fitted, outcome, cost)
 
 
-def write(out: Path, spec: dict, run, fitted, outcome: dict, cost: dict) -> None:
-    """Write one seed's files: tensors first, metrics.json last."""
-    import pandas
+def train(spec: dict, folders, device) -> None:
+    """Train the head on a device with every seed, and write their folders. Args: as of `fit`."""
+    from thaw.analysis.cost import Stopwatch, measured
+    from thaw.training.files import write_run
+    from thaw.training.run import Run, train_heads
 
-    from thaw.analysis.further import all_predictions
-    from thaw.analysis.results import save_tensors, write_result
-
-    save_tensors(out / "head.safetensors", fitted.head.state_dict())
-    main = run.task["metrics"][0]
-    history = pandas.DataFrame(fitted.history).rename(columns={"validation": f"validation_{main}"})
-    predictions = all_predictions(run.task, run.corpus, fitted.answers, fitted.further)
-    write_result(out, spec, outcome, cost, predictions, history)
+    watch = Stopwatch()
+    with watch("load"):
+        (found,) = inputs.open_inputs(spec, folders, device)
+        settings = inputs.chosen(spec, folders.chosen)
+        runs = [Run(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
+    trained = train_heads(runs, watch)
+    shared = measured(watch, device, len(runs))
+    for run, left in zip(runs, trained, strict=True):
+        write_run(folders.out / f"seed{run.spec['seed']}", run.spec, run, left, left.outcome, left.cost | shared)
 
 
 if __name__ == "__main__":

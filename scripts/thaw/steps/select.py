@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import math
 from pathlib import Path
 
+from thaw.analysis.choice import chosen
 from thaw.analysis.results import check_digest, whole_task
-from thaw.records import digest, read_json, write_json
-from thaw.runtime import log, run_step
+from thaw.records import read_json, write_json
+from thaw.runtime import run_step
 
 
 def main() -> None:
@@ -17,34 +17,23 @@ def main() -> None:
     parser.add_argument("--trials", required=True, type=Path, nargs="+", help="metrics.json, by trial and by its seeds")
     parser.add_argument("--out", required=True, type=Path, help="chosen.json")
     arguments = parser.parse_args()
-    spec = arguments.spec
+    spec, files = arguments.spec, iter(arguments.trials)
     task = whole_task(spec["task"])
-    split, metric = task["validation"], task["metrics"][0]
-    files = iter(arguments.trials)
-    found = [scored(trial, files, split, metric) for trial in spec["trials"]]
-    best = max(range(len(found)), key=lambda place: rank(found[place]))
-    log(f"trial {best + 1} of {len(found)} is best on {split} by {metric}: {found[best]['settings']}")
-    record = {"spec": spec, "digest": digest(spec), "split": split, "metric": metric}
-    write_json(arguments.out, record | {"trial": best + 1, "settings": found[best]["settings"], "trials": found})
+    trials = [(trial["settings"], scored(trial, files, task)) for trial in spec["trials"]]
+    write_json(arguments.out, chosen(spec, task, trials))
 
 
-def scored(trial: dict, files, split: str, metric: str) -> dict:
-    """Return a trial's settings, its score on a split by seed (None where it is undefined), and the mean of these.
+def scored(trial: dict, files, task: dict) -> dict:
+    """Return a trial's main score on validation by seed, None where it is undefined.
 
-    Args: trial as the spec has it; files, an iterator that stands at its first metrics.json.
+    Args: trial as the spec has it; files, an iterator that stands at its first metrics.json; the whole task.
     """
     scores = {}
     for seed, due in trial["runs"].items():
         path = next(files)
         check_digest(path, due)
-        scores[seed] = read_json(path)["scores"][split][metric]
-    mean = None if None in scores.values() else sum(scores.values()) / len(scores)
-    return {"settings": trial["settings"], "mean": mean, "seeds": scores}
-
-
-def rank(trial: dict) -> float:
-    """Return what trials are compared by: the mean; of equals the first is taken, and undefined is worse than all."""
-    return -math.inf if trial["mean"] is None else trial["mean"]
+        scores[seed] = read_json(path)["scores"][task["validation"]][task["metrics"][0]]
+    return scores
 
 
 if __name__ == "__main__":

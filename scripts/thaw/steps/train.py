@@ -22,32 +22,24 @@ def main() -> None:
     spec = arguments.spec
     set_threads(Compute.model_validate(spec["compute"]).threads)
     with claim_device() as device:
-        run, trained, cost = train(spec, arguments, device)
-    write(arguments.out, spec, run, trained, cost)
+        execute(spec, arguments, device)
 
 
-def train(spec: dict, folders, device):
-    """Train a run on a device; return the run, what it leaves, and its cost. Args: folders, the parsed arguments."""
+def execute(spec: dict, folders, device) -> None:
+    """Train a run on a device and write its folder. Args: spec; the parsed arguments, for their folders."""
     from thaw.analysis.cost import Stopwatch, measured
-    from thaw.training.run import Run
-    from thaw.training.run import train as train_runs
+    from thaw.analysis.results import save_tensors
+    from thaw.training.files import write_run
+    from thaw.training.run import Run, train
 
     watch = Stopwatch()
     with watch("load"):
         (found,) = inputs.open_inputs(spec, folders, device)
-        run = Run(spec, found, start(spec, folders.after), chosen(spec, folders.chosen))
-    (trained,) = train_runs([run], watch)
-    return run, trained, trained.cost | measured(watch, device)
-
-
-def chosen(spec: dict, found: list[Path]) -> dict:
-    """Return the settings that a search chose for this run, and which trial's they are; nothing without a search."""
-    from thaw.analysis.results import check_digest
-
-    if "chosen" not in spec:
-        return {}
-    check_digest(found[0], spec["chosen"])
-    return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
+        run = Run(spec, found, start(spec, folders.after), inputs.chosen(spec, folders.chosen))
+    (left,) = train([run], watch)
+    if spec["keep"]:
+        save_tensors(folders.out / "encoder.safetensors", left.encoder, left.inserts and left.inserts.note())
+    write_run(folders.out, spec, run, left, left.outcome, left.cost | measured(watch, device))
 
 
 def start(spec: dict, after: list[Path]):
@@ -77,24 +69,6 @@ def start(spec: dict, after: list[Path]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
     head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
     return Start(head, load_file(encoder), noted(encoder)) if encoder.is_file() else Start(head, {})
-
-
-def write(out: Path, spec: dict, run, trained, cost: dict) -> None:
-    """Write a run's files: tensors first, metrics.json last."""
-    import pandas
-
-    from thaw.analysis.further import all_predictions
-    from thaw.analysis.results import save_tensors, write_result
-
-    save_tensors(out / "head.safetensors", trained.head.state_dict())
-    if spec["keep"]:
-        save_tensors(out / "encoder.safetensors", trained.encoder, trained.inserts and trained.inserts.note())
-    main = run.task["metrics"][0]
-    history = pandas.DataFrame(trained.history).rename(
-        columns={split: f"{split}_{main}" for split in ("train", "validation")}
-    )
-    predictions = all_predictions(run.task, run.corpus, trained.answers, trained.further)
-    write_result(out, spec, trained.outcome, cost, predictions, history)
 
 
 if __name__ == "__main__":

@@ -18,17 +18,23 @@ from thaw.data.corpus import Corpus
 from thaw.encoders.parity import check_once
 from thaw.features.extract import remake
 from thaw.features.store import Store
+from thaw.records import read_json
 
 
 @dataclass
 class Inputs:
-    """What a run reads in one view; `further` holds the other corpora, each with its store in that view."""
+    """What a run reads in one view.
+
+    `further` holds the other corpora, each with its store in that view; `vectors` what a fixed head has read of the
+    pretrained encoder so far, by folder of the store and split, for all runs that share these inputs.
+    """
 
     corpus: Corpus
     store: Store
     encoder: Path
     device: torch.device
     further: list[tuple[Further, Store]] = field(default_factory=list)
+    vectors: dict = field(default_factory=dict)
 
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
@@ -73,6 +79,17 @@ def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
     if any(boundary < spec["layers"] for boundary in taken(spec["phases"])):
         check_once(folders.encoder)
     return found
+
+
+def chosen(spec: dict, found: list[Path]) -> dict:
+    """Return the settings that a search chose for a run, and which trial's they are; nothing without a search.
+
+    Args: the run's spec; the chosen.json of the search, where there is one.
+    """
+    if "chosen" not in spec:
+        return {}
+    check_digest(found[0], spec["chosen"])
+    return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
 
 
 def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> Store:

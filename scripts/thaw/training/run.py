@@ -121,9 +121,10 @@ class Run:
         components, boundary, phase = stage["components"], stage["boundary"], member.phase
         self.inserts = grown(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device, self.inserts)
-        plain = not self.inserts and not phase.frozen_dropout and phase.precision == "fp32"
+        plain = not self.inserts and not phase.frozen_dropout
         if plain and components == ["head"] and self.head.fixed:
-            reader = Reader(encoder, self.head, taken([stage]), self.device)
+            known = None if self.trained else self.inputs.vectors
+            reader = Reader(encoder, self.head, taken([stage]), self.device, known)
             gold, words = take(self.gold, self.rows), self._words("train", self.rows)
             return Stack([run.head for run in runs], reader, self.store, self.rows, gold, words)
         if phase.reinit_top:
@@ -256,3 +257,18 @@ def _train_phase(runs: list[Run], number: int, watch: Stopwatch) -> None:
             break
     for run in runs:
         run.end_phase()
+
+
+def train_heads(runs: list[Run], watch: Stopwatch) -> list[Trained]:
+    """Train runs in which a fixed head alone trains: side by side where they have batches and epochs in common.
+
+    Words are trained one run after the other, since sentences differ in length.
+    """
+    groups: dict[tuple, list[int]] = {}
+    for place, run in enumerate(runs):
+        phase = settings.Phase.of_spec(run.phases[0])
+        groups.setdefault((phase.batch_size, phase.epochs, place if run.head.words else None), []).append(place)
+    found = {}
+    for places in groups.values():
+        found |= dict(zip(places, train([runs[place] for place in places], watch), strict=True))
+    return [found[place] for place in range(len(runs))]

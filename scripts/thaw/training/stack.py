@@ -79,8 +79,7 @@ class Dropout(nn.Module):
         """Return vectors [M, n, F], some numbers 0 and the others larger by as much."""
         if not self.share:
             return vectors
-        noises = [noise(vectors.shape[1:], self.share, source) for source in self.sources]
-        return vectors * torch.stack(noises).to(vectors.device)
+        return vectors * noise(vectors.shape, self.share, self.sources).to(vectors.device)
 
 
 class Stack:
@@ -105,7 +104,6 @@ class Stack:
         self.stacked = dict(self.front.named_parameters())
         self.named = [dict(head.named_parameters()) for head in heads]
         self.lengths = store.sequences("train", rows).tolist()  # what the encoder read, once and for all epochs
-        self.known: dict[tuple, Vectors] = {}
 
     def thaw(self, names: list[str]) -> None:
         """Let the heads train: there is nothing else here."""
@@ -154,11 +152,12 @@ class Stack:
 
         Norms are summed row by row, which gives the same bits however many members there are.
         """
-        squares = [_sums(gradient.square()) for gradient in self.gradients]
-        total = torch.stack(squares).sum(0)
-        for gradient, square in zip(self.gradients, squares, strict=True):
-            shrunk = (largest / ((square if each else total).sqrt() + 1e-6)).clamp(max=1.0)
-            gradient.mul_(shrunk.view(-1, *[1] * (gradient.ndim - 1)))
+        norms = torch.stack([_norms(gradient) for gradient in self.gradients])
+        norms = norms if each else _norms(norms.T.contiguous()).expand_as(norms)
+        for gradient, found in zip(self.gradients, norms, strict=True):
+            shrunk = (largest / (found + 1e-6)).clamp(max=1.0)
+            if (shrunk != 1.0).any():
+                gradient.mul_(shrunk.view(-1, *[1] * (gradient.ndim - 1)))
 
     @torch.no_grad()
     def answers(self, place: int, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Answers:
@@ -168,17 +167,14 @@ class Stack:
         return vectors.answers(rows, head.logits(vectors.values).float(), head.scores)
 
     def _vectors(self, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Return the vectors of some rows of train, or of all rows of another split, read once for all members."""
+        """Return the vectors of some rows of train, or of all rows of another split."""
         if store is self.store and split == "train":
             return self.train.of(np.searchsorted(self.rows, rows))
-        key = (store.folder, split)
-        if key not in self.known:
-            self.known[key] = self.reader(store, split, rows, words)
-        return self.known[key]
+        return self.reader(store, split, rows, words)
 
 
-def _sums(values: torch.Tensor) -> torch.Tensor:
-    """Return the sum [M] over all but the first dimension."""
+def _norms(values: torch.Tensor) -> torch.Tensor:
+    """Return the norm [M] over all but the first dimension."""
     while values.ndim > 1:
-        values = values.sum(-1)
+        values = torch.linalg.vector_norm(values, dim=-1)
     return values

@@ -61,14 +61,27 @@ class Vectors:
 class Reader:
     """Reads vectors for a fixed head: from stored states, or with what of the encoder lies above them."""
 
-    def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device):
-        """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device."""
+    def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
+        """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device.
+
+        `known` holds what was read already, by folder of the store and split.
+        """
         self.encoder = encoder and encoder.eval()
         self.head, self.boundaries, self.device = head.eval(), boundaries, device
+        self.known: dict[tuple, Vectors] = {} if known is None else known
+
+    def __call__(self, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
+        """Return the vectors of some rows, in their order, which are the same rows whenever a split is read.
+
+        `words` are their word counts, None without words.
+        """
+        if (store.folder, split) not in self.known:
+            self.known[store.folder, split] = self._read(store, split, rows, words)
+        return self.known[store.folder, split]
 
     @torch.no_grad()
-    def __call__(self, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Return the vectors of some rows, in their order; `words` are their word counts, None without words."""
+    def _read(self, store: Store, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
+        """Read the vectors of some rows."""
         feed = Feed(store, self.boundaries, self.device)
         found: list = [None] * len(rows)
         seen: list = [None] * len(rows)

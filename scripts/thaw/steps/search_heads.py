@@ -1,0 +1,71 @@
+"""Step `search_heads`: a head on frozen features, trained with all settings of a grid, and the choice among them."""
+
+import argparse
+import json
+from pathlib import Path
+
+from thaw.runtime import claim_device, run_step, set_threads
+from thaw.settings import Compute
+from thaw.training import inputs
+
+
+def main() -> None:
+    """Check that what lies in the folders is what the search was planned for, train all trials, and choose."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    inputs.add_arguments(parser)
+    parser.add_argument("--out", required=True, type=Path, help="folder of the variant")
+    arguments = parser.parse_args()
+    set_threads(Compute.model_validate(arguments.spec["compute"]).threads)
+    with claim_device() as device:
+        search(arguments.spec, arguments, device)
+
+
+def search(spec: dict, folders, device) -> None:
+    """Train every trial with every seed on a device, and write chosen.json, last, with the history and cost of all.
+
+    Args: spec; the parsed arguments, for their folders.
+    """
+    from thaw.analysis.choice import chosen
+    from thaw.analysis.cost import Stopwatch, measured
+    from thaw.records import write_json
+    from thaw.training.run import Run, train_heads
+
+    watch = Stopwatch()
+    with watch("load"):
+        (found,) = inputs.open_inputs(spec, folders, device)
+        grid = [(settings, seed) for settings in spec["grid"] for seed in spec["seeds"]]
+        runs = [Run(spec | {"seed": seed}, found, None, settings) for settings, seed in grid]
+    trained = train_heads(runs, watch)
+    task = runs[0].task
+    scores = [left.outcome["scores"][task["validation"]][task["metrics"][0]] for left in trained]
+    seeds, each = list(map(str, spec["seeds"])), len(spec["seeds"])
+    trials = [
+        (settings, dict(zip(seeds, scores[place * each : (place + 1) * each], strict=True)))
+        for place, settings in enumerate(spec["grid"])
+    ]
+    cost = {key: sum(left.cost[key] for left in trained) for key in ("flops", "tokens", "steps")}
+    parameters = trained[0].cost["parameters"]
+    write_json(folders.out / "cost.json", cost | {"parameters": parameters} | measured(watch, device))
+    write_history(folders.out / "trials.csv", task, each, runs, trained)
+    write_json(folders.out / "chosen.json", chosen(spec, task, trials))
+
+
+def write_history(path: Path, task: dict, each: int, runs: list, trained: list) -> None:
+    """Write the history of all trials, which stand in their order, `each` seeds of one after the other."""
+    import pandas
+
+    from thaw.records import write_text
+
+    frames = [
+        pandas.DataFrame({"trial": place // each + 1, "seed": run.spec["seed"], **note} for note in left.history)
+        for place, (run, left) in enumerate(zip(runs, trained, strict=True))
+    ]
+    main = task["metrics"][0]
+    columns = {split: f"{split}_{main}" for split in ("train", "validation")}
+    frame = pandas.concat(frames, ignore_index=True).rename(columns=columns)
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
+if __name__ == "__main__":
+    run_step(main)
