@@ -98,7 +98,6 @@ def test_a_grid_may_name_the_phase(home, tmp_path):
         (ONE.replace("epochs", "layers"), "layers"),
         (ONE.replace("epochs", "2.epochs"), "there is no phase 2 here"),
         (ONE.replace("epochs", "1.epochs") + LIKE, "has a grid by phase"),
-        (LIKE.replace("[{train: [head]}]", "[{train: [head], optimizer: lbfgs}]") + ONE, "chooses its l2 itself"),
         (
             LIKE.replace("[{train: [head, {top: 2}]}]", "[{train: [head], optimizer: lbfgs}]") + ONE,
             "chooses its l2 itself",
