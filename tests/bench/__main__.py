@@ -7,6 +7,7 @@ the others go on.
 import argparse
 import importlib
 import json
+import signal
 import sys
 import time
 import traceback
@@ -32,6 +33,7 @@ def main() -> None:
         if field.name != "quick":
             parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=None)
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what is being measured is stopped too
     asked, quick = given.pop("parts"), given.pop("quick")
     options = replace(Options(**(QUICK if quick else {})), **given)
     names = [part for part in (IN_QUICK if quick else PARTS) if "all" in asked or part in asked]
