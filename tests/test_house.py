@@ -47,6 +47,7 @@ PLANNING = {
     "compatibility",
     "runs",
     "beside",
+    "papers",
     "presentation",
     "reference",
     "jobs",

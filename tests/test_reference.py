@@ -42,7 +42,7 @@ def small(tmp_path, catalogue):
         text = yaml.safe_dump(SMALL | {"tables": {"one": table | {"rows": rows}}})
         (tmp_path / "reference/small.yaml").write_text(text)
         found, document = reference.read([tmp_path], "small")
-        reference.check("small", found, document, catalogue)
+        reference.check("small", found, document, catalogue, [])
         return list(reference.printed(found.tables["one"]))
 
     return checked
@@ -51,7 +51,7 @@ def small(tmp_path, catalogue):
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_address_of_a_paper_stands_in_the_catalogues(name, home, catalogue):
     found, document = reference.read(shipped(home), name)
-    reference.check(name, found, document, catalogue, ENSEMBLES.get(name, ()))
+    reference.check(name, found, document, catalogue, ENSEMBLES.get(name, []))
     numbers = [number for table in found.tables.values() for number in reference.printed(table)]
     assert any(number.value is not None for number in numbers)
     derived = {name for table in found.tables.values() for name, row in table.rows.items() if row.minus}

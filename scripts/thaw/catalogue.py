@@ -156,6 +156,7 @@ class Catalogue:
     """
 
     def __init__(self, folders):
+        self.folders = list(folders)
         self._raw: dict[str, dict[str, tuple[Document, dict]]] = {block: {} for block in BLOCKS}
         self._entries: dict[tuple[str, str], BaseModel] = {}
         for folder in folders:

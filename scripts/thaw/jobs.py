@@ -115,7 +115,8 @@ class Jobs:
         self.runs[name] = [*runs, *(run for _, run in shown)]
         ensembles = [self.jobs[step][key].digest for step, key in self.beside[name].values() if step == "ensemble"]
         every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]] + ensembles)
-        for step, key, spec in presentation.specs(experiment, self.catalogue, planner, runs, shown, every):
+        origins = {corpus: job.spec["source"] for corpus, job in self.jobs["prepare"].items()}
+        for step, key, spec in presentation.specs(experiment, self.catalogue, planner, runs, shown, every, origins):
             said = {"left_out": self.left_out} if self.left_out and step == "report" else {}
             self.jobs[step][key] = Job(spec | said, {})
 

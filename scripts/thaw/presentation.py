@@ -5,14 +5,14 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 
 from collections.abc import Iterator
 
-from thaw import beside, parts
+from thaw import beside, papers, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views, variant
 from thaw.runs import RunPlanner
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
-STEP_OF_KIND = {"strategy_table": "table", "transfer_table": "table"}
+STEP_OF_KIND = {"strategy_table": "table", "transfer_table": "table", "paper_table": "table"}
 STEP_OF_KIND |= {"layer_figure": "figure", "cost_figure": "figure", "size_figure": "figure"}
 
 
@@ -23,11 +23,12 @@ def specs(
     runs: list[Run],
     baselines: list[tuple[str, Run]],
     digests: str,
+    origins: dict[str, str],
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
     Args: runs, all of them; baselines, the runs that are shown as such, with their names; digests, the digest over all
-    their specs, so that outputs follow them.
+    their specs, so that outputs follow them; origins, from which kind of source each corpus comes.
     """
     name = experiment.experiment
     selection = _selection(experiment, catalogue, planner, runs, baselines)
@@ -40,6 +41,8 @@ def specs(
         step = STEP_OF_KIND[entry.kind]
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
+        if entry.kind == "paper_table":
+            options |= {"beside": papers.shown(experiment, catalogue, runs, entry, origins)}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     yield "report", name, report | _methods(experiment, catalogue)

@@ -36,6 +36,11 @@ def read(folders, name: str) -> tuple[Reference, Document]:
     return validate(Reference, document.content, document), document
 
 
+def unknown_table(paper: str, name: str, reference: Reference) -> UserError:
+    """Return the error of a table that a paper's file does not hold."""
+    return UserError(f"reference: {paper} has no table {name!r}{near(name, list(reference.tables))}")
+
+
 def printed(table: PrintedTable) -> Iterator[Printed]:
     """Yield every number of a table, row by row, with its address where it has one of its own.
 
@@ -50,10 +55,10 @@ def printed(table: PrintedTable) -> Iterator[Printed]:
             yield Printed(row_name, column_name, value, at, reason)
 
 
-def check(name: str, reference: Reference, document: Document, catalogue: Catalogue, ensembles=()) -> None:
+def check(name: str, reference: Reference, document: Document, catalogue: Catalogue, ensembles=None) -> None:
     """Find out whether every address of a paper's numbers exists in the catalogues; else a UserError with its place.
 
-    Args: ensembles, the ids of those that the paper's experiments define.
+    Args: ensembles, the ids of those that the paper's experiments define; None where they are not looked at.
     """
     for table_name, table in reference.tables.items():
         for number in printed(table):
@@ -73,7 +78,7 @@ def _check_address(at: dict, row: Where, catalogue: Catalogue, ensembles, place:
         if at.get(key, known[-1]) not in known:
             raise UserError(f"{place}: {key} {at[key]} is none of task {at['task']}: {', '.join(known)}")
     if "ensemble" in at:
-        if at["ensemble"] not in ensembles:
+        if ensembles is not None and at["ensemble"] not in ensembles:
             raise UserError(f"{place}: no ensemble {at['ensemble']!r}{near(at['ensemble'], list(ensembles))}")
         return
     head = at.get("head", "linear")

@@ -52,6 +52,11 @@ def scaled_down(experiment: Experiment, catalogue: Catalogue) -> tuple[Experimen
     return experiment.model_copy(update=changes), scaling.said
 
 
+def moved(point: int, before: int, now: int) -> int:
+    """Return a number of layers in proportion to those of another encoder, halves rounded up; one stays one."""
+    return max(min(point, 1), floor(point * now / before + 0.5))
+
+
 class Scaling:
     """One experiment on its way to a smaller one; `said` gathers the sentences."""
 
@@ -153,11 +158,10 @@ class Scaling:
 
     def _moved(self, points: list[int]) -> list[int]:
         """Return points in proportion to the layers, halves rounded up, each once; what thaws a layer still does."""
-        moved = set()
+        found = set()
         for encoder in self.experiment.encoders:
-            ratio = self.layers / self._layers(encoder)
-            moved |= {max(min(point, 1), floor(point * ratio + 0.5)) for point in points}
-        return sorted(moved)
+            found |= {moved(point, self._layers(encoder), self.layers) for point in points}
+        return sorted(found)
 
     def _fits(self, name: str, value: int | None) -> bool:
         """Return whether a point of a strategy, and what it starts from, selects layers that the stand-in has."""

@@ -57,6 +57,7 @@ rule table:
         "table: {wildcards.id}"
     shell:
         "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q}"
+        " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
 

@@ -4,30 +4,14 @@ import csv
 import io
 
 from thaw.outputs import templates, words
-from thaw.outputs.tables import Cell, Table
+from thaw.outputs.tables import Table
 
 
 def to_csv(table: Table) -> str:
-    """Return plain numbers: scores x 100 to 4 digits, deviations, seeds, whether a run was flagged, runs missing."""
+    """Return the plain numbers behind a table."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    names = [f"{c.task}.{c.split}" for c in table.columns]
-    parts = ("mean", "sd", "seeds", "flagged", "missing")
-    header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
-    writer.writerow(header + [f"{name}.{part}" for name in names for part in parts])
-    inner = [row for group in table.groups for row in group.baselines + group.rows]
-    for row in table.baselines + inner + table.beside:
-        numbers = [value for cell in row.cells for value in _numbers(cell)]
-        writer.writerow(list(row.key.values()) + numbers)
+    csv.writer(file, lineterminator="\n").writerows(table.records())
     return file.getvalue()
-
-
-def _numbers(cell: Cell | None) -> list:
-    """Return a cell as mean, sd, seeds, flagged, missing; empty where there is none."""
-    if cell is None:
-        return [""] * 5
-    plain = ["" if value is None else f"{value:.4f}" for value in (cell.mean, cell.sd)]
-    return [*plain, cell.seeds, int(cell.flagged), cell.missing]
 
 
 def to_tex(table: Table) -> str:

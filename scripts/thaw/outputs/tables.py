@@ -67,6 +67,26 @@ class Table:
         """Whether any column stands on synthetic data."""
         return any(column.synthetic for column in self.columns)
 
+    def records(self) -> list[list]:
+        """Return a header and lines for programs: scores x 100, deviations, seeds, flagged or not, runs missing."""
+        names = [f"{c.task}.{c.split}" for c in self.columns]
+        parts = ("mean", "sd", "seeds", "flagged", "missing")
+        header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
+        inner = [row for group in self.groups for row in group.baselines + group.rows]
+        lines = [
+            [*row.key.values(), *(number for cell in row.cells for number in _numbers(cell))]
+            for row in self.baselines + inner + self.beside
+        ]
+        return [header + [f"{name}.{part}" for name in names for part in parts], *lines]
+
+
+def _numbers(cell: Cell | None) -> list:
+    """Return a cell as mean, sd, seeds, flagged, missing; empty where there is none."""
+    if cell is None:
+        return [""] * 5
+    plain = ["" if value is None else f"{value:.4f}" for value in (cell.mean, cell.sd)]
+    return [*plain, cell.seeds, int(cell.flagged), cell.missing]
+
 
 def table(runs, spec: dict) -> Table:
     """Return the table of strategies (rows) by tasks (columns): the main metric's mean and deviation over seeds.

@@ -139,6 +139,7 @@ _TEX = {
     "→": r"$\to$",
     "–": "--",
     "\u202f": r"\,",
+    **{mark: f"$^{letter}$" for mark, letter in zip("ᵃᵇᶜᵈ", "abcd", strict=True)},
     "<": r"$<$",
     ">": r"$>$",
     **{character: "\\" + character for character in "&%$#_{}"},

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.settings.base import Entry, Id, Text
 
@@ -14,10 +14,18 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 class Output(Entry):
     """A table or a figure."""
 
-    kind: Literal["strategy_table", "transfer_table", "layer_figure", "cost_figure", "size_figure"]
+    kind: Literal["strategy_table", "transfer_table", "paper_table", "layer_figure", "cost_figure", "size_figure"]
     caption: Text
     split: Literal["test", "validation"] = "test"
     cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")
+    paper: Id | None = Field(None, description="paper_table: a file of reference/, as lee2019")
+    table: Id | None = Field(None, description="paper_table: one of that file's tables")
+
+    @model_validator(mode="after")
+    def _paper_tables_name_theirs(self):
+        if (self.kind == "paper_table") != bool(self.paper) or bool(self.paper) != bool(self.table):
+            raise ValueError("paper and table belong to kind paper_table, which needs both")
+        return self
 
 
 class Store(BaseModel):

@@ -45,7 +45,7 @@ class PrintedColumn(Where):
 class PrintedRow(Where):
     """A row of a printed table: one of our runs, or what follows from other rows."""
 
-    values: list[float | None] = Field([], description="by column as printed; null where it is not known")
+    values: list[int | float | None] = Field([], description="by column as printed; null where it is not known")
     minus: list[Id] = Field([], max_length=2, description="two rows: the first's numbers less the second's")
     least: float | None = Field(
         None, gt=0, lt=1, description="least k of its strategy that reaches this share of `full`"

@@ -4,7 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import formats, tables
+from thaw.outputs import formats, papers, tables
+from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
 from thaw.runtime import log, run_step
@@ -15,9 +16,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
+    parser.add_argument("--results", required=True, type=Path, help="where the answers of runs lie")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
-    table = tables.table(read_runs(arguments.runs), arguments.spec)
+    spec, runs = arguments.spec, read_runs(arguments.runs)
+    if spec["kind"] == "paper_table":
+        table = papers.table(runs, spec, Answers(arguments.results))
+    else:
+        table = tables.table(runs, spec)
     for ending, written in formats.FORMATS.items():
         write_text(f"{arguments.out}.{ending}", written(table))
     log(f"table: {arguments.out}.{{{','.join(formats.FORMATS)}}}")

@@ -1,0 +1,230 @@
+"""A paper's table: each printed number, ours with its interval, the difference, and what is not as in the paper."""
+
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import numpy as np
+
+from thaw.analysis.aggregation import AGGREGATIONS, least, mean
+from thaw.analysis.intervals import Draws, interval, least_interval
+from thaw.outputs import protocol, words
+from thaw.outputs.answers import Answers
+from thaw.outputs.summary import Column
+from thaw.outputs.tables import Group, Row, Table
+
+DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
+HEADER = (
+    "row column task encoder head strategy variant metric split scale printed ours low high by_rule difference seeds"
+)
+CELL = ["task", "encoder", "head", "strategy", "variant"]
+
+
+@dataclass
+class Ours:
+    """Our number as the paper would print it, its interval, the same by the paper's way to put seeds together.
+
+    draws [D]: the resampled numbers, None where no answers were kept.
+    """
+
+    value: float
+    rule: float
+    low: float | None
+    high: float | None
+    seeds: int
+    draws: np.ndarray | None = None
+
+
+@dataclass
+class Written:
+    """A cell that is written already; `mean` is what it is sorted by."""
+
+    text: str
+    mean: float | None = None
+    best: bool = False
+
+
+@dataclass
+class PaperTable(Table):
+    """A table in which each row of the paper is a group of lines; `lines` are its numbers for programs."""
+
+    lines: list[list] = field(default_factory=list)
+
+    def records(self) -> list[list]:
+        """Return a header and one line for each printed number."""
+        return [[*HEADER.split(), "marks", "reason"], *self.lines]
+
+
+def table(runs, spec: dict, answers: Answers) -> PaperTable:
+    """Return the table of printed numbers beside ours.
+
+    Args: runs as `read_runs` gives them; spec as step `table` gets it, with `beside` as `thaw.papers.shown` makes it;
+    the answers of the runs.
+    """
+    beside = spec["beside"]
+    ours = Measured(runs[runs["missing"] == ""], beside, answers).all()
+    columns = [
+        Column("", "", column["label"], _metric(beside, place, spec["labels"]), False)
+        for place, column in enumerate(beside["columns"])
+    ]
+    groups, lines = [], []
+    for place, row in enumerate(beside["rows"]):
+        found = [ours.get((place, column)) for column in range(len(columns))]
+        groups.append(Group(row["label"], [], _rows(row, found, beside)))
+        lines += [_line(row, entry, *both) for entry, *both in zip(row["cells"], found, beside["columns"], strict=True)]
+    notes = protocol.notes(beside, ours, spec)
+    return PaperTable(spec["id"], spec["caption"], columns, [], groups, [], notes, lines)
+
+
+class Measured:
+    """Our numbers for the cells of a printed table, by (row, column)."""
+
+    def __init__(self, runs, beside: dict, answers: Answers):
+        self.runs, self.beside, self.answers = runs[runs["subset"].isin([beside["subset"]])], beside, answers
+        self.scales = [column["scale"] for column in beside["columns"]]
+
+    def all(self) -> dict[tuple[int, int], Ours]:
+        """Return every number that there is: those of runs, then differences of rows, then those over columns."""
+        found: dict[tuple[int, int], Ours] = {}
+        for place, row in enumerate(self.beside["rows"]):
+            for column, cell in enumerate(row["cells"]):
+                if "at" in cell:
+                    made = self._least(cell, row["least"]) if "sweep" in cell else self._score(cell["at"], column)
+                    found |= {(place, column): made} if made else {}
+        for place, row in enumerate(self.beside["rows"]):
+            for column in range(len(self.scales)) if "minus" in row else ():
+                pair = [found.get((other, column)) for other in row["minus"]]
+                found |= {(place, column): _combined(pair, np.subtract)} if all(pair) else {}
+        for column, entry in enumerate(self.beside["columns"]):
+            others = [other for other, one in enumerate(self.beside["columns"]) if not one["over"]]
+            for place in range(len(self.beside["rows"])) if entry["over"] else ():
+                parts = [found.get((place, other)) for other in others]
+                way = {"mean": lambda *x: np.mean(x, axis=0), "most": lambda *x: np.max(x, axis=0)}[entry["over"]]
+                found |= {(place, column): _combined(parts, way)} if all(parts) else {}
+        return found
+
+    def _score(self, at: list[str], column: int) -> Ours | None:
+        """Return the number at an address; None where no seed of it is there."""
+        rows = self._rows(at)
+        if rows.empty:
+            return None
+        scores, draws = rows["value"].tolist(), self._draws(rows, at)
+        sides = [mean(scores), AGGREGATIONS[self.beside["aggregation"]](scores)]
+        scaled = [_scaled(np.asarray(side), self.scales[column]) for side in (*sides, draws)]
+        found = interval(float(scaled[0]), scaled[2])
+        return Ours(float(scaled[0]), float(scaled[1]), found.low, found.high, len(scores), scaled[2])
+
+    def _least(self, cell: dict, share: float) -> Ours | None:
+        """Return the least k of a sweep that reaches a share of the full model; None where a part is not there."""
+        at, rule = cell["at"], AGGREGATIONS[self.beside["aggregation"]]
+        full = self._rows([*at[:3], cell["full"], "base", *at[5:]])
+        points = {k: self._rows([*at[:4], name, *at[5:]]) for name, k in cell["sweep"].items()}
+        if full.empty or any(rows.empty for rows in points.values()) or rule(full["value"]) <= 0:
+            return None
+        values = [
+            least({k: way(rows["value"]) for k, rows in points.items()}, way(full["value"]), share)
+            for way in (mean, rule)
+        ]
+        drawn = {k: self._draws(rows, at) for k, rows in points.items()}
+        found = least_interval(values[0], drawn, self._draws(full, at), share)
+        beyond = [np.nan if value is None else float(value) for value in (*values, found["low"], found["high"])]
+        return Ours(*beyond, len(full))
+
+    def _rows(self, at: list[str]):
+        """Return the rows of runs.csv at an address, one for each seed."""
+        wanted = dict(zip(CELL + ["metric", "split"], at, strict=True))
+        chosen = self.runs[self.runs["kind"].isin(["run", "ensemble"])]
+        for key, value in wanted.items():
+            chosen = chosen[chosen[key] == value]
+        return chosen[chosen["value"].notna()]
+
+    def _draws(self, rows, at: list[str]) -> np.ndarray:
+        """Return the resampled means over seeds of some rows, [D]; the same examples for all of a task and split."""
+        folders = [_folder(row) for row in rows.to_dict("records")]
+        draws = Draws(
+            len(folders), self.answers.groups(folders[0], at[6]), random_seed=crc32(f"{at[0]}/{at[6]}".encode())
+        )
+        return draws.means([self.answers.scorer(folder, at[5], at[6]) for folder in folders])
+
+
+def _folder(row: dict) -> str:
+    """Return the folder of a row's run below results."""
+    if row["kind"] == "ensemble":
+        return f"ensembles/{row['task']}/{row['subset']}/{row['strategy']}"
+    names = (row["task"], row["subset"], row["encoder"], row["head"], row["strategy"], row["variant"])
+    return f"runs/{'/'.join(names)}/seed{int(row['seed'])}"
+
+
+def _scaled(scores: np.ndarray, scale: str) -> np.ndarray:
+    """Return scores as a column of the paper prints them."""
+    return {"fraction": scores, "error": 100 - 100 * scores}.get(scale, 100 * scores)
+
+
+def _combined(parts: list[Ours], way) -> Ours:
+    """Return a number that follows from others, its interval from their draws where all have some."""
+    value, rule = (float(way(*(getattr(part, name) for part in parts))) for name in ("value", "rule"))
+    seeds = min(part.seeds for part in parts)
+    if any(part.draws is None for part in parts):
+        return Ours(value, rule, None, None, seeds)
+    draws = way(*(part.draws for part in parts))
+    found = interval(value, draws)
+    return Ours(value, rule, found.low, found.high, seeds, draws)
+
+
+def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
+    """Return the lines of one row of the paper: printed, ours, by the paper's own rule, and the difference."""
+    scales = [column["scale"] for column in beside["columns"]]
+    printed = [_printed(cell["printed"]) for cell in row["cells"]]
+    lines = {"printed": [Written(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
+    every = list(zip(found, row["cells"], scales, strict=True))
+    if any(found):
+        lines["ours"] = [_ours(*entry) for entry in every]
+    if any(found) and beside["aggregation"] != "mean":
+        lines["ours, by the paper's rule"] = [
+            _number(one.rule, scale) if one else Written(words.DASH) for one, _, scale in every
+        ]
+    if any(one and cell["printed"] is not None for one, cell, _ in every):
+        lines["difference"] = [_difference(*entry) for entry in every]
+    return [Row({}, name, cells) for name, cells in lines.items()]
+
+
+def _printed(value: float | None) -> str:
+    """Return a number as it is printed in the paper, a dash where it is not known."""
+    return words.DASH if value is None else str(value).replace("-", "−")
+
+
+def _ours(one: Ours | None, cell: dict, scale: str) -> Written:
+    """Return our number with its interval and the marks of what is not as in the paper."""
+    if one is None:
+        return Written(words.DASH)
+    text = words.number(one.value, DIGITS[scale])
+    if one.low is not None:
+        text += f" [{words.number(one.low, DIGITS[scale])}, {words.number(one.high, DIGITS[scale])}]"
+    return Written(text + "".join(protocol.MARKS[mark] for mark in cell.get("marks", [])), one.value)
+
+
+def _number(value: float, scale: str) -> Written:
+    return Written(words.number(value, DIGITS[scale]), value)
+
+
+def _difference(one: Ours | None, cell: dict, scale: str) -> Written:
+    """Return our number, put together in the paper's way, less the printed one."""
+    if one is None or cell["printed"] is None:
+        return Written(words.DASH)
+    return _number(one.rule - cell["printed"], scale)
+
+
+def _metric(beside: dict, column: int, labels: dict) -> str:
+    """Return the metrics of a column's addresses in print."""
+    found = dict.fromkeys(row["cells"][column]["at"][5] for row in beside["rows"] if "at" in row["cells"][column])
+    shown = words.listing(words.metric_name(labels, metric) for metric in found)
+    return f"error in {shown}" if shown and beside["columns"][column]["scale"] == "error" else shown
+
+
+def _line(row: dict, cell: dict, one: Ours | None, column: dict) -> list:
+    """Return a printed number and ours for programs."""
+    at = cell.get("at") or [""] * 7
+    numbers = [cell["printed"], *((one.value, one.low, one.high, one.rule) if one else [None] * 4)]
+    numbers.append(one.rule - cell["printed"] if one and cell["printed"] is not None else None)
+    plain = ["" if value is None or value != value else f"{value:.4f}" for value in numbers]
+    place = [row["label"], column["label"], *at, column["scale"]]
+    return [*place, *plain, one.seeds if one else "", " ".join(cell.get("marks", [])), cell.get("reason", "")]

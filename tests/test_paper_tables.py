@@ -1,0 +1,160 @@
+"""A paper's table: printed numbers, ours with intervals, differences, and what is not as in the paper."""
+
+import csv
+import io
+
+import numpy as np
+import pandas
+import pytest
+
+import invented
+from test_papers import planned
+from thaw.outputs import formats, papers
+from thaw.outputs.answers import Answers
+from thaw.outputs.runs import COLUMNS
+from thaw.records import UserError, write_json, write_parquet
+
+SEEDS = [1, 2, 3, 4, 5, 6]
+ROWS = 200
+RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.65, ("top_k", "k02"): 0.88, ("full", "base"): 0.90}
+TASK = {"id": "odd", "corpus": "real", "target": "label", "type": "classification", "metrics": ["accuracy"]}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a results folder with six seeds of four runs on 200 rows, and their rows of runs.csv."""
+    results, rng = tmp_path_factory.mktemp("results"), np.random.default_rng(0)
+    gold = rng.integers(0, 2, ROWS)
+    names = np.array(["no", "yes"])
+    card = {"corpus": "real", "targets": {"label": "label"}, "labels": {"label": ["no", "yes"]}}
+    write_json(results / "data/real/card.json", card | {"splits": {"test": {"rows": ROWS}}})
+    frame = pandas.DataFrame({"row": np.arange(ROWS), "group": np.arange(ROWS), "label": names[gold]})
+    write_parquet(results / "data/real/test.parquet", frame)
+    rows = []
+    for (strategy, variant), rate in RATES.items():
+        for seed in SEEDS:
+            folder = results / f"runs/odd/all/tiny/linear/{strategy}/{variant}/seed{seed}"
+            predicted = np.where(rng.random(ROWS) < rate, gold, 1 - gold)
+            found = pandas.DataFrame({"split": "test", "row": np.arange(ROWS), "prediction": names[predicted]})
+            write_parquet(folder / "predictions.parquet", found)
+            write_json(folder / "metrics.json", {"spec": {"task": TASK}})
+            row = {"kind": "run", "task": "odd", "subset": "all", "encoder": "tiny", "head": "linear", "seed": seed}
+            row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
+            rows.append({**dict.fromkeys(COLUMNS, ""), **row, "value": (predicted == gold).mean()})
+    return results, pandas.DataFrame(rows)
+
+
+def at(strategy: str, variant: str = "base") -> list[str]:
+    return ["odd", "tiny", "linear", strategy, variant, "accuracy", "test"]
+
+
+def beside(**changes) -> dict:
+    """Return what `thaw.papers.shown` says of a small table; `changes` replace its keys."""
+    gone = {"printed": 55.0, "reason": "its weights are gone"}
+    rows = [
+        {"label": "Frozen", "cells": [{"printed": 62.5, "at": at("frozen"), "marks": ["encoder", "split"]}]},
+        {"label": "Full", "cells": [{"printed": None, "at": at("full"), "marks": []}], "note": "taken over"},
+        {"label": "Gain", "cells": [{"printed": 20.0}], "minus": [1, 0]},
+        {"label": "Lost", "cells": [gone]},
+    ]
+    found = {"source": "Table 1", "provenance": "table_image", "aggregation": "mean", "cite": "Nobody 2020", "seeds": 5}
+    found |= {"arxiv": "2001.00001", "subset": "all", "not_computed": [["Table 9", "a probe"]], "rows": rows}
+    found["columns"] = [{"label": "Odd", "scale": "hundred", "over": None}]
+    return found | changes
+
+
+def drawn(made, **changes):
+    results, runs = made
+    spec = invented.shown("paper", "paper_table") | {"beside": beside(**changes)}
+    return papers.table(runs, spec, Answers(results))
+
+
+def lines_of(table) -> dict:
+    """Return {(row, line): text of its only cell}."""
+    return {(group.name, row.name): row.cells[0].text for group in table.groups for row in group.rows}
+
+
+def test_each_row_has_the_printed_number_ours_and_the_difference(made):
+    _, runs = made
+    table = drawn(made)
+    means = 100 * runs.groupby("strategy")["value"].mean()
+    lines = lines_of(table)
+    assert lines["Frozen", "printed"] == "62.5" and lines["Full", "printed"] == "–"
+    assert lines["Frozen", "ours"].startswith(f"{means['frozen']:.1f} [") and lines["Frozen", "ours"].endswith("]ᵃᵇ")
+    assert lines["Frozen", "difference"] == f"{means['frozen'] - 62.5:.1f}".replace("-", "−")
+    assert ("Full", "difference") not in lines and ("Lost", "ours") not in lines
+    assert lines["Gain", "ours"].startswith(f"{means['full'] - means['frozen']:.1f} [")
+
+
+def test_the_interval_holds_the_rate_that_the_answers_were_made_with(made):
+    _, *lines = csv.reader(io.StringIO(formats.to_csv(drawn(made))))
+    by_row = {line[0]: dict(zip(papers.HEADER.split(), line, strict=False)) for line in lines}
+    for row, rate in (("Frozen", 60), ("Full", 90), ("Gain", 30)):
+        low, high = float(by_row[row]["low"]), float(by_row[row]["high"])
+        assert low < rate < high and high - low < 12, row
+    assert by_row["Lost"]["ours"] == "" and lines[-1][-1] == "its weights are gone"
+
+
+def test_the_notes_tell_what_is_not_as_in_the_paper(made):
+    notes = " ".join(drawn(made).notes)
+    for said in (
+        "Nobody 2020, arXiv:2001.00001, Table 1.",
+        "ᵃ Another encoder stands in for the paper's: Tiny.",
+        "ᵇ Not on the split that the paper scored: R&D_50%.",
+        "Ours: 6 seeds; the paper: 5.",
+        "Full: taken over.",
+        "No number of ours, its weights are gone: Lost.",
+        "Of this paper not computed: Table 9 (a probe).",
+    ):
+        assert said in notes, said
+    plain = [{"label": "Full", "cells": [{"printed": 90.0, "at": at("full"), "marks": []}]}]
+    assert "Encoders and splits are the paper's." in drawn(made, rows=plain).notes
+
+
+def test_the_least_k_and_the_papers_rule(made):
+    cell = {"printed": 1, "at": at("top_k"), "sweep": {"k01": 1, "k02": 2}, "full": "full", "marks": []}
+    rows = [{"label": "90 %", "least": 0.9, "cells": [cell, {"printed": 2}]}]
+    columns = [{"label": "Odd", "scale": "number", "over": None}, {"label": "most", "scale": "number", "over": "most"}]
+    table = drawn(made, rows=rows, columns=columns, aggregation="lee2019")
+    cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
+    assert cells["printed"] == ["1", "2"] and cells["ours"][0] == "2 [2, 2]" and cells["ours"][1] == "2"
+    assert cells["ours, by the paper's rule"] == ["2", "2"] and cells["difference"] == ["1", "0"]
+    assert any(note.startswith("The paper's rule") for note in table.notes)
+
+
+def test_error_rates_and_fractions_are_printed_as_the_paper_does(made):
+    rows = [{"label": "Full", "cells": [{"printed": 9.0, "at": at("full"), "marks": []}] * 2}]
+    columns = [{"label": scale, "scale": scale, "over": None} for scale in ("error", "fraction")]
+    (ours,) = (row.cells for row in drawn(made, rows=rows, columns=columns).groups[0].rows if row.name == "ours")
+    rate = made[1].query("strategy == 'full'")["value"].mean()
+    assert ours[0].text.startswith(f"{100 - 100 * rate:.1f} [") and ours[1].text.startswith(f"{rate:.3f} [0.8")
+
+
+def test_all_formats_are_written_and_escaped(made):
+    table = drawn(made)
+    tex = formats.to_tex(table)
+    assert r"$^a$$^b$" in tex and r"\emph{Frozen}" in tex and tex.count("{") == tex.count("}")
+    assert "[" in formats.to_html(table) and "| **Gain** |" in formats.to_markdown(table)
+
+
+def test_a_run_whose_answers_are_gone_is_an_error(made):
+    answers = Answers(made[0])
+    write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": TASK}})
+    with pytest.raises(UserError, match="predictions.parquet is missing; delete .*metrics.json"):
+        answers.scorer("runs/bare", "accuracy", "test")
+
+
+def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared_data):
+    plan = planned(home, "peters2019", shared_data)
+    spec = plan.job("table", "peters2019/peters2019_table_2").spec["beside"]
+    rows = {row["label"]: row for row in spec["rows"]}
+    bert = rows["BERT-base, fine-tuned"]["cells"]
+    assert bert[0]["at"][:5] == ["conll2003", "bert_base_uncased", "peters_tuned", "peters_tuned", "base"]
+    assert [cell["marks"] for cell in bert] == [[], [], ["split"], [], [], [], []]
+    assert {cell["reason"] for cell in rows["ELMo, features"]["cells"]} == {"not run here"}
+    assert rows["BERT-base, difference"]["minus"] == [5, 4]
+    scaled = planned(home, "lee2019", shared_data, overlay=True)
+    spec = scaled.job("table", "lee2019_scaled/lee2019_sweep_bert_base").spec["beside"]
+    half = next(row for row in spec["rows"] if row["label"] == "last 6")
+    assert half["cells"][1]["at"][4] == "k03" and half["cells"][1]["marks"] == ["encoder", "split"]
+    assert half["cells"][4]["reason"] == "its task is left out here"
