@@ -47,6 +47,7 @@ PLANNING = {
     "compatibility",
     "runs",
     "beside",
+    "findings",
     "papers",
     "presentation",
     "reference",

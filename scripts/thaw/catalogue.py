@@ -21,6 +21,7 @@ BLOCKS = {
     "head_sets": ("heads.yaml", settings.HeadSet),
     "strategies": ("strategies.yaml", settings.Strategy),
     "outputs": ("outputs.yaml", settings.Output),
+    "findings": ("findings.yaml", settings.Finding),
 }
 
 

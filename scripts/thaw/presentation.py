@@ -5,7 +5,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 
 from collections.abc import Iterator
 
-from thaw import beside, papers, parts
+from thaw import beside, findings, papers, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views, variant
 from thaw.runs import RunPlanner
@@ -13,6 +13,7 @@ from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
 STEP_OF_KIND = {"strategy_table": "table", "transfer_table": "table", "paper_table": "table"}
+STEP_OF_KIND |= {"finding_table": "table"}
 STEP_OF_KIND |= {"layer_figure": "figure", "cost_figure": "figure", "size_figure": "figure"}
 
 
@@ -43,6 +44,8 @@ def specs(
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         if entry.kind == "paper_table":
             options |= {"beside": papers.shown(experiment, catalogue, runs, entry, origins)}
+        if entry.kind == "finding_table":
+            options |= {"findings": findings.shown(experiment, catalogue, runs)}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     yield "report", name, report | _methods(experiment, catalogue)

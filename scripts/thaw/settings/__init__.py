@@ -32,6 +32,7 @@ from thaw.settings.experiment import (
     Output,
     Store,
 )
+from thaw.settings.findings import Finding, Term
 from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
 from thaw.settings.phases import of_phase
@@ -49,6 +50,7 @@ __all__ = [
     "Entry",
     "Experiment",
     "External",
+    "Finding",
     "Files",
     "FurtherPretraining",
     "GRAMMARS",
@@ -74,6 +76,7 @@ __all__ = [
     "Store",
     "Strategy",
     "Subset",
+    "Term",
     "TARGET_OF_TYPE",
     "TASK_TYPES",
     "Task",

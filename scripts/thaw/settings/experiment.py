@@ -14,7 +14,9 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 class Output(Entry):
     """A table or a figure."""
 
-    kind: Literal["strategy_table", "transfer_table", "paper_table", "layer_figure", "cost_figure", "size_figure"]
+    kind: Literal[
+        "strategy_table", "transfer_table", "paper_table", "finding_table", "layer_figure", "cost_figure", "size_figure"
+    ]
     caption: Text
     split: Literal["test", "validation"] = "test"
     cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")

@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import formats, papers, tables
+from thaw.outputs import findings, formats, papers, tables
 from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
@@ -22,6 +22,8 @@ def main() -> None:
     spec, runs = arguments.spec, read_runs(arguments.runs)
     if spec["kind"] == "paper_table":
         table = papers.table(runs, spec, Answers(arguments.results))
+    elif spec["kind"] == "finding_table":
+        table = findings.table(runs, spec)
     else:
         table = tables.table(runs, spec)
     for ending, written in formats.FORMATS.items():

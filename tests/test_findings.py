@@ -1,0 +1,129 @@
+"""Findings: claims are of things that exist, and what runs say of them is holds, fails, undecided or not testable."""
+
+import csv
+import io
+
+import pandas
+import pytest
+
+import invented
+from test_papers import planned
+from thaw.analysis import verdicts
+from thaw.catalogue import read_yaml
+from thaw.outputs import findings, formats
+from thaw.outputs.runs import COLUMNS
+
+HIGHER = {"above": 0.0}
+SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}
+
+
+def test_every_claim_is_about_what_the_catalogues_have(home, catalogue):
+    chosen = [read_yaml(path).content for path in (home / "config/experiments").glob("*.yaml")]
+    wanted = {item if isinstance(item, str) else next(iter(item)) for c in chosen for item in c.get("strategies", [])}
+    claims = catalogue.ids("findings")
+    assert len(claims) >= 15
+    for name in claims:
+        finding = catalogue.get("findings", name, "findings")
+        for task in finding.tasks:
+            entry = catalogue.get("tasks", task, name)
+            assert finding.metrics.get(task, entry.metrics[0]) in entry.metrics
+            for term in finding.contrast:
+                catalogue.get("strategies", term.strategy, name)
+                assert term.strategy in wanted, name
+                assert term.head is None or catalogue.head(term.head, entry.type), (name, task)
+
+
+@pytest.mark.parametrize(
+    "contrast, margin, answer",
+    [
+        ([2.0, 2.5, 1.5, 2, 2, 2.2, 1.8], HIGHER, "holds"),
+        ([-2.0, -2.5, -1.5, -2, -2, -2.2, -1.8], HIGHER, "fails"),
+        ([2.0, 2.5, 1.5, 2, 2, 2.2, 1.8], {"above": 3.0}, "fails"),
+        ([2.0, -2.5, 1.5, -2, 2, -2.2, 1.8], HIGHER, "undecided"),
+        ([2.0, 2.5, 1.5, 2, 2], HIGHER, "undecided"),
+        ([0.2, -0.3, 0.1, 0.4, -0.2, 0.1, 0.0], {"within": 1.0}, "holds"),
+        ([2.0, 2.5, 1.5, 2, 2, 2.2, 1.8], {"within": 1.0}, "fails"),
+        ([0.8, 1.4, 0.6, 1.3, 0.9, 1.2, 0.7], {"within": 1.0}, "undecided"),
+    ],
+)
+def test_the_answer_to_one_claim(contrast, margin, answer):
+    (found,) = verdicts.verdicts([contrast], [margin])
+    assert found.answer == answer and found.seeds == len(contrast)
+    assert found.more is None or (answer == "undecided" and found.more > 0)
+
+
+def test_a_family_asks_for_more_seeds():
+    alone = verdicts.verdicts([[2.0, 2.5, 1.5, 2, 2, 2.2]], [HIGHER])
+    many = verdicts.verdicts([[2.0, 2.5, 1.5, 2, 2, 2.2]] * 8, [HIGHER] * 8)
+    assert alone[0].answer == "holds" and {v.answer for v in many} == {"undecided"}
+    assert many[0].more == 3, "2 / 2^9 is the first that lies below 0.05 / 8"
+
+
+def test_the_answer_over_tasks():
+    assert verdicts.overall(["holds", "holds"]) == "holds" and verdicts.overall(["holds", "fails"]) == "fails"
+    assert verdicts.overall(["holds", "undecided"]) == "undecided"
+
+
+def frame(**scores) -> pandas.DataFrame:
+    """Return rows of runs.csv: scores of strategies on task odd, by seed."""
+    rows = [
+        {**dict.fromkeys(COLUMNS, ""), "kind": "run", "task": "odd", "encoder": "tiny", "head": "linear"}
+        | {
+            "strategy": name,
+            "variant": "base",
+            "split": "dev",
+            "metric": "accuracy",
+            "seed": seed,
+            "value": value / 100,
+        }
+        for name, values in scores.items()
+        for seed, value in enumerate(values, 1)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def entry(times: float = -1.0, **changes) -> dict:
+    terms = [[1.0, "linear", "first", "base"], [times, "linear", "second", "base"]]
+    tests = [{"task": "odd", "metric": "accuracy", "split": "dev", "terms": terms}]
+    return {
+        "id": "one",
+        "encoder": "tiny",
+        "claim": "First wins.",
+        "paper": "Nobody 2020",
+        "above": 0,
+        "tests": tests,
+    } | changes
+
+
+def test_a_table_of_findings_says_what_holds_and_by_how_much():
+    bare = {key: value for key, value in entry(id="two", claim="Deep wins.", reason="it needs 12 layers").items()}
+    bare.pop("tests")
+    share = entry(times=-0.99, id="three", claim="A share.")
+    spec = invented.shown("findings", "finding_table") | {"findings": [entry(), bare, share]}
+    table = findings.table(frame(**SCORES), spec)
+    cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
+    assert cells["First wins."][:2] == ["Nobody 2020", "holds"]
+    assert cells["First wins."][2].startswith("R&D_50%: holds (2.8, p 0.0")
+    assert cells["Deep wins."] == ["Nobody 2020", "not testable", "it needs 12 layers"]
+    header, *lines = csv.reader(io.StringIO(formats.to_csv(table)))
+    assert [line[header.index("answer")] for line in lines] == ["holds", "not testable", "holds"]
+    mean = sum(a - 0.99 * b for a, b in zip(*SCORES.values(), strict=True)) / 8
+    assert float(lines[2][header.index("contrast")]) == pytest.approx(mean, abs=1e-3)
+    assert r"R\&D" in formats.to_tex(table) and "not testable" in formats.to_html(table)
+
+
+def test_seeds_that_lack_a_score_are_left_out():
+    short = SCORES | {"second": SCORES["second"][:3]}
+    table = findings.table(frame(**short), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    assert "undecided" in table.groups[0].rows[0].cells[1].text and table.lines[0][10] == 3
+
+
+def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):
+    whole = planned(home, "ulmfit", shared_data).job("table", "ulmfit/findings").spec["findings"]
+    assert [e["id"] for e in whole] == ["all_three_schedules_help", "rates_by_layer_help", "last_layer_alone_is_worst"]
+    assert [test["task"] for test in whole[0]["tests"]] == ["imdb", "trec6", "ag_news"]
+    assert whole[0]["tests"][0]["terms"][1] == [-1.0, "ulmfit", "ulmfit_full", "base"]
+    scaled = planned(home, "wei2022", shared_data, overlay=True).job("table", "wei2022_scaled/findings").spec
+    assert {e["reason"] for e in scaled["findings"]} == {"it needs 12 layers or more"}
+    large = planned(home, "wei2022", shared_data).job("table", "wei2022/findings").spec["findings"]
+    assert large[0]["tests"][0]["terms"][0] == [1.0, "linear_pooler", "wei_top_k", "k05"]
