@@ -9,11 +9,13 @@ SPEC        view, dtype of the store, threads, digests of corpus and encoder; no
 One rule per store, since the number of its outputs follows from the plan.
 """
 
+import re
+
 for store in PLAN.jobs["features"]:
 
     rule:
         name:
-            f"features_{store.replace('.', '_').replace('/', '_')}"
+            re.sub(r"\W", "_", f"features_{store}")
         input:
             data=made("features", "data", store),
             encoder=made("features", "encoder", store),
