@@ -6,11 +6,13 @@ each round it trains those of one seed (in quick runs two cells), and its time i
 
 import statistics
 
+from thaw.records import read_json
+
 from .. import rivals, work
 from ..measuring import interleaved, median
 from ..options import Options
 from ..ours import Place
-from ..quality import compared, of_cells, of_runs
+from ..quality import compared, of_cells
 from ..texts import tasks
 
 CELLS = len(work.GRID_HEADS) * len(work.GRID_RATES) * work.GRID_SEEDS
@@ -51,7 +53,7 @@ def measure(options: Options) -> dict:
         "engine_ratios": {side: value / engine["ours"] for side, value in engine.items() if side != "ours"},
         "cpu_seconds": {side: median(records, "cpu") for side, records in rounds.items()},
         "passes": rounds["ours"][-1]["passes"],
-        "quality": _quality(rounds),
+        "quality": _quality(place, rounds),
         "load": {side: [record["load"] for record in records] for side, records in rounds.items()},
     }
 
@@ -62,16 +64,23 @@ def scaled(record: dict, cells: int) -> float:
     return record["wall"] - sum(each) + statistics.mean(each) * cells
 
 
-def _quality(rounds: dict[str, list[dict]]) -> dict:
+def _quality(place: Place, rounds: dict[str, list[dict]]) -> dict:
     """Return both sides' scores on validation by head and rate; of the Trainer those of all rounds."""
-    rates = {f"trial{i}": rate for i, rate in enumerate(work.GRID_RATES, start=1)}
-    rows = [row | {"rate": rates.get(row["variant"])} for row in rounds["ours"][-1]["scores"]]
-    ours = of_runs([row for row in rows if row["rate"]], ("head", "rate"), "validation")
+    names, ours = ("head", "rate"), _trials(place)
     found = {}
     for peer in ("trainer_tuned", "cached_loop"):
         records = rounds[peer] if peer == "trainer_tuned" else rounds[peer][-1:]
         cells = [cell for record in records for cell in record["found"]["cells"]]
-        found[peer] = compared(ours, of_cells(cells, ("head", "rate"), "validation"))
+        found[peer] = compared(ours, of_cells(cells, names, "validation"))
     sentences = [cell for cell in rounds["sentence_vectors"][-1]["found"]["cells"] if cell["head"] == "linear"]
     found["sentence_vectors"] = {str(cell["strength"]): cell["scores"] for cell in sentences}
+    return found
+
+
+def _trials(place: Place) -> dict[str, list[float]]:
+    """Return our scores on validation over seeds, by head and rate."""
+    found = {}
+    for path in (place.folder / "results/runs").glob(f"*/*/*/*/{work.GRID}/*/chosen.json"):
+        for trial in read_json(path)["trials"]:
+            found[f"{path.parts[-4]}/{trial['settings']['rate']}"] = list(trial["seeds"].values())
     return found

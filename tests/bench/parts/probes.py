@@ -11,7 +11,7 @@ from ..options import Options
 from ..ours import Place
 from ..texts import tasks
 
-STRENGTHS = [10 ** (-5 + i * 5 / 9) for i in range(10)]  # 1e-5 to 1
+STRENGTHS = [10 ** (-4 + i * 4 / 9) for i in range(10)]  # 1e-4 to 1
 
 
 def measure(options: Options) -> dict:
