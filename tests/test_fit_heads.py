@@ -1,6 +1,10 @@
 """The step fit_heads on a small encoder: records of a run, the same whatever the seeds, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -11,12 +15,13 @@ from safetensors.torch import load_file
 from thaw.analysis.cost import Stopwatch
 from thaw.analysis.metrics import score
 from thaw.heads.pooling import POOLINGS
-from thaw.records import UserError, digest
+from thaw.records import UserError, canonical, digest
 from thaw.training.fitting import Fit
 from thaw.training.model import Feed, Model
 from thaw.training.vectors import Reader
 from tiny_corpus import Bench, tiny_corpus
 
+PATH = str(Path(__file__).parents[1] / "scripts")
 FILES = {"metrics.json", "cost.json", "history.csv", "predictions.parquet", "head.safetensors"}
 STEADY = sorted(FILES - {"cost.json"})
 STRENGTHS = [1e-3, 1e-1]
@@ -144,3 +149,22 @@ def test_heads_that_are_trained_have_records_that_do_not_depend_on_the_other_see
     ]
     assert [cost.get("runs_in_job") for cost in costs] == [2, 2, None]
     assert costs[0]["seconds"] == costs[1]["seconds"] and costs[1]["flops"] == costs[2]["flops"]
+
+
+LEAN = """import sys
+from thaw.steps.fit_heads import main
+main()
+print(*(name for name in ("transformers", "torch._dynamo", "sklearn", "scipy") if name in sys.modules))"""
+
+
+def test_a_process_that_trains_heads_loads_no_more_than_it_needs(benches, tmp_path):
+    """Neither models nor torch's compiler nor scikit-learn: each takes seconds, and so does the whole training."""
+    bench = benches["pair_classification"]
+    spec = {key: value for key, value in bench.spec({"rate": 1e-2}).items() if key != "seed"}
+    folders = ("--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features)
+    command = [sys.executable, "-c", LEAN, "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path / "run"]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, env=os.environ | {"PYTHONPATH": PATH}
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+    assert (tmp_path / "run/seed1/metrics.json").is_file()

@@ -20,7 +20,6 @@ RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 
 
 ruleorder: fit_heads > train
-ruleorder: search_heads > select
 
 
 rule fit_heads:
@@ -135,6 +134,8 @@ rule select:
         chosen=f"{RUN}/chosen.json",
     log:
         "<logs>/select/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
+    wildcard_constraints:
+        strategy=PLAN.strategies("select"),
     conda:
         "../../environment.yml"
     threads: 1

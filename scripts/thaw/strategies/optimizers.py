@@ -1,5 +1,7 @@
 """Optimizers: AdamW of torch, and Adam as the first BERT code had it."""
 
+import inspect
+
 import torch
 
 
@@ -29,6 +31,23 @@ class BertAdam(torch.optim.Optimizer):
                 parameter.addcdiv_(state["mean"], state["square"].sqrt().add_(group["eps"]), value=-group["lr"])
 
 
+class AdamW(torch.optim.AdamW):
+    """torch's AdamW without its compiler, which its `step` loads, though nothing here is compiled."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
+
+
 def optimizer(name: str, groups: list[dict]) -> torch.optim.Optimizer:
     """Return the optimizer of a name, "adamw" or "bert_adam", over some parameter groups."""
-    return BertAdam(groups) if name == "bert_adam" else torch.optim.AdamW(groups, fused=True)
+    _uncompiled()
+    return BertAdam(groups) if name == "bert_adam" else AdamW(groups, fused=True)
+
+
+def _uncompiled() -> None:
+    """Let optimizers be made without torch's compiler, whose import takes as long as that of torch itself.
+
+    torch loads it to mark some of their methods as never to be compiled; here they are marked so without it.
+    """
+    for method in vars(torch.optim.Optimizer).values():
+        if hasattr(method, "__wrapped__"):
+            setattr(method.__wrapped__, "__dynamo_disable", method.__wrapped__)  # noqa: B010
