@@ -6,6 +6,7 @@ Where results lie (all below results/):
     encoders/<encoder>.<further pretraining>.<corpus>/   the same after further pretraining; so in features/ too
     features/<encoder>/<corpus>/<view>/                  frozen hidden states: tokens.json, b<n>.json and payloads
     runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/     one run: metrics.json, cost.json, ...
+    probes/<task>/<subset>/<encoder>/<probe>/pretrained/  what can be read off each layer: metrics.json, layers.csv
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
     external/<task>/<id>/                                predictions that were made elsewhere
     ensembles/<task>/<subset>/<id>/                      answers of several runs put together
@@ -68,6 +69,7 @@ wildcard_constraints:
             "variant",
             "external",
             "ensemble",
+            "probe",
         )
     },
 
@@ -77,6 +79,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/train.smk"
+include: "workflow/rules/probe.smk"
 include: "workflow/rules/external.smk"
 include: "workflow/rules/ensemble.smk"
 include: "workflow/rules/outputs.smk"

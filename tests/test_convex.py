@@ -93,17 +93,23 @@ def test_scores_agree_with_scikit_learn():
         assert solution.objective == pytest.approx(loss, rel=1e-4)
 
 
-def test_a_layer_alone_is_as_it_is_among_others():
+@pytest.mark.parametrize("cache", [0, 2**24])
+def test_a_layer_alone_is_as_it_is_among_others(cache, monkeypatch):
+    monkeypatch.setattr(convex, "CACHE", cache)
     vectors, targets = problem(3)
-    others = torch.stack([vectors, vectors.flip(1) ** 2, vectors.roll(1, 1) * targets.unsqueeze(1)])
-    for together, layer in zip(convex.fit_classes(others, targets, 3, STRENGTHS), others, strict=True):
-        alone = fit_classes(layer, targets, 3, STRENGTHS)
-        assert all(torch.equal(a.weight, b.weight) for a, b in zip(together, alone, strict=True))
-    at_once = convex._classes(others, targets, 3, STRENGTHS, 1e-6)  # as a GPU solves them
-    for together, layer in zip(at_once, others, strict=True):
+    layers = torch.stack([vectors, vectors.flip(1) ** 2, vectors.roll(1, 1) * targets.unsqueeze(1)])
+    for together, layer in zip(convex.fit_classes(layers, targets, 3, STRENGTHS), layers, strict=True):
         for one, other in zip(together, fit_classes(layer, targets, 3, STRENGTHS), strict=True):
             assert one.converged and one.objective == pytest.approx(other.objective, rel=1e-5)
             assert one.logits(layer) == pytest.approx(other.logits(layer), abs=2e-2)
+            assert cache or torch.equal(one.weight, other.weight)
+
+
+def test_fewer_vectors_than_dimensions_and_classes_told_apart_at_once():
+    vectors, targets = problem(3, rows=12, width=40)
+    for solution in fit_classes(vectors, targets, 3, [1.0, 1e-3, 1e-6]):
+        assert solution.converged
+    assert (solution.logits(vectors).argmax(1) == targets).all() and solution.objective < 1e-3
 
 
 def test_a_wider_gap_is_kept_and_takes_fewer_steps():

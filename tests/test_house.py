@@ -32,6 +32,7 @@ FLOORS = [
     {"encoders", "data"},
     {"strategies", "heads", "features", "analysis"},
     {"training", "outputs", "exporting"},
+    {"probes"},
     {"steps"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -57,7 +58,7 @@ PLANNING = {
     "searches",
     "estimate",
 }
-PLANNING |= {"schemas", "weights"}
+PLANNING |= {"schemas", "weights", "probing", "job"}
 PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
 PLANNING_KNOWS |= {"thaw.boundaries", "thaw.encoders.sources", "thaw.strategies.stages"}
 

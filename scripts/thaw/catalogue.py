@@ -20,6 +20,7 @@ BLOCKS = {
     "heads": ("heads.yaml", settings.Head),
     "head_sets": ("heads.yaml", settings.HeadSet),
     "strategies": ("strategies.yaml", settings.Strategy),
+    "probes": ("probes.yaml", settings.Probe),
     "outputs": ("outputs.yaml", settings.Output),
     "findings": ("findings.yaml", settings.Finding),
 }
@@ -152,7 +153,8 @@ def _model_at(model, loc: tuple):
 class Catalogue:
     """All entries of all catalogue folders, by block and id.
 
-    Args: folders, in order; each may hold tasks.yaml, encoders.yaml, heads.yaml, strategies.yaml, outputs.yaml.
+    Args: folders, in order; each may hold tasks.yaml, encoders.yaml, heads.yaml, strategies.yaml, probes.yaml and
+    outputs.yaml.
     Raises UserError for an unknown block, an id that two files define, a `base:` that is missing or circular.
     """
 

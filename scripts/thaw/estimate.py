@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.boundaries import BYTES
-from thaw.jobs import Job
+from thaw.job import Job
 from thaw.plan import Plan
 from thaw.records import read_json
 from thaw.settings import FurtherPretraining, Phase, View

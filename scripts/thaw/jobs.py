@@ -3,16 +3,15 @@
 A job stands under its step and the path of what it makes. Neither torch nor pandas is imported.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
-from thaw import beside, boundaries, compatibility, parts, presentation, searches
+from thaw import beside, boundaries, compatibility, parts, presentation, probing, searches
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views
 from thaw.data.sources import find_source
 from thaw.encoders.sources import local_files
-from thaw.records import UserError, canonical, digest, near
+from thaw.job import Job
+from thaw.records import UserError, digest, near
 from thaw.runs import RunPlanner, task_spec
 from thaw.settings import BASELINES, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
@@ -27,6 +26,7 @@ FILES = {
     "search_heads": "{key}/chosen.json",
     "baseline": "baselines/{key}/metrics.json",
     "external": "external/{key}/metrics.json",
+    "probe": "probes/{key}/metrics.json",
     "ensemble": "ensembles/{key}/metrics.json",
     "collect": "outputs/{key}/runs.csv",
     "table": "outputs/{experiment}/tables/{name}.html",
@@ -35,31 +35,13 @@ FILES = {
 }
 
 
-@dataclass(frozen=True)
-class Job:
-    """One job of a step: its spec, and the made files that it reads, by name."""
-
-    spec: dict
-    inputs: dict[str, list[str]]
-
-    @property
-    def canonical(self) -> str:
-        """The spec as the one params string of a rule."""
-        return canonical(self.spec)
-
-    @cached_property
-    def digest(self) -> str:
-        """The digest under which later specs name this job's result."""
-        return digest(self.spec)
-
-
 class Jobs:
     """All jobs of one experiment or several.
 
     Attributes: experiments; catalogue; results (folder); left_out, sentences on what scaling down did; jobs,
     {step: {key: Job}}; executed, {step: {(head, strategy)}}; boundaries, {store: those that some run reads}; and by
-    experiment its runs (those that are shown as baselines among them), and what stands beside them,
-    {folder: (step, key)}: other baselines, external predictions, ensembles.
+    experiment its runs (those that are shown as baselines among them), the keys of its probes, and what stands beside
+    them, {folder: (step, key)}: other baselines, external predictions, ensembles.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results", left_out=()):
@@ -72,6 +54,7 @@ class Jobs:
         self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
         self.beside: dict[str, dict[str, tuple[str, str]]] = {one.experiment: {} for one in experiments}
+        self.probes: dict[str, list[str]] = {}
         for experiment in experiments:
             self._add(experiment)
 
@@ -115,8 +98,11 @@ class Jobs:
         self.runs[name] = [*runs, *(run for _, run in shown)]
         ensembles = [self.jobs[step][key].digest for step, key in self.beside[name].values() if step == "ensemble"]
         every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]] + ensembles)
+        self._add_probes(experiment)
+        probed = [self.jobs["probe"][key].digest for key in self.probes[name]]
         origins = {corpus: job.spec["source"] for corpus, job in self.jobs["prepare"].items()}
-        for step, key, spec in presentation.specs(experiment, self.catalogue, planner, runs, shown, every, origins):
+        shown = presentation.specs(experiment, self.catalogue, planner, runs, shown, every, origins, probed)
+        for step, key, spec in shown:
             said = {"left_out": self.left_out} if self.left_out and step == "report" else {}
             self.jobs[step][key] = Job(spec | said, {})
 
@@ -157,6 +143,23 @@ class Jobs:
             inputs["members"] = [f"{self.results}/{run.folder}/metrics.json" for run in runs]
             self.jobs["ensemble"][key] = Job(spec | {"data": self.jobs["prepare"][corpus].digest}, inputs)
             self.beside[experiment.experiment][f"ensembles/{key}"] = ("ensemble", key)
+
+    def _add_probes(self, experiment: Experiment) -> None:
+        """Add the probes of an experiment, and see to it that the stores hold all layers that they read."""
+        self.probes[experiment.experiment] = []
+        for probed in probing.probes(experiment, self.catalogue):
+            task, spec = (
+                self.catalogue.get("tasks", probed.task, "tasks"),
+                probing.spec(probed, experiment, self.catalogue),
+            )
+            store = self._store(Weights(probed.encoder), task.corpus, task.view, experiment)
+            encoder, card = self._encoder(Weights(probed.encoder), experiment)
+            spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": encoder.digest}
+            spec["features"] = self.jobs["features"][store].digest
+            inputs = {"data": self.files("prepare", task.corpus), "encoder": card}
+            inputs |= self._states([store], boundaries.taken(spec["phases"]))
+            self.jobs["probe"][probed.key] = Job(spec, inputs)
+            self.probes[experiment.experiment].append(probed.key)
 
     def _task(self, name: str, wanted_by: str, experiment: Experiment) -> Task:
         """Return a task whose corpus is among the jobs."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from thaw import parts
 from thaw.catalogue import Catalogue, Document, read_yaml, shipped, validate
-from thaw.jobs import Job, Jobs
+from thaw.job import Job
+from thaw.jobs import Jobs
 from thaw.records import UserError, digest, near, read_json
 from thaw.scaling import at_hand, scaled_down
 from thaw.settings import Experiment
@@ -26,6 +27,7 @@ KEYS = {
     "fit_heads": CELL,
     "baseline": "{task}/{subset}/{baseline}",
     "external": "{task}/{external}",
+    "probe": "{task}/{subset}/{encoder}/{probe}/pretrained",
     "ensemble": "{task}/{subset}/{ensemble}",
     "collect": "{experiment}",
     "table": "{experiment}/{id}",
@@ -130,8 +132,7 @@ class Plan(Jobs):
 
     def collected(self, name: str) -> list[str]:
         """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
-        chosen = next(experiment for experiment in self.experiments if experiment.experiment == name)
-        folders = self._there(name) if chosen.allow_missing else list(self._wanted(name))
+        folders = self._there(name) if self._experiment(name).allow_missing else list(self._wanted(name))
         costs = [f"{self.results}/{folder}/cost.json" for folder in folders if folder.startswith("runs/")]
         return costs + [f"{self.results}/{folder}/metrics.json" for folder in folders]
 
@@ -143,6 +144,21 @@ class Plan(Jobs):
         """Return the folders of the results that are there, made under the settings that are planned."""
         wanted = self._wanted(name)
         return [folder for folder in wanted if self._is_made(*wanted[folder], f"{self.results}/{folder}/metrics.json")]
+
+    def probed(self, name: str, output: str) -> list[str]:
+        """Return the results that a figure of probes is drawn from; with `allow_missing` those that are there.
+
+        For any other table or figure there are none.
+        """
+        if self.job("figure", f"{name}/{output}").spec["kind"] != "probe_figure":
+            return []
+        files = {key: self.files("probe", key)[0] for key in self.probes[name]}
+        partial = self._experiment(name).allow_missing
+        return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]
+
+    def _experiment(self, name: str) -> Experiment:
+        """Return an experiment by its name."""
+        return next(experiment for experiment in self.experiments if experiment.experiment == name)
 
     def shown(self, name: str) -> list[str]:
         """Return the tables and figures of an experiment's report."""

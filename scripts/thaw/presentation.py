@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from thaw import beside, findings, papers, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views, variant
+from thaw.records import UserError, digest
 from thaw.runs import RunPlanner
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
-STEP_OF_KIND = {"strategy_table": "table", "transfer_table": "table", "paper_table": "table"}
-STEP_OF_KIND |= {"finding_table": "table"}
-STEP_OF_KIND |= {"layer_figure": "figure", "cost_figure": "figure", "size_figure": "figure"}
+STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table", "finding_table"), "table")
+STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", "probe_figure"), "figure")
 
 
 def specs(
@@ -25,11 +25,13 @@ def specs(
     baselines: list[tuple[str, Run]],
     digests: str,
     origins: dict[str, str],
+    probed: list[str],
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
     Args: runs, all of them; baselines, the runs that are shown as such, with their names; digests, the digest over all
-    their specs, so that outputs follow them; origins, from which kind of source each corpus comes.
+    their specs, so that outputs follow them; origins, from which kind of source each corpus comes; probed, the digests
+    of the probes' specs.
     """
     name = experiment.experiment
     selection = _selection(experiment, catalogue, planner, runs, baselines)
@@ -41,6 +43,8 @@ def specs(
         entry: Output = catalogue.get("outputs", output, "outputs")
         step = STEP_OF_KIND[entry.kind]
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
+        if entry.kind == "probe_figure":
+            options |= _probes(output, experiment, catalogue, probed)
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         if entry.kind == "paper_table":
             options |= {"beside": papers.shown(experiment, catalogue, runs, entry, origins)}
@@ -49,6 +53,15 @@ def specs(
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     yield "report", name, report | _methods(experiment, catalogue)
+
+
+def _probes(output: str, experiment: Experiment, catalogue: Catalogue, probed: list[str]) -> dict:
+    """Return what the spec of a figure of probes has beside: their digests, and their names in print."""
+    if not probed:
+        place = catalogue.place("outputs", output, "kind")
+        raise UserError(f"{place}: this figure draws probes, and the experiment names none; say probes: [linear]")
+    names = {name: catalogue.get("probes", name, "probes").label or name for name in experiment.probes}
+    return {"probed": digest(probed), "probes": names}
 
 
 def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run], baselines) -> dict:

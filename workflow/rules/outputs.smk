@@ -2,7 +2,7 @@
 Outputs: one tidy file of all runs, and from it the tables, the figures and the report.
 
 INPUTS      metrics.json and cost.json of every run of the experiment, its baselines; with allow_missing those that are
-            there
+            there; for figures of probes also the metrics.json of its probes
 OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
@@ -65,6 +65,7 @@ rule figure:
     """Draw one figure in three formats, with the CSV behind it."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
+        probes=lambda w: PLAN.probed(w.experiment, w.id),
     output:
         svg=report(
             f"{OUTPUTS}/figures/{{id}}.svg",
@@ -83,7 +84,7 @@ rule figure:
     message:
         "figure: {wildcards.id}"
     shell:
-        "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
         " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
 

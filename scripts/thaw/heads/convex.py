@@ -23,6 +23,7 @@ from thaw.heads.descent import Objective, descend
 BLOCK = 16_384  # vectors whose products are added up in float32
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
 LEAST = 1e-10  # keeps l2 = 0 solvable where features are collinear
+CACHE = 2**24  # bytes of vectors up to which a CPU solves layers at once; more of them only push each other out
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ def fit_classes(
 
     Args: vectors [K, N, d]; targets [N] class indices; number of classes C, some of which may have no vector; gap, the
     estimated distance from the least objective, as a share of it, that is allowed. Two classes have a row each, so
-    that l2 weighs half of what it does where a single row stands for both. On a CPU the layers are solved in turn,
-    since one layer's vectors fill its caches; on a GPU at once.
+    that l2 weighs half of what it does where a single row stands for both. As many layers are solved at once as pays.
     """
-    at_once = 1 if vectors.device.type == "cpu" else len(vectors)
+    fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
+    at_once = max(1, fitting)
     return [found for layers in vectors.split(at_once) for found in _classes(layers, targets, classes, strengths, gap)]
 
 
@@ -96,6 +97,8 @@ def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list
     scaled = scale.apply(vectors)
     covariance = sum((block.mT @ block).double() for block in scaled.split(BLOCK, -2)) / count
     variances, directions = torch.linalg.eigh(covariance)
+    rank = min(count, width)  # no weight leaves the space of the vectors
+    variances, directions = variances[:, -rank:], directions[..., -rank:]
     objective = Objective(scaled, targets, classes, directions)
     spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
     ordered = sorted(set(strengths), reverse=True)

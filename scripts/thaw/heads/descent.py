@@ -27,26 +27,26 @@ class Objective:
     """The mean cross-entropy of some layers, without penalty, and its gradient."""
 
     def __init__(self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor):
-        """Keep vectors [K, N, d] float32, targets [N] class indices and directions [K, d, d]."""
+        """Keep vectors [K, N, d] float32, targets [N] class indices and directions [K, d, r]."""
         self.scaled, self.directions = scaled, directions.float()
-        layers, self.count, width = scaled.shape
+        layers, self.count, _ = scaled.shape
         self.targets = targets.expand(layers, 1, -1)
-        self.shape = (layers, classes, width + 1)
+        self.shape = (layers, classes, directions.shape[-1] + 1)
 
     def __call__(self, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses [K] and their gradients [K, C, d + 1] at a place, float64.
 
-        Small differences are taken early, of each vector, so that what float32 rounds off is small as well.
+        What the wrong classes of a vector take is added up by itself: near 1 float32 tells no small shares apart.
         """
         weight = place[..., :-1].float() @ self.directions.mT
         logits = torch.baddbmm(place[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
         logits -= logits.amax(1, keepdim=True)
         due = logits.gather(1, self.targets)
-        shares = logits.exp_()
-        total = shares.sum(1, keepdim=True)
-        loss = (total.log() - due).mean((1, 2), dtype=torch.float64)
-        shares /= total
-        shares.scatter_add_(1, self.targets, shares.new_full((1, 1, 1), -1.0).expand(self.targets.shape))
+        right = due.exp()
+        shares = logits.exp_().scatter_(1, self.targets, 0.0)
+        wrong = shares.sum(1, keepdim=True)
+        loss = ((wrong + (right - 1)).log1p() - due).mean((1, 2), dtype=torch.float64)
+        shares.scatter_(1, self.targets, -wrong).div_(wrong + right)
         gradient = torch.cat([shares @ self.scaled @ self.directions, shares.sum(-1, keepdim=True)], -1)
         return loss, gradient.double() / self.count
 

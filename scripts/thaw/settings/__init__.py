@@ -37,6 +37,7 @@ from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
 from thaw.settings.phases import of_phase
 from thaw.settings.pretraining import FurtherPretraining
+from thaw.settings.probes import OF_CLASSES, Probe
 from thaw.settings.reference import PrintedTable, Reference, Where
 
 __all__ = [
@@ -66,7 +67,9 @@ __all__ = [
     "METRICS_OF_TYPE",
     "RUN_BASELINES",
     "Output",
+    "OF_CLASSES",
     "Phase",
+    "Probe",
     "PrintedTable",
     "Reference",
     "Where",

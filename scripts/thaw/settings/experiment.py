@@ -15,7 +15,14 @@ class Output(Entry):
     """A table or a figure."""
 
     kind: Literal[
-        "strategy_table", "transfer_table", "paper_table", "finding_table", "layer_figure", "cost_figure", "size_figure"
+        "strategy_table",
+        "transfer_table",
+        "paper_table",
+        "finding_table",
+        "layer_figure",
+        "cost_figure",
+        "size_figure",
+        "probe_figure",
     ]
     caption: Text
     split: Literal["test", "validation"] = "test"
@@ -96,6 +103,7 @@ class Experiment(BaseModel):
     optional: list[Id] = Field([], description="of the encoders: left out, and said so, where their files are missing")
     heads: list[Id] = ["linear"]
     subsets: list[Id] = ["all"]
+    probes: list[Id] = Field([], description="of the encoders as they were pretrained, on every task that they serve")
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
     external: dict[Id, External] = Field({}, description="id: predictions that were made elsewhere, by task")
     ensembles: dict[Id, Ensemble] = Field({}, description="id: runs whose answers are put together")

@@ -5,18 +5,23 @@ import json
 from pathlib import Path
 
 from thaw.outputs import figures
+from thaw.outputs.curves import probe_figure
 from thaw.outputs.runs import read_runs
 from thaw.runtime import log, run_step
 
 
 def main() -> None:
-    """Read runs.csv, and write the figure under the path prefix --out."""
+    """Read runs.csv, or what probes found, and write the figure under the path prefix --out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
+    parser.add_argument("--probes", type=Path, nargs="*", default=[], help="metrics.json of each probe")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
-    figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
+    if arguments.spec["kind"] == "probe_figure":
+        probe_figure(arguments.probes, arguments.spec, arguments.out)
+    else:
+        figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
     log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")
 
 

@@ -1,0 +1,106 @@
+"""Figure: what a probe reads off each layer, from the embeddings to the last, a line for each encoder and probe."""
+
+from pathlib import Path
+
+from thaw.outputs import drawing, words
+from thaw.outputs.collection import value
+from thaw.records import UserError, read_json, write_text
+
+LINE = ["encoder", "probe"]
+PANEL = ["task", "subset", "measure"]
+MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
+
+
+def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
+    """Draw the scores by layer, a panel for each task, subset and measure, with a band over seeds.
+
+    Args: paths, the metrics.json of probes; spec as step `figure` gets it. Scores of unlike kinds share no axis. A
+    broken line is what the most frequent answer scores. Raises UserError where there is no result.
+    """
+    from matplotlib.lines import Line2D
+
+    if not paths:
+        raise UserError("no probe of this experiment has a result yet; run the workflow first")
+    found, majority = points([read_json(path) for path in paths], paths, spec["split"])
+    panels = list(found.groupby(PANEL, sort=False))
+    marks = drawing.marks([" ".join(key) for key in found[LINE].drop_duplicates().itertuples(index=False)])
+    with drawing.panels([_title(key, spec, found) for key, _ in panels]) as (figure, axes):
+        for axis, (key, rows) in zip(axes, panels, strict=True):
+            for line, part in rows.groupby(LINE, sort=False):
+                colour, marker = marks[" ".join(line)]
+                axis.plot(part["layer"], part["mean"], color=colour, marker=marker, zorder=4)
+                axis.fill_between(part["layer"], part["low"], part["high"], color=colour, alpha=0.2, linewidth=0)
+            if majority.get(key) is not None:
+                axis.axhline(majority[key], color=drawing.GREY, linestyle=drawing.BROKEN[0], linewidth=0.9)
+            axis.set_ylabel(_axis(key[2], spec["labels"]))
+            axis.set_xlabel("Layer; 0: embeddings")
+            axis.set_xticks(_ticks(int(rows["layer"].max())))
+        names = {line: _name(line, spec, found) for line in found[LINE].drop_duplicates().itertuples(index=False)}
+        looks = {line: marks[" ".join(line)] for line in names}
+        handles = [Line2D([], [], color=c, marker=m, label=names[line]) for line, (c, m) in looks.items()]
+        if majority:
+            look = {"color": drawing.GREY, "linestyle": drawing.BROKEN[0], "linewidth": 0.9}
+            handles.append(Line2D([], [], label=words.BASELINE_LABELS["majority"], **look))
+        drawing.legend(figure, handles)
+        drawing.save(figure, prefix)
+    numbers = found.round({name: 4 for name in ("mean", "sd", "low", "high")})
+    write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+
+
+def points(records: list[dict], paths: list[Path], split: str):
+    """Return a row for each line and layer with mean, sd, low, high and number of seeds, and {panel: majority}.
+
+    Low and high are mean less and more the deviation from three seeds on, else the range. Scores are x 100, but for
+    those that are no share. split: "test" (the first of a task) or "validation"; what a probe scores on one split alone
+    is taken from there.
+    """
+    import pandas
+
+    rows, majority = [], {}
+    for record, path in zip(records, paths, strict=True):
+        of, main = value(record, path, "spec", "of"), value(record, path, "main")
+        task, factor = record["spec"]["task"], MEASURES.get(main, ("", 100))[1]
+        wanted = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+        for end in value(record, path, "layers"):
+            shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
+            score = end["scores"][shown][main]
+            score = None if score is None else factor * score
+            rows.append({**of, "measure": main, "split": shown, "layer": end["layer"], "value": score})
+        if main not in MEASURES:
+            score = record["majority"].get(wanted, {}).get(main)
+            majority |= {} if score is None else {(of["task"], of["subset"], main): factor * score}
+    keys = ["task", "subset", "measure", *LINE, "split", "layer"]
+    table = pandas.DataFrame(rows).astype({"value": float})
+    found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
+    found.columns = [*keys, "mean", "sd", "low", "high", "seeds"]
+    spread = found["seeds"] >= 3
+    found["low"] = found["low"].where(~spread, found["mean"] - found["sd"])
+    found["high"] = found["high"].where(~spread, found["mean"] + found["sd"])
+    return found, majority
+
+
+def _title(key: tuple, spec: dict, found) -> str:
+    """Return a panel's title: the task, and the subset where there are several."""
+    labels = spec["labels"]
+    name = words.task_name(labels.get("tasks", {}), key[0])
+    several = found["subset"].nunique() > 1
+    return f"{name}\n{labels.get('subsets', {}).get(key[1], key[1])}" if several else name
+
+
+def _name(line, spec: dict, found) -> str:
+    """Return a line's name: its probe, and its encoder where there are several; the encoder alone for one probe."""
+    encoder = spec["labels"].get("encoders", {}).get(line.encoder, line.encoder)
+    probe = spec["probes"].get(line.probe, line.probe)
+    if found["encoder"].nunique() == 1:
+        return probe
+    return encoder if found["probe"].nunique() == 1 else f"{probe}; {encoder}"
+
+
+def _axis(measure: str, labels: dict) -> str:
+    """Return what the vertical axis shows."""
+    return MEASURES[measure][0] if measure in MEASURES else f"{words.metric_name(labels, measure)} × 100"
+
+
+def _ticks(layers: int) -> list[int]:
+    """Return the layers that are named on the axis."""
+    return list(range(0, layers + 1, 1 if layers <= 6 else 2 if layers <= 12 else 4))

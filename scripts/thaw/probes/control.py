@@ -1,0 +1,67 @@
+"""Control tasks: how much of a probe's score is the probe's own memory (Hewitt and Liang 2019).
+
+Each word has a label of its own, drawn at random from the labels of train, wherever it stands; nothing but memory can
+tell it. Selectivity is the accuracy on the task less that on its control. A text hardly ever stands in two splits, so
+that texts are scored on the rows that were fitted: there it is how much more the layer gives than memory alone.
+"""
+
+import numpy as np
+
+from thaw.analysis.metrics import accuracy
+from thaw.probes.reading import Reading, Split, chosen
+from thaw.runtime import stream
+
+
+def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each layer and strength, and for each layer what the chosen strength scores by split."""
+    fitted, held = reading.divided(seed)
+    drawn = Drawn(reading, seed)
+    names = reading.scored if reading.words else ["train"]
+    splits = {name: reading.splits[name] if reading.words else fitted for name in names}
+    rows, ends = [], []
+    pairs = zip(reading.fit(fitted), reading.fit(fitted, drawn.gold(fitted, "train")), strict=True)
+    for layer, (real, random) in enumerate(pairs):
+        found = [reading.main(held, layer, solution) for solution in real]
+        best = chosen(found, reading.entry.l2)
+        for place, (solution, memory) in enumerate(zip(real, random, strict=True)):
+            scores = {name: _both(reading, splits[name], name, layer, solution, memory, drawn) for name in names}
+            common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}
+            told = {"chosen": place == best, "choice": found[place]}
+            rows.append(common | told | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
+            if place == best:
+                ends.append(common | {"scores": scores})
+    return rows, ends
+
+
+class Drawn:
+    """The random labels of words or texts."""
+
+    def __init__(self, reading: Reading, seed: int):
+        """Draw a label for each word (or text) of all splits, with the frequencies of the labels in train."""
+        self.reading, self.frames = reading, {name: reading.corpus.frame(name) for name in reading.splits}
+        train = reading.splits["train"].gold
+        labels = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in train]) if reading.words else train
+        types = sorted({unit for name in self.frames for row in self._units(name) for unit in row})
+        random = np.random.default_rng(stream(seed, "control"))
+        self.label = dict(zip(types, random.choice(labels, len(types)).tolist(), strict=True))
+
+    def gold(self, split: Split, name: str) -> list | np.ndarray:
+        """Return the drawn labels of some rows of a split, as the task's targets are encoded."""
+        units = self._units(name)
+        found = [[self.label[unit] for unit in units[row]] for row in split.rows]
+        return found if self.reading.words else np.array([row[0] for row in found])
+
+    def _units(self, name: str) -> list[list]:
+        """Return the words of each row of a split; of texts the one text, or the pair of them."""
+        corpus, frame = self.reading.corpus, self.frames[name]
+        if self.reading.words:
+            return [list(words) for words in frame[corpus.words]]
+        return [[texts] for texts in zip(*(frame[column] for column in corpus.texts), strict=True)]
+
+
+def _both(reading: Reading, split: Split, name: str, layer: int, solution, memory, drawn: Drawn) -> dict[str, float]:
+    """Return the accuracies on the task and on its control, and their difference, over words or texts."""
+    vectors = split.layers[layer].values
+    told = accuracy(split.targets(), solution.logits(vectors).argmax(1).cpu().numpy())
+    kept = accuracy(split.targets(drawn.gold(split, name)), memory.logits(vectors).argmax(1).cpu().numpy())
+    return {"selectivity": told - kept, "accuracy": told, "control": kept}

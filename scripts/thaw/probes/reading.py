@@ -1,0 +1,146 @@
+"""What a probe reads: the vectors of every layer on every split that it needs, and their targets.
+
+K layers that are read, N vectors (one a text, or one a word that has a piece), d width, C classes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from thaw import settings
+from thaw.analysis.cost import Shape
+from thaw.analysis.metrics import majority, score
+from thaw.analysis.results import scored_splits, take, whole_task
+from thaw.boundaries import taken
+from thaw.data.corpus import subset_rows
+from thaw.heads.convex import Solution, fit_classes, fit_scores
+from thaw.heads.registry import build
+from thaw.records import UserError, read_json
+from thaw.runtime import stream
+from thaw.training.inputs import Inputs
+from thaw.training.model import resumed
+from thaw.training.vectors import Reader, Vectors
+
+GAP = 3e-4  # how near to the least objective a probe is fitted, as a share of it
+TOGETHER = 2**31  # bytes of vectors up to which layers are solved at once
+
+
+@dataclass
+class Split:
+    """The rows of a split, their targets as the task encodes them, and by layer their vectors, in that order."""
+
+    rows: np.ndarray
+    gold: list | np.ndarray
+    layers: list[Vectors]
+
+    def part(self, positions: np.ndarray) -> "Split":
+        """Return some of its rows."""
+        layers = [vectors.of(positions) for vectors in self.layers]
+        return Split(self.rows[positions], take(self.gold, positions), layers)
+
+    def targets(self, gold=None) -> np.ndarray:
+        """Return the target [N] of each vector; those of other encoded targets of the rows, if given."""
+        return self.layers[0].gold(self.gold if gold is None else gold)
+
+
+class Reading:
+    """A task as a probe sees it: splits, layers, and how a solution is scored.
+
+    Args: the spec of a probe; what it reads. Raises UserError where the training rows have a single label.
+    """
+
+    def __init__(self, spec: dict, inputs: Inputs):
+        """Read the vectors of all layers on train (the rows of the subset), validation and test."""
+        self.corpus, self.device = inputs.corpus, inputs.device
+        self.task, self.entry = whole_task(spec["task"]), settings.Probe.model_validate(spec["probe"])
+        self.labels = self.corpus.labels(self.task["target"])
+        self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
+        rows = {split: np.arange(len(self.corpus.frame(split))) for split in scored_splits(self.task)}
+        rows["train"] = subset_rows(self.corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        gold = {split: take(self.corpus.targets(self.task, split), found) for split, found in rows.items()}
+        self._check(gold["train"])
+        layers: dict[str, list[Vectors]] = {split: [] for split in rows}
+        for number, phase in zip(self.numbers, spec["phases"], strict=True):
+            read = self._reader(number, phase, spec["layers"], inputs)
+            for split, found in rows.items():
+                words = [len(tags) for tags in gold[split]] if self.words else None
+                layers[split].append(read(inputs.store, split, found, words))
+        self.splits = {split: Split(rows[split], gold[split], layers[split]) for split in rows}
+
+    @property
+    def scored(self) -> list[str]:
+        """The splits that are scored: validation and test."""
+        return scored_splits(self.task)
+
+    def divided(self, seed: int) -> tuple[Split, Split]:
+        """Return the training rows to fit and those to choose by, drawn by a seed."""
+        train = self.splits["train"]
+        order = np.random.default_rng(stream(seed, "choice")).permutation(len(train.rows))
+        count = max(1, round(self.entry.choice * len(order)))
+        return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))
+
+    def fit(self, split: Split, gold=None) -> list[list[Solution]]:
+        """Return the solutions of each layer and strength on some rows.
+
+        Args: gold, other encoded targets of these rows than the task's. Raises UserError for fewer vectors than labels.
+        """
+        targets = torch.as_tensor(split.targets(gold), device=self.device)
+        if len(targets) < len(self.labels):
+            raise UserError(
+                f"task {self.task['id']}: {len(targets)} examples to fit for {len(self.labels)} labels; a probe needs "
+                "at least one for each: take a larger subset"
+            )
+        values = [vectors.values for vectors in split.layers]
+        if not self.labels:
+            return [fit_scores(value.unsqueeze(0), targets, self.entry.l2)[0] for value in values]
+        at_once = max(1, TOGETHER // (4 * values[0].numel()))
+        groups = (torch.stack(values[start : start + at_once]) for start in range(0, len(values), at_once))
+        return [
+            found for group in groups for found in fit_classes(group, targets, len(self.labels), self.entry.l2, GAP)
+        ]
+
+    def scores(self, split: Split, layer: int, solution: Solution, gold=None) -> dict[str, float | None]:
+        """Return the task's metrics of a solution, by its layer's position; against other targets, if given."""
+        vectors = split.layers[layer]
+        logits = solution.logits(vectors.values)
+        answers = vectors.answers(split.rows, logits if self.labels else logits.squeeze(1), not self.labels)
+        return score(self.task, split.gold if gold is None else gold, answers.values, self.labels or None)
+
+    def main(self, split: Split, layer: int, solution: Solution) -> float | None:
+        """Return the task's main metric of a solution."""
+        return self.scores(split, layer, solution)[self.task["metrics"][0]]
+
+    def majority(self) -> dict[str, dict[str, float | None]]:
+        """Return what the most frequent answer in train (or the mean) scores on each split."""
+        answer, found = majority(self.task, self.splits["train"].gold), {}
+        for name in self.scored:
+            gold = self.splits[name].gold
+            constant = [[answer] * len(tags) for tags in gold] if self.words else np.full(len(gold), answer)
+            found[name] = score(self.task, gold, constant, self.labels or None)
+        return found
+
+    def _reader(self, number: int, phase: dict, layers: int, inputs: Inputs) -> Reader:
+        """Return what reads the vectors of one layer."""
+        pooling = self.entry.pooling
+        head = settings.Head(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
+        encoder = resumed(inputs.encoder, phase["boundary"], number, {}, inputs.device)
+        width = Shape.of(read_json(inputs.encoder / "config.json")).width
+        head = build(head, width, len(self.labels) or 1, self.task["type"], inputs.store.apart, layers)
+        return Reader(encoder, head.to(inputs.device), taken([phase]), inputs.device)
+
+    def _check(self, gold) -> None:
+        """Raise UserError where there is nothing to tell apart."""
+        flat = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in gold]) if self.words else np.asarray(gold)
+        if self.labels and len(np.unique(flat)) < 2:
+            only = self.labels[int(flat[0])]
+            raise UserError(
+                f"task {self.task['id']}: all training rows of the subset have the one label {only!r}; a probe needs "
+                "two or more to tell apart: take a larger subset"
+            )
+
+
+def chosen(found: list[float | None], strengths: list[float]) -> int:
+    """Return the place of the best score; of equals the one of the strongest penalty."""
+    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(found, strengths, strict=True)]
+    return ranks.index(max(ranks))

@@ -1,0 +1,46 @@
+"""Probes: what is asked of the layers of an encoder."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from thaw.settings.base import Entry, Share
+
+# Shares of the training rows after which online coding fits anew: those of Voita and Titov 2020, section 4.1.
+PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
+STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
+KINDS = ("linear", "control", "mdl")
+OF_CLASSES = ("control", "mdl")  # kinds that have a meaning for labels and tags alone
+
+
+class Probe(Entry):
+    """A diagnostic fitted to the hidden states of each layer, which changes no encoder."""
+
+    kind: Literal[KINDS]
+    pooling: Literal["mean", "first", "max"] = Field(
+        "mean", description="how the tokens of a text become one vector; of a word its first piece is read"
+    )
+    layers: list[Annotated[int, Field(ge=0)]] = Field(
+        [], description="which layers, 0 the embeddings, which is always among them; unless stated all"
+    )
+    l2: list[Annotated[float, Field(ge=0)]] = Field(
+        STRENGTHS, min_length=1, description="strengths of the penalty, of which one is chosen"
+    )
+    choice: Share = Field(
+        0.1, description="share of the training rows on which the strength is chosen, and to which nothing is fitted"
+    )
+    portions: list[Share] = Field(
+        PORTIONS, min_length=1, description="mdl: the shares of the training rows after which it is fitted anew"
+    )
+
+    @model_validator(mode="after")
+    def _keys_of_the_kind(self):
+        if self.kind == "mdl" and "choice" in self.model_fields_set:
+            raise ValueError(
+                "choice has no meaning with kind mdl, whose strength is chosen on validation; leave it out"
+            )
+        if self.kind != "mdl" and "portions" in self.model_fields_set:
+            raise ValueError(f"portions has no meaning with kind {self.kind}; leave it out")
+        if sorted(set(self.portions)) != self.portions:
+            raise ValueError("portions must rise")
+        return self

@@ -1,0 +1,140 @@
+"""Probes in a plan, and in a figure: their jobs and specs, what is refused, and the curves' numbers."""
+
+import csv
+
+import pytest
+
+from thaw.outputs.curves import points, probe_figure
+from thaw.plan import load, read_config
+from thaw.records import UserError, write_json
+
+PROBE = """probes:
+  {name}:
+    kind: linear
+    {key}
+"""
+
+
+def planned(home, **changes):
+    """Return the plan of the demo experiment with probes, and some keys replaced."""
+    chosen = {
+        "strategies": ["frozen"],
+        "probes": ["linear"],
+        "outputs": ["main_table", "probe_curves"],
+        "tasks": ["acceptability"],
+    } | changes
+    return load(read_config([str(home / "config/config.yaml")], chosen), home)
+
+
+def test_one_job_reads_all_layers_for_all_seeds(home):
+    plan = planned(home, probes=["linear", "mdl"])
+    assert list(plan.jobs["probe"]) == [f"acceptability/all/minilm/{p}/pretrained" for p in ("linear", "mdl")]
+    job = plan.job("probe", "acceptability/all/minilm/linear/pretrained")
+    assert job.spec["read"] == list(range(7)) and job.spec["seeds"] == [1, 2]
+    assert job.spec["phases"] == [{"boundary": n} for n in range(7)]
+    assert plan.boundaries["minilm/acceptability/joint"] == list(range(7))
+    assert len(job.inputs["boundaries"]) == 7
+    assert plan.probed("demo", "probe_curves") == [
+        f"results/probes/acceptability/all/minilm/{p}/pretrained/metrics.json" for p in ("linear", "mdl")
+    ]
+
+
+def test_probes_change_the_spec_of_their_figure_and_of_nothing_else(home):
+    plain, probed = planned(home, probes=[], outputs=["main_table"]), planned(home)
+    for step in ("train", "fit_heads", "features", "table", "collect"):
+        assert {k: j.digest for k, j in plain.jobs[step].items()} == {k: j.digest for k, j in probed.jobs[step].items()}
+    more = planned(home, seeds=[1, 2, 3]).job("figure", "demo/probe_curves").spec
+    assert more["probed"] != probed.job("figure", "demo/probe_curves").spec["probed"]
+
+
+def test_over_budget_a_layer_is_computed_from_a_stored_one(home):
+    tokens = planned(home).catalogue.get("corpora", "acceptability", "test").size.tokens
+    plan = planned(home, store={"max_gib": 2.5 * tokens * 384 * 2 / 2**30})
+    phases = plan.job("probe", "acceptability/all/minilm/linear/pretrained").spec["phases"]
+    assert [phase["boundary"] for phase in phases] == [None, None, None, 3, 3, 3, 6]
+
+
+def test_a_probe_of_labels_is_left_out_on_scores(home):
+    plan = planned(home, tasks=["acceptability", "similarity"], probes=["linear", "control"])
+    assert [key.split("/")[0] for key in plan.jobs["probe"]] == ["acceptability", "similarity", "acceptability"]
+    with pytest.raises(
+        UserError, match=r"probes.yaml:\d+: probes.control.kind: control is for labels and tags, and no"
+    ):
+        planned(home, tasks=["similarity"], probes=["control"])
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ("layers: [2, 9]", r"probes.yaml:4: probes.mine.layers: minilm has no layer 9; it has layers 1 to 6, and 0"),
+        ("choice: 1.5", r"probes.yaml:4: probes.mine.choice: input should be less than 1"),
+        ("portions: [0.1]", r"probes.mine: portions has no meaning with kind linear; leave it out"),
+        ("l2: []", r"probes.mine.l2: list should have at least 1 item"),
+        ("poling: first", r"probes.mine.poling: unknown key; did you mean 'pooling'"),
+    ],
+)
+def test_mistakes_in_an_entry(home, tmp_path, key, sentence):
+    (tmp_path / "probes.yaml").write_text(PROBE.format(name="mine", key=key))
+    with pytest.raises(UserError, match=sentence):
+        planned(home, probes=["mine"], catalogues=[str(tmp_path)])
+
+
+def test_mistakes_in_a_selection(home):
+    with pytest.raises(UserError, match="config: probes: no 'liner' in probes; did you mean 'linear'"):
+        planned(home, probes=["liner"])
+    with pytest.raises(UserError, match="this figure draws probes, and the experiment names none; say probes:"):
+        planned(home, probes=[])
+
+
+def record(task, encoder, probe, main, values) -> dict:
+    """Return what a probe leaves; values by layer and seed."""
+    ends = [
+        {"layer": layer, "seed": seed, "scores": {"validation": {main: 0.1}, "test": {main: value}}}
+        for layer, seeds in enumerate(values)
+        for seed, value in enumerate(seeds)
+    ]
+    of = {"task": task, "subset": "all", "encoder": encoder, "probe": probe}
+    spec = {"of": of, "task": {"id": task}}
+    return {"spec": spec, "main": main, "layers": ends, "majority": {"test": {"accuracy": 0.5}}}
+
+
+def test_curves_show_means_and_the_spread_over_seeds(tmp_path):
+    records = [
+        record("one", "a", "linear", "accuracy", [[0.6, 0.7, 0.8], [0.9, 0.9, 0.9]]),
+        record("one", "b", "linear", "accuracy", [[0.5, 0.7], [0.8, None]]),
+        record("one", "a", "mdl", "compression", [[2.0], [3.0]]),
+    ]
+    paths = [tmp_path / f"{number}.json" for number in range(3)]
+    for path, content in zip(paths, records, strict=True):
+        write_json(path, content)
+    found, majority = points(records, paths, "test")
+    assert majority == {("one", "all", "accuracy"): 50.0}
+    lines = found.set_index(["encoder", "probe", "layer"])
+    assert tuple(lines.loc[("a", "linear", 0), ["mean", "low", "high", "seeds"]]) == pytest.approx((70, 60, 80, 3))
+    assert tuple(lines.loc[("b", "linear", 0), ["mean", "low", "high", "seeds"]]) == pytest.approx((60, 50, 70, 2))
+    assert tuple(lines.loc[("b", "linear", 1), ["mean", "seeds"]]) == pytest.approx((80, 1))
+    assert lines.loc[("a", "mdl", 1), "mean"] == 3.0
+    assert points(records, paths, "validation")[0]["mean"].tolist()[:2] == [10.0, 10.0]
+
+
+def test_unlike_measures_share_no_axis(tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    closed = []
+    monkeypatch.setattr(pyplot, "close", closed.append)
+    paths = [tmp_path / "linear.json", tmp_path / "mdl.json"]
+    write_json(paths[0], record("one", "a", "linear", "accuracy", [[0.6], [0.9], [0.7]]))
+    write_json(paths[1], record("one", "a", "mdl", "compression", [[2.0], [3.0], [2.5]]))
+    spec = {"split": "test", "labels": {"tasks": {"one": "First"}}, "probes": {"linear": "Linear", "mdl": "Code"}}
+    probe_figure(paths, spec, tmp_path / "figure")
+    axes = closed[0].get_axes()
+    assert [axis.get_ylabel() for axis in axes] == ["accuracy × 100", "Compression, times"]
+    assert [axis.get_title("left") for axis in axes] == ["First", "First"]
+    assert list(axes[0].get_lines()[0].get_ydata()) == pytest.approx([60, 90, 70])
+    assert axes[0].get_lines()[1].get_ydata()[0] == 50 and len(axes[1].get_lines()) == 1
+    assert [text.get_text() for text in closed[0].legends[0].get_texts()] == ["Linear", "Code", "Majority class"]
+    with open(tmp_path / "figure.csv", newline="") as file:
+        assert [row["mean"] for row in csv.DictReader(file)] == ["60.0", "90.0", "70.0", "2.0", "3.0", "2.5"]
+    assert all((tmp_path / f"figure.{kind}").stat().st_size > 1000 for kind in ("pdf", "svg", "png"))
+    with pytest.raises(UserError, match="no probe of this experiment has a result yet; run the workflow first"):
+        probe_figure([], spec, tmp_path / "none")
