@@ -71,6 +71,15 @@ def test_another_grid_chooses_and_trains_again_and_a_further_seed_does_not(home,
     assert before.job("train", f"{cell}/trial1/seed3").digest == after.job("train", f"{cell}/trial1/seed3").digest
 
 
+def test_trials_that_start_from_a_fitted_head_have_it_fitted_with_their_seeds(home, tmp_path):
+    """The seeds of a search may be none of the experiment's."""
+    stacked = "  two: {after: frozen, phases: [{train: [head, {top: 1}]}], " + SEARCH + "}\n"
+    plan = planned(home, tmp_path / "my", stacked, ["two"])
+    assert plan.seeds() == [1, 3, 4]
+    made = {file for key in plan.jobs["fit_heads"] for file in plan.files("fit_heads", key)}
+    assert {file for job in plan.jobs["train"].values() for file in job.inputs.get("after", [])} <= made
+
+
 TWO = """  two: {search: {grid: {1.rate: [1e-3, 2e-3], 2.rate: [1e-5, 2e-4]}},
     phases: [{train: [head], epochs: 1}, {train: [head, {top: 1}], epochs: 1}]}
 """

@@ -55,6 +55,7 @@ class Jobs:
         self.runs: dict[str, list[Run]] = {}
         self.beside: dict[str, dict[str, tuple[str, str]]] = {one.experiment: {} for one in experiments}
         self.probes: dict[str, list[str]] = {}
+        self._fitted: set[int] = set()
         for experiment in experiments:
             self._add(experiment)
 
@@ -82,8 +83,8 @@ class Jobs:
         return [f"{self.store(key)}/{name}.json" for name in ("tokens", *(f"b{n}" for n in self.boundaries[key]))]
 
     def seeds(self) -> list[int]:
-        """Return every seed that some experiment asks for."""
-        return sorted({seed for experiment in self.experiments for seed in experiment.seeds})
+        """Return every seed that some experiment asks for, and those of heads that trials of a search start from."""
+        return sorted({seed for experiment in self.experiments for seed in experiment.seeds} | self._fitted)
 
     def _add(self, experiment: Experiment) -> None:
         """Add an experiment's jobs, from the data up to its report."""
@@ -217,6 +218,8 @@ class Jobs:
     def _add_run(self, run: Run, experiment: Experiment, planner: RunPlanner) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
         spec, inputs = self._based(run, planner.spec(run), experiment)
+        if run.step == "fit_heads":
+            self._fitted.add(run.seed)
         if run.trials:
             chosen = self._add_search(run, experiment, planner).digest
             spec |= {"grid": searches.grid(run, self.catalogue), "chosen": chosen}
