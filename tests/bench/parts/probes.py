@@ -23,7 +23,7 @@ def measure(options: Options) -> dict:
     rivals.ask("layer_states", place.folder, options, told, features=features)
     shared = {"features": features, "strengths": STRENGTHS}
     sides = {
-        "ours": lambda: place.inside("probing", tasks=list(told), threads=options.cores, **shared),
+        "ours": lambda: place.inside("probing", tasks=list(told), threads=options.threads, **shared),
         "sklearn_loop": lambda: rivals.ask("probe_loop", place.folder, options, told, **shared),
     }
     rounds = interleaved(sides, options.rounds)
