@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 from thaw.analysis.cost import Stopwatch
 from thaw.heads.pooling import word_states
-from thaw.heads.registry import build
+from thaw.heads.registry import build, example
 from thaw.settings import HEAD_KINDS, Head
 from thaw.training.run import Run, train
 from thaw.training.stack import Product, Stack
@@ -106,7 +106,11 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
         apart = task.startswith("pair_")
         more = {f"separate_{key}" if apart and key == "pooling" else key: value for key, value in more.items()}
         entry = Head(kind=kind, **more)
-        assert entry.fixed == build(entry, 8, 2, task, apart, 3).fixed, more
+        head = build(entry, 8, 2, task, apart, 3)
+        assert entry.fixed == head.fixed, more
+        if head.fixed:
+            states, batch = example(8, head.words, apart)
+            assert not head.vectors(states, batch).requires_grad, more
 
 
 def test_products_have_the_gradients_of_torchs():

@@ -31,12 +31,10 @@ class LinearHead(VectorHead):
 
     @property
     def fixed(self) -> bool:
-        """Whether nothing learned has a part in its vectors, and its loss and answers are those of any head."""
-        own = [
-            name for name in ("context", "loss", "decode") if getattr(type(self), name) is not getattr(LinearHead, name)
-        ]
+        """Whether nothing learned has a part in its vectors; of a head of one's own nothing is known."""
+        kind = settings.HEAD_KINDS.get(self.entry.kind)
         learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
-        return not own and not learned
+        return kind is not None and kind.fixed and not learned
 
     def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return tokens or words [N, n, D] that have seen each other, of states [N, n, d] with their mask.
