@@ -169,19 +169,19 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
 
     Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers;
     with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three copies of the
-    vectors that it reads, in fp64.
+    vectors that it reads, in fp64; a probe, those of each layer.
     """
     job = plan.job(step, key)
     if step == "features":
         return 4 * _parameters(_encoder(plan, key))
-    if step not in ("pretrain", "train", "fit_heads", "search_heads"):
+    if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
         return 0.0
     store = store_of(plan, job)
     encoder = _encoder(plan, store)
-    if step in ("fit_heads", "search_heads"):
+    if step in ("fit_heads", "search_heads", "probe"):
         examples, tokens = _training(plan, store, store.split("/")[1])
         vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
-        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors
+        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * len(job.spec.get("read", [0]))
     longest = plan.job("features", store).spec["view"].get("max_length", View().max_length)
     if step == "pretrain":
         entry = FurtherPretraining.model_validate(job.spec["settings"])

@@ -27,7 +27,7 @@ class Probe(Entry):
         STRENGTHS, min_length=1, description="strengths of the penalty, of which one is chosen"
     )
     choice: Share = Field(
-        0.1, description="share of the training rows on which the strength is chosen, and to which nothing is fitted"
+        0.2, description="share of the training rows on which the strength is chosen, and to which nothing is fitted"
     )
     portions: list[Share] = Field(
         PORTIONS, min_length=1, description="mdl: the shares of the training rows after which it is fitted anew"

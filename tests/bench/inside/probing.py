@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from thaw.heads.convex import fit_classes
+from thaw.probes.reading import GAP
 from thaw.records import write_json
 from thaw.runtime import set_threads
 
@@ -29,7 +30,7 @@ def main() -> None:
         labels = {split: torch.from_numpy(np.load(folder / f"{task}.{split}.labels.npy")) for split in SPLITS}
         begin = time.perf_counter()
         classes = int(labels["train"].max()) + 1
-        fits = fit_classes(states["train"], labels["train"], classes, job["strengths"])
+        fits = fit_classes(states["train"], labels["train"], classes, job["strengths"], GAP)
         for layer, solutions in enumerate(fits):
             for solution in solutions:
                 scores = {split: _accuracy(solution, states[split][layer], labels[split]) for split in SPLITS[1:]}
