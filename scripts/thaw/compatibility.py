@@ -20,7 +20,7 @@ def check_task(catalogue: Catalogue, name: str, task: Task, corpus) -> None:
     if kind != due:
         raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
     texts = 0 if corpus.words else len(corpus.texts)
-    wanted = {"pair": 2, "tagg": 0, "span": 0}.get(task.type[:4], 1)
+    wanted = {"pair": 2, "tagg": 0, "span": 0, "edge": 0}.get(task.type[:4], 1)
     if texts != wanted:
         words = {0: "a words column", 1: "one text", 2: "two texts"}
         place = catalogue.place("tasks", name, "type")
@@ -91,7 +91,7 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
     """
     if catalogue.get("encoders", encoder, "encoders").kind != "sentence":
         return True
-    words = catalogue.get("tasks", task, "tasks").type in ("tagging", "spans")
+    words = catalogue.get("tasks", task, "tasks").type in ("tagging", "spans", "edges")
     return not words and all(chosen == ["head"] for chosen in trained)
 
 

@@ -13,7 +13,7 @@ from thaw.encoders.sources import local_files
 from thaw.job import Job
 from thaw.records import UserError, digest, near
 from thaw.runs import RunPlanner, task_spec
-from thaw.settings import BASELINES, Experiment, Task, spec_of
+from thaw.settings import BASELINES, PROBED_TYPES, Experiment, Task, spec_of
 from thaw.versions import VERSIONS
 from thaw.weights import Weights
 
@@ -116,7 +116,7 @@ class Jobs:
             if other.type != task.type:
                 raise UserError(f"{place}: {further.task} is of type {other.type}; {task.type} is due, as here")
         for subset, baseline in product(experiment.subsets, experiment.baselines):
-            if baseline in BASELINES:
+            if baseline in BASELINES and task.type not in PROBED_TYPES:
                 key = f"{name}/{subset}/{baseline}"
                 spec = {"version": VERSIONS["baseline"], "task": task_spec(name, task), "baseline": baseline}
                 spec["subset"] = spec_of(self.catalogue.get("subsets", subset, "subsets"))

@@ -6,6 +6,7 @@ import numpy as np
 
 from thaw.data.carving import sentences
 from thaw.data.checks import is_empty
+from thaw.data.edges import labels_of
 
 NAMED = 5  # so many row numbers are named where rows repeat
 
@@ -40,8 +41,8 @@ def describe(columns: dict[str, list], names: list[str], labels: dict[str, list[
 
 
 def _count(values: list, order: list[str]) -> dict[str, int]:
-    """Count labels, or all tags in lists, in the labels' order."""
-    counts = Counter(tag for value in values for tag in (value if isinstance(value, list) else [value]))
+    """Count labels, all tags in lists, or all labels of edges, in the labels' order."""
+    counts = Counter(tag for value in values for tag in labels_of(value))
     return {label: counts[label] for label in order}
 
 

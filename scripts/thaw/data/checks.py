@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from thaw.data import edges
 from thaw.data.tables import Table
 from thaw.records import UserError, near
 from thaw.settings import Corpus, Source
@@ -39,6 +40,9 @@ def clean(table: Table, corpus: Corpus, source: Source) -> Cleaned:
         columns[name] = [VALUES[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
         if kind != "score":
             columns[name] = _named(columns[name], source.until.get(name), source.rename.get(name, {}))
+        if kind == "edges":
+            for i in sorted(kept):
+                edges.check_within(columns[name][i], columns[corpus.words][i], table, i, name)
         if kind == "tags":
             _check_tags(columns[name], columns.get(corpus.words), table, name, source.scheme, sorted(kept))
     for name in (column for column in table.columns if column not in columns):
@@ -108,7 +112,7 @@ def _tags(value, table: Table, row: int, column: str) -> list[str]:
 
 
 # By kind of target: (raw value, its table, row, column) -> the value in canonical form, or UserError.
-VALUES: dict[str, Callable] = {"label": _label, "score": _score, "tags": _tags}
+VALUES: dict[str, Callable] = {"label": _label, "score": _score, "tags": _tags, "edges": edges.checked}
 
 
 def _not_empty(texts: dict[str, list], table: Table, corpus: Corpus) -> set[int]:
@@ -132,12 +136,19 @@ def is_empty(text: str | list[str]) -> bool:
 
 def _named(values: list, mark: str | None, names: dict[str, str]) -> list:
     """Give labels, or the tags in lists, our names: what stands before the mark, renamed. Dropped rows stay None."""
+    if not (mark or names):
+        return values
 
     def ours(label: str) -> str:
         label = label.partition(mark)[0] if mark else label
         return names.get(label, label)
 
-    return [[ours(tag) for tag in v] if isinstance(v, list) else v and ours(v) for v in values]
+    def of_row(value):
+        if value and isinstance(value, list) and isinstance(value[0], dict):
+            return edges.renamed(value, ours)
+        return [ours(tag) for tag in value] if isinstance(value, list) else value and ours(value)
+
+    return [of_row(value) for value in values]
 
 
 def _check_tags(tags: list, words: list | None, table: Table, column: str, scheme: str, kept: list[int]) -> None:
@@ -184,7 +195,7 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, Table], corpus: Co
     for column, kind in corpus.targets.items():
         if kind == "score":
             continue
-        found_in_train = {value for item in splits["train"].columns[column] for value in _each(item)}
+        found_in_train = {value for item in splits["train"].columns[column] for value in edges.labels_of(item)}
         for label in corpus.only.get(column, []):
             if label not in found_in_train:
                 raise UserError(f"{tables['train'].name}: column '{column}': no row has '{label}', which `only` names")
@@ -202,12 +213,8 @@ def _check_known(cleaned: Cleaned, table: Table, column: str, names: list[str], 
     """Raise UserError for the first label that is not among the names."""
     known = set(names)
     for row, item in zip(cleaned.rows, cleaned.columns[column], strict=True):
-        for position, value in enumerate(_each(item)):
+        for position, value in enumerate(edges.labels_of(item)):
             if value not in known:
                 why = "is not among the entry's labels" if listed else "is not in train; state labels if that is meant"
-                word = position if isinstance(item, list) else None
+                word = position if isinstance(item, list) and not isinstance(item[0], dict) else None
                 raise table.mistake(row, column, f"label '{value}' {why}{near(value, names)}", word=word)
-
-
-def _each(item: str | list[str]) -> list[str]:
-    return item if isinstance(item, list) else [item]

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from thaw.data.edges import ARCS, arcs
 from thaw.data.tables import Table, find_position, read_lines
 from thaw.records import UserError
 from thaw.settings import Files
 
 CONLLU = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
-DOCUMENT = "document"
+HEAD, RELATION = CONLLU.index("head"), CONLLU.index("deprel")
+DOCUMENT = "document"  # a column that is no field, as is ARCS
 BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may stand inside a word
 
 
@@ -26,16 +28,18 @@ class Sentence:
 def read_sentences(path: Path, source: Files, columns: dict[str, str | int]) -> Table:
     """Read a file of sentences; each wanted column becomes one list of strings per sentence.
 
-    The column `document` is no field: it numbers (CoNLL) or names (CoNLL-U) each sentence's document.
-    Raises UserError for a line of another width, a missing column, no document marks where they are wanted.
+    Two columns are no field: `document` numbers (CoNLL) or names (CoNLL-U) each sentence's document, and `arcs` has the
+    edges of its tree (CoNLL-U). Raises UserError for a line of another width, a missing column, heads that make no
+    tree, no document marks where they are wanted.
     """
     names = CONLLU if source.format == "conllu" else None
-    fields = {ours: name for ours, name in columns.items() if name != DOCUMENT}
+    made = (DOCUMENT, ARCS) if names else (DOCUMENT,)
+    fields = {ours: name for ours, name in columns.items() if name not in made}
     positions = {ours: find_position(name, names, str(path), ours) for ours, name in fields.items()}
-    sentences = list((_conllu if names else _conll)(path, source.encoding))
+    sentences = list((conllu if names else _conll)(path, source.encoding))
     if not sentences:
         raise UserError(f"{path}: holds no sentences")
-    least = max(positions.values()) + 1
+    least = max(positions.values(), default=0) + 1
     table = Table(str(path), {ours: [] for ours in columns}, word_lines=[])
     for sentence in sentences:
         for line, values in zip(sentence.lines, sentence.fields, strict=True):
@@ -44,13 +48,20 @@ def read_sentences(path: Path, source: Files, columns: dict[str, str | int]) -> 
         table.lines.append(sentence.lines[0])
         table.word_lines.append(sentence.lines)
         for ours in columns:
-            position = positions.get(ours)
-            values = sentence.document if position is None else [word[position] for word in sentence.fields]
-            table.columns[ours].append(values)
-    if len(positions) < len(columns) and all(sentence.document == "" for sentence in sentences):
+            table.columns[ours].append(_values(sentence, columns[ours], positions.get(ours), path))
+    if DOCUMENT in columns.values() and all(sentence.document == "" for sentence in sentences):
         mark = "# newdoc" if names else "-DOCSTART-"
         raise UserError(f"{path}: column '{DOCUMENT}': no {mark} line is in the file; group by sentence or row instead")
     return table
+
+
+def _values(sentence: Sentence, name, position: int | None, path: Path) -> str | list:
+    """Return a sentence's value in a column: that of each word where it is a field, else its document or its arcs."""
+    if position is not None:
+        return [word[position] for word in sentence.fields]
+    if name == DOCUMENT:
+        return sentence.document
+    return arcs(heads_of(sentence, path), [word[RELATION] for word in sentence.fields])
 
 
 def _too_short(path: Path, line: int, values: list[str], positions: dict[str, int]) -> UserError:
@@ -86,7 +97,7 @@ def _conll(path: Path, encoding: str) -> Iterator[Sentence]:
         yield sentence
 
 
-def _conllu(path: Path, encoding: str) -> Iterator[Sentence]:
+def conllu(path: Path, encoding: str) -> Iterator[Sentence]:
     """Yield sentences of syntactic words: multiword ranges (1-2) and empty nodes (1.1) are passed over."""
     document, count, sentence = "", 0, Sentence("")
     for line, text in read_lines(path, encoding):
@@ -109,3 +120,27 @@ def _conllu(path: Path, encoding: str) -> Iterator[Sentence]:
             sentence.fields.append(values)
     if sentence.lines:
         yield sentence
+
+
+def heads_of(sentence: Sentence, path: Path) -> list[int]:
+    """Return the position of each word's head, from 0; -1 for the root's. Raises UserError where they make no tree."""
+    count, heads = len(sentence.fields), []
+    for line, word in zip(sentence.lines, sentence.fields, strict=True):
+        if not word[HEAD].isdigit() or int(word[HEAD]) > count:
+            raise UserError(f"{path}:{line}: column 'head': {word[HEAD]!r} is no word; the sentence has 1 to {count}")
+        heads.append(int(word[HEAD]) - 1)
+    rising = [word for word in range(count) if not _reaches_root(word, heads)]
+    if heads.count(-1) != 1 or rising:
+        line = sentence.lines[rising[0] if rising else 0]
+        roots = f"{heads.count(-1)} of its words hang on 0"
+        raise UserError(f"{path}:{line}: column 'head': the sentence is no tree with one root; {roots}")
+    return heads
+
+
+def _reaches_root(word: int, heads: list[int]) -> bool:
+    """Return whether the way up from a word ends."""
+    for _ in heads:
+        if heads[word] < 0:
+            return True
+        word = heads[word]
+    return False

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.data.edges import encoded
 from thaw.records import UserError, read_json
 from thaw.runtime import stream
 from thaw.settings import Subset
@@ -42,7 +43,10 @@ class Corpus:
         return self.card["labels"].get(target, [])
 
     def targets(self, task: dict, split: str) -> np.ndarray | list[list[int]]:
-        """Return a task's targets: class indices int64 [N], scores float64 [N], or N lists of tag indices."""
+        """Return a task's targets: class indices int64 [N], scores float64 [N], or N lists of tag indices or of edges.
+
+        An edge is the two ends of its first span, those of its second (-1 where there is none), and its label indices.
+        """
         column = self.frame(split)[task["target"]]
         kind = self.card["targets"][task["target"]]
         if kind == "score":
@@ -50,6 +54,8 @@ class Corpus:
         index = {label: i for i, label in enumerate(self.labels(task["target"]))}
         if kind == "label":
             return np.array([index[label] for label in column], dtype=np.int64)
+        if kind == "edges":
+            return [encoded(edges, index) for edges in column]
         return [[index[tag] for tag in tags] for tags in column]
 
 

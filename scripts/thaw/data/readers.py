@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from thaw.data.surface import read_surface
 from thaw.data.tables import Table, find_position, join, open_bytes, parts, read_lines
 from thaw.records import UserError, near
 from thaw.settings import Files
@@ -38,6 +39,7 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
         "jsonl": read_jsonl,
         "parquet": read_parquet,
         "label_text": read_label_text,
+        "conllu_sentences": read_surface,
     }
     table = Table(str(path), {ours: [] for ours in columns}, unit="row" if source.format == "parquet" else "line")
     for line, values in reader[source.format](path, source, columns):
@@ -53,7 +55,8 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
 def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
     """Yield the rows of a CSV or TSV file.
 
-    With a header every row has as many fields as it; without one, fields after the named ones are allowed.
+    With a header every row has as many fields as it; without one, fields after the named ones are allowed. Where the
+    source has a mark, only rows that begin with it.
     """
     delimiter = "," if source.format == "csv" else "\t"
     split = split_quoted if source.quoting == "double" else split_plain
@@ -68,7 +71,10 @@ def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
     else:
         positions = {ours: find_position(name, None, f"{path}:1", ours) for ours, name in columns.items()}
     least = max(positions.values()) + 1
+    marks = list(source.marks.values())
     for line, fields in records:
+        if marks and fields[0] not in marks:
+            continue
         if len(fields) != width if source.header else len(fields) < least:
             raise UserError(f"{path}:{line}: {_ragged(fields, width, least, positions, source)}")
         yield line, {ours: fields[position] for ours, position in positions.items()}

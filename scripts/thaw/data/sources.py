@@ -5,6 +5,7 @@
 
 from pathlib import Path
 
+from thaw.data.edges import ARCS, arcs
 from thaw.data.tables import Table, find_position, join, parts
 from thaw.records import UserError, file_sha256
 from thaw.settings import GROUPINGS, Corpus, Files, Hub, Source
@@ -132,12 +133,26 @@ def _load_split(hub: Hub, theirs: str, commit: str | None, corpus: Corpus) -> Ta
 
 
 def convert(data, name: str, hub: Hub, wanted: list[str]) -> Table:
-    """Turn a `datasets.Dataset` into a Table: class numbers become names, -1 (withheld) None."""
+    """Turn a `datasets.Dataset` into a Table: class numbers become names, -1 (withheld) None.
+
+    A column `arcs` that it lacks is made of `head` and `deprel`, as CoNLL-U has them.
+    """
     names, columns, values = data.column_names, {ours: hub.columns.get(ours, ours) for ours in wanted}, {}
     for ours, theirs in parts(columns).items():
+        if theirs == ARCS and theirs not in names:
+            values[ours] = _arcs(data, name)
+            continue
         found = names[find_position(theirs, names, f"hub: {name}", ours)]
         values[ours] = _named(data[found], data.features[found])
     return Table(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
+
+
+def _arcs(data, name: str) -> list[list[dict]]:
+    """Return the edges of each tree of a data set that has the heads (numbers from 1, 0 the root's) and relations."""
+    for column in ("head", "deprel"):
+        find_position(column, data.column_names, f"hub: {name}", ARCS)
+    trees = zip(data["head"], data["deprel"], strict=True)
+    return [arcs([int(head) - 1 for head in heads], list(relations)) for heads, relations in trees]
 
 
 def _named(values, feature) -> list:

@@ -40,7 +40,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: View) ->
 
     words = card.get("words")
     names = [words] if words else card["texts"]
-    labels = [target for target, kind in card["targets"].items() if kind != "score"]
+    labels = [target for target, kind in card["targets"].items() if kind in ("label", "tags")]
     apart = view.pairs == "separate"
     if apart and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")

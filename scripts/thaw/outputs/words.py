@@ -10,6 +10,7 @@ METRIC_LABELS = {
     "pearson": "Pearson r",
     "spearman": "Spearman ρ",
     "span_f1": "span F1",
+    "edge_f1": "edge F1",
 }
 BASELINE_LABELS = {
     "majority": "Majority class",
@@ -24,6 +25,7 @@ TYPE_LABELS = {
     "pair_regression": "regression on pairs",
     "tagging": "tagging",
     "spans": "span recognition",
+    "edges": "edge probing",
 }
 FLAG_LABELS = {
     "one_class": "predicts a single class on validation",

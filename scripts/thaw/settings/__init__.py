@@ -6,10 +6,12 @@ option orphans no finished result. Unknown keys are errors; `thaw.catalogue` nam
 
 from thaw.settings.base import DISPLAY_KEYS, Entry, spec_of
 from thaw.settings.data import (
+    EDGE_METRICS,
     GRAMMARS,
     GROUPINGS,
     METRICS,
     METRICS_OF_TYPE,
+    PROBED_TYPES,
     TARGET_OF_TYPE,
     TASK_TYPES,
     Corpus,
@@ -46,6 +48,7 @@ __all__ = [
     "Compute",
     "Corpus",
     "DISPLAY_KEYS",
+    "EDGE_METRICS",
     "Encoder",
     "Ensemble",
     "Entry",
@@ -69,6 +72,7 @@ __all__ = [
     "Output",
     "OF_CLASSES",
     "Phase",
+    "PROBED_TYPES",
     "Probe",
     "PrintedTable",
     "Reference",

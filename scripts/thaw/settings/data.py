@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from thaw.settings.base import Entry, Id, Share, Text, own_or
 
 TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
+PROBED_TYPES = ("edges",)  # no head serves them: they are for probes alone
 METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
 METRICS_OF_TYPE = {
     "classification": ("accuracy", "f1", "f1_macro", "mcc"),
@@ -23,7 +24,10 @@ TARGET_OF_TYPE = {
     "pair_regression": "score",
     "tagging": "tags",
     "spans": "tags",
+    "edges": "edges",
 }
+EDGE_METRICS = ("edge_f1",)
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text")
 GROUPINGS = ("sentence", "phrase", "row")
 GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase", "similarity")
 
@@ -53,12 +57,15 @@ class Source(BaseModel):
 class Files(Source):
     """A corpus in local files, as published."""
 
-    format: Literal["csv", "tsv", "jsonl", "parquet", "conll", "conllu", "label_text"]
+    format: Literal[FORMATS]
     quoting: Literal["none", "double"] | None = Field(None, description="csv and tsv must say: are quotes quotes?")
     header: bool | list[Id] = Field(
         True, description="csv and tsv: the first line names the columns; a list: it does in the files of these splits"
     )
     encoding: str = "utf-8"
+    marks: dict[Id, Text] = Field(
+        {}, description="csv and tsv: what the first column has in the rows of a split, where a file holds several"
+    )
 
     @model_validator(mode="after")
     def _quoting_is_stated(self):
@@ -68,7 +75,7 @@ class Files(Source):
 
     @model_validator(mode="after")
     def _words_are_not_joined(self):
-        if self.format in ("conll", "conllu") and any(isinstance(theirs, list) for theirs in self.columns.values()):
+        if self.format.startswith("conll") and any(isinstance(theirs, list) for theirs in self.columns.values()):
             raise ValueError(f"columns: several columns cannot be joined in a {self.format} file")
         return self
 
@@ -79,10 +86,20 @@ class Files(Source):
             raise ValueError(f"header: there is no split {unknown[0]}; there are {', '.join(self.splits)}")
         return self
 
+    @model_validator(mode="after")
+    def _marks_name_splits(self):
+        if self.marks and self.format not in ("csv", "tsv"):
+            raise ValueError(f"marks has no meaning with format {self.format}; it is for csv and tsv")
+        for split in self.marks:
+            if split not in self.splits:
+                raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
+        return self
+
     def of_split(self, split: str) -> "Files":
-        """Return the source as it holds for one split: its header is there or is not."""
+        """Return the source as it holds for one split: whether it has a header, and what marks its rows."""
         headed = self.header if isinstance(self.header, bool) else split in self.header
-        return self.model_copy(update={"header": headed})
+        marks = {split: self.marks[split]} if split in self.marks else {}
+        return self.model_copy(update={"header": headed, "marks": marks})
 
 
 class Hub(Source):
@@ -106,7 +123,7 @@ class Corpus(Entry):
 
     texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
     words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
-    targets: dict[Id, Literal["label", "score", "tags"]] = Field(min_length=1)
+    targets: dict[Id, Literal["label", "score", "tags", "edges"]] = Field(min_length=1)
     labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; else those of train, sorted")
     keep: list[Id] = Field([], description="further columns to carry along")
     synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")
@@ -126,6 +143,12 @@ class Corpus(Entry):
             raise ValueError("a corpus has either texts: [column, ...] or words: column")
         if not (self.synthetic or self.files or self.hub):
             raise ValueError("a corpus needs a source: files, hub or synthetic")
+        return self
+
+    @model_validator(mode="after")
+    def _edges_have_words(self):
+        if "edges" in self.targets.values() and not self.words:
+            raise ValueError("a target of kind edges needs words: the column whose words it counts")
         return self
 
     @model_validator(mode="after")
@@ -151,8 +174,10 @@ class Task(Entry):
 
     corpus: Id
     target: Id
-    type: Literal[TASK_TYPES]
-    metrics: list[own_or("metric", METRICS)] = Field(min_length=1, description="the first is the main one")
+    type: Literal[TASK_TYPES + PROBED_TYPES]
+    metrics: list[own_or("metric", METRICS + EDGE_METRICS)] = Field(
+        min_length=1, description="the first is the main one"
+    )
     view: Id = "joint"
     separate: Id = Field("separate", description="the view of strategies that read the two texts of a pair apart")
     also: list[Further] = Field([], description="further test corpora, for every run of this task")
@@ -163,8 +188,9 @@ class Task(Entry):
     @model_validator(mode="after")
     def _metrics_fit_the_type(self):
         for metric in self.metrics:
-            if metric in METRICS and metric not in METRICS_OF_TYPE[self.type]:
-                fitting = ", ".join(METRICS_OF_TYPE[self.type])
+            fitting = METRICS_OF_TYPE.get(self.type, EDGE_METRICS)
+            if metric in METRICS + EDGE_METRICS and metric not in fitting:
+                fitting = ", ".join(fitting)
                 raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
         if self.protocol == "clean" and self.validation in self.test:
             raise ValueError("validation is also a test split: name another, or say protocol: paper")

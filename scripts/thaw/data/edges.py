@@ -1,0 +1,83 @@
+"""Labelled spans and pairs of spans of a sentence: as they are written, as they are checked, and those of a tree.
+
+They are written as in jiant's data for edge probing (Tenney et al. 2019; https://github.com/nyu-mll/jiant, as of July
+2020, probing/data): {"span1": [first word, word after the last], "span2": the same where two spans are labelled,
+"label": a label, or a list of labels of which all hold}. Here an edge is {"start1", "end1", "start2", "end2",
+"labels"}, with -1 for both ends of a second span that is not there.
+"""
+
+from thaw.data.tables import Table
+
+ARCS = "arcs"  # the column with the edges of a dependency tree
+ENDS = ("start1", "end1", "start2", "end2")
+NONE = [-1, -1]
+
+
+def arcs(heads: list[int], relations: list[str]) -> list[dict]:
+    """Return the arcs of a dependency tree as they are written: each word and its head, labelled with the relation.
+
+    Args: the position of each word's head, from 0; -1 for the root's, which is paired with itself as in jiant;
+    relations, one a word.
+    """
+    found = []
+    for word, (head, relation) in enumerate(zip(heads, relations, strict=True)):
+        above = word if head < 0 else head
+        found.append({"span1": [word, word + 1], "span2": [above, above + 1], "label": relation})
+    return found
+
+
+def checked(value, table: Table, row: int, column: str) -> list[dict]:
+    """Return the edges of a row in canonical form. Raises UserError for one that is not written as it should be."""
+    if not isinstance(value, list) or not all(isinstance(edge, dict) for edge in value):
+        raise table.mistake(row, column, f"a list of labelled spans is due, this is {value!r:.40}")
+    found = []
+    for number, edge in enumerate(value, 1):
+        ends = []
+        for name in ("span1", "span2"):
+            span = edge.get(name)
+            if name == "span2" and span is None:
+                span = NONE
+            elif not _is_span(span):
+                due = '{"span1": [0, 2], "label": "NP"} is one'
+                raise table.mistake(row, column, f"edge {number}: {name} is {span!r:.40}; {due}")
+            ends += span
+        labels = edge.get("label")
+        labels = labels if isinstance(labels, list) else [labels]
+        if not all(isinstance(label, (str, int)) and str(label) for label in labels):
+            raise table.mistake(
+                row, column, f"edge {number}: label is {labels!r:.40}; a text or a list of texts is due"
+            )
+        found.append(dict(zip(ENDS, ends, strict=True)) | {"labels": list(map(str, labels))})
+    return found
+
+
+def _is_span(span) -> bool:
+    """Return whether a span is two whole numbers."""
+    return isinstance(span, list) and len(span) == 2 and all(type(end) is int for end in span)
+
+
+def check_within(edges: list[dict], words: list[str], table: Table, row: int, column: str) -> None:
+    """Raise UserError for the first edge of a row with a span outside of its sentence, or with an empty one."""
+    for number, edge in enumerate(edges, 1):
+        for name in ("1", "2"):
+            start, end = edge[f"start{name}"], edge[f"end{name}"]
+            if [start, end] != NONE and not 0 <= start < end <= len(words):
+                count = f"the sentence has {len(words)} words, counted from 0"
+                raise table.mistake(row, column, f"edge {number}: span{name} [{start}, {end}] is no span; {count}")
+
+
+def encoded(edges, index: dict[str, int]) -> list[tuple]:
+    """Return the edges of a row as (start1, end1, start2, end2, indices of their labels)."""
+    return [(*(edge[end] for end in ENDS), [index[label] for label in edge["labels"]]) for edge in edges]
+
+
+def renamed(edges: list[dict], name) -> list[dict]:
+    """Return edges whose labels are changed by a function."""
+    return [edge | {"labels": [name(label) for label in edge["labels"]]} for edge in edges]
+
+
+def labels_of(value) -> list[str]:
+    """Return the labels in a row of a target: its one label, its tags, or those of its edges."""
+    if isinstance(value, str):
+        return [value]
+    return [label for item in value for label in (item["labels"] if isinstance(item, dict) else [item])]
