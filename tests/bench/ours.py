@@ -123,7 +123,7 @@ class Place:
         total = sum(max(card["seconds"] for card in cards) for cards in self._stores().values())
         for job in jobs:
             costs = [self.folder / file for file in job["files"] if file.endswith("/cost.json")]
-            total += max((read_json(path)["seconds"]["total"] for path in costs), default=0.0)
+            total += max(map(_whole, costs), default=0.0)
         return total * self.options.threads / self.options.cores
 
     def _stores(self) -> dict[Path, list[dict]]:
@@ -153,6 +153,12 @@ class Place:
             for place in places:
                 found[place] = found.get(place, 0.0) + seconds / len(places)
         return found | {"shared": record["wall"] - sum(found.values())}
+
+
+def _whole(path: Path) -> float:
+    """Return the seconds of the job that wrote a cost.json, which holds one run's share of them."""
+    cost = read_json(path)
+    return cost["seconds"]["total"] * cost.get("runs_in_job", 1)
 
 
 def _decoded(path: Path) -> str:
