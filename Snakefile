@@ -11,6 +11,7 @@ Where results lie (all below results/):
     external/<task>/<id>/                                predictions that were made elsewhere
     ensembles/<task>/<subset>/<id>/                      answers of several runs put together
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
+    advice.md                                            which strategy to take, task by task
 
 What exists stands in config/*.yaml (catalogues), what is wanted in config/config.yaml or config/experiments/*.yaml,
 how it is computed in scripts/thaw/steps/, one module per rule of the same name.
@@ -90,3 +91,4 @@ rule all:
     default_target: True
     input:
         [f"{PLAN.results}/outputs/{name}/report.html" for name in PLAN.jobs["report"]],
+        f"{PLAN.results}/advice.md" if PLAN.advice() else [],

@@ -3,45 +3,23 @@
 import csv
 import io
 
-import numpy as np
-import pandas
 import pytest
 
+import answered
 import invented
 from test_papers import planned
 from thaw.outputs import formats, papers
 from thaw.outputs.answers import Answers
-from thaw.outputs.runs import COLUMNS
-from thaw.records import UserError, write_json, write_parquet
+from thaw.records import UserError, write_json
 
-SEEDS = [1, 2, 3, 4, 5, 6]
-ROWS = 200
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.65, ("top_k", "k02"): 0.88, ("full", "base"): 0.90}
-TASK = {"id": "odd", "corpus": "real", "target": "label", "type": "classification", "metrics": ["accuracy"]}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Return a results folder with six seeds of four runs on 200 rows, and their rows of runs.csv."""
-    results, rng = tmp_path_factory.mktemp("results"), np.random.default_rng(0)
-    gold = rng.integers(0, 2, ROWS)
-    names = np.array(["no", "yes"])
-    card = {"corpus": "real", "targets": {"label": "label"}, "labels": {"label": ["no", "yes"]}}
-    write_json(results / "data/real/card.json", card | {"splits": {"test": {"rows": ROWS}}})
-    frame = pandas.DataFrame({"row": np.arange(ROWS), "group": np.arange(ROWS), "label": names[gold]})
-    write_parquet(results / "data/real/test.parquet", frame)
-    rows = []
-    for (strategy, variant), rate in RATES.items():
-        for seed in SEEDS:
-            folder = results / f"runs/odd/all/tiny/linear/{strategy}/{variant}/seed{seed}"
-            predicted = np.where(rng.random(ROWS) < rate, gold, 1 - gold)
-            found = pandas.DataFrame({"split": "test", "row": np.arange(ROWS), "prediction": names[predicted]})
-            write_parquet(folder / "predictions.parquet", found)
-            write_json(folder / "metrics.json", {"spec": {"task": TASK}})
-            row = {"kind": "run", "task": "odd", "subset": "all", "encoder": "tiny", "head": "linear", "seed": seed}
-            row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
-            rows.append({**dict.fromkeys(COLUMNS, ""), **row, "value": (predicted == gold).mean()})
-    return results, pandas.DataFrame(rows)
+    results = tmp_path_factory.mktemp("results")
+    return results, answered.write(results, RATES)
 
 
 def at(strategy: str, variant: str = "base") -> list[str]:
@@ -139,7 +117,7 @@ def test_all_formats_are_written_and_escaped(made):
 
 def test_a_run_whose_answers_are_gone_is_an_error(made):
     answers = Answers(made[0])
-    write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": TASK}})
+    write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": answered.TASK}})
     with pytest.raises(UserError, match="predictions.parquet is missing; delete .*metrics.json"):
         answers.scorer("runs/bare", "accuracy", "test")
 

@@ -23,6 +23,7 @@ BLOCKS = {
     "probes": ("probes.yaml", settings.Probe),
     "outputs": ("outputs.yaml", settings.Output),
     "findings": ("findings.yaml", settings.Finding),
+    "advice": ("advice.yaml", settings.Advice),
 }
 
 

@@ -1,6 +1,7 @@
 """Runs as cells of the grid (task x subset x encoder x head x strategy x variant x seed), their names and views."""
 
 from dataclasses import dataclass, field
+from math import floor
 
 from thaw.settings import Strategy, Task
 from thaw.weights import Weights
@@ -61,6 +62,12 @@ def points(strategy: Strategy, layers: int) -> list:
     """Return the points of a strategy's sweep on an encoder of L layers; [None] where there is no sweep."""
     values = next(iter(strategy.sweep.values()), [None])
     return list(range(layers + 1)) if values == "layers" else values
+
+
+def variant_at(strategy: Strategy, layers: int, depth: float) -> str:
+    """Return the id of the point of a sweep over layers that is nearest to a share of an encoder's L layers."""
+    due = floor(depth * layers + 0.5)
+    return variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - due)))
 
 
 def is_pair(task: Task) -> bool:

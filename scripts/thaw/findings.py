@@ -1,9 +1,7 @@
 """Findings beside an experiment: which claims of papers its runs can answer, and where the scores for it stand."""
 
-from math import floor
-
 from thaw.catalogue import Catalogue
-from thaw.cells import Run, points, variant
+from thaw.cells import Run, variant_at
 from thaw.settings import Experiment, Finding, Term
 
 PLACE = "findings"
@@ -45,10 +43,7 @@ def _term(term: Term, encoder: str, experiment: Experiment, catalogue: Catalogue
     """Return [times, head, strategy, variant] of a term."""
     strategy = catalogue.get("strategies", term.strategy, PLACE)
     layers = catalogue.get("encoders", encoder, PLACE).layers
-    name = term.variant
-    if term.depth is not None:
-        due = floor(term.depth * layers + 0.5)
-        name = variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - due)))
+    name = term.variant if term.depth is None else variant_at(strategy, layers, term.depth)
     return [term.times, term.head or experiment.heads[0], term.strategy, name]
 
 

@@ -156,6 +156,11 @@ class Plan(Jobs):
         partial = self._experiment(name).allow_missing
         return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]
 
+    def advice(self) -> list[str]:
+        """Return the tables of advice of all experiments, as Markdown."""
+        named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] == "advice_table"]
+        return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.files("table", key)]
+
     def _experiment(self, name: str) -> Experiment:
         """Return an experiment by its name."""
         return next(experiment for experiment in self.experiments if experiment.experiment == name)

@@ -5,7 +5,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 
 from collections.abc import Iterator
 
-from thaw import beside, findings, papers, parts
+from thaw import advice, beside, findings, papers, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views, variant
 from thaw.records import UserError, digest
@@ -13,7 +13,8 @@ from thaw.runs import RunPlanner
 from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
-STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table", "finding_table"), "table")
+STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
+STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table"), "table")
 STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", "probe_figure"), "figure")
 
 
@@ -50,6 +51,8 @@ def specs(
             options |= {"beside": papers.shown(experiment, catalogue, runs, entry, origins)}
         if entry.kind == "finding_table":
             options |= {"findings": findings.shown(experiment, catalogue, runs)}
+        if entry.kind == "advice_table":
+            options |= {"papers": advice.shown(experiment, catalogue, runs)}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     yield "report", name, report | _methods(experiment, catalogue)

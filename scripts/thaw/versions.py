@@ -18,7 +18,7 @@ VERSIONS = {
     "probe": 2,
     "external": 1,
     "ensemble": 1,
-    "collect": 4,
+    "collect": 5,
     "table": 2,
     "figure": 3,
     "report": 2,

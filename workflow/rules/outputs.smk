@@ -7,6 +7,7 @@ OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
             results/outputs/<experiment>/report.html
+            results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
 
@@ -108,3 +109,20 @@ rule report:
         "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
         " --results $(dirname $(dirname $(dirname {output:q})))"
         " --out {output:q} 2>&1 | tee {log:q}"
+
+
+rule advice:
+    """Put the advice of all experiments that are asked for into one file."""
+    input:
+        PLAN.advice(),
+    output:
+        "<results>/advice.md",
+    log:
+        "<logs>/advice.log",
+    localrule: True
+    conda:
+        "../../environment.yml"
+    message:
+        "advice: which strategy to take, task by task"
+    shell:
+        "cat {input:q} > {output:q} 2> {log:q}"

@@ -1,13 +1,16 @@
 """The answers of runs, read back from their folders, as functions of resampled examples."""
 
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 
+from thaw.analysis.intervals import Draws
 from thaw.analysis.metrics import NO_TAG
 from thaw.analysis.results import whole_task
 from thaw.analysis.weighted import Scorer, scorer
 from thaw.data.corpus import Corpus
+from thaw.outputs.runs import folder
 from thaw.records import UserError, read_json
 
 BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
@@ -40,6 +43,13 @@ class Answers:
         found = frame[frame["split"] == split].set_index("row").loc[data.frame(split)["row"], "prediction"]
         labels = data.labels(task["target"])
         return scorer(task, metric, data.targets(task, split), _encoded(found, labels), labels)
+
+    def draws(self, rows, metric: str, split: str) -> np.ndarray:
+        """Return the resampled means over seeds of some rows of runs.csv, [D]; the same for all of a task and split."""
+        folders = [folder(row) for row in rows.to_dict("records")]
+        key = crc32(f"{rows['task'].iloc[0]}/{split}".encode())
+        draws = Draws(len(folders), self.groups(folders[0], split), random_seed=key)
+        return draws.means([self.scorer(place, metric, split) for place in folders])
 
     def _task(self, folder: str) -> dict:
         return whole_task(read_json(self.results / folder / "metrics.json")["spec"]["task"])

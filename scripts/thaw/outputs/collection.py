@@ -109,7 +109,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
     present = [result for result in everything if result.folder not in gap]
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
-    shares, cards, made = extraction_shares(present, results), Cards(results), []
+    passes, cards, made = extraction_seconds(present, results), Cards(results), []
     for result in everything:
         task = spec["tasks"][result.row["task"]]
         common = {name: "" for name in COLUMNS} | cards.facts(task)
@@ -118,7 +118,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
             reason = "made under other settings" if result.folder in stale else gaps.reason(result, task, logs)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
-            made += _score_rows(result, common | {"extraction_seconds": shares.get(result.folder, "")}, results, cards)
+            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards)
     return made
 
 
@@ -150,14 +150,15 @@ class Cards:
         return self._read[path]
 
 
-def extraction_shares(present: list[Result], results) -> dict[str, float]:
-    """Return for each run, by its folder, its share in seconds of the extraction of the cached states that it reads.
+def extraction_seconds(present: list[Result], results) -> dict[str, dict[str, float]]:
+    """Return for each run, by its folder, what the cached states that it reads cost: its columns of runs.csv.
 
-    The seconds of the encoder passes that wrote the boundaries which the listed runs read, per folder of features,
-    divided equally among the runs that read any of them. All cards of one pass state its seconds (to the
+    The seconds of the encoder passes that wrote the boundaries which the listed runs read, per folder of features: as a
+    whole, and divided equally among the runs that read any of them. All cards of one pass state its seconds (to the
     millisecond), so that equal seconds within a folder are one pass.
     """
-    shares = {result.folder: 0.0 for result in present if result.stores}
+    names = ("extraction_seconds", "extraction_whole_seconds")
+    costs = {result.folder: dict.fromkeys(names, 0.0) for result in present if result.stores}
     readers: dict[str, dict[str, set[int]]] = {}
     for result in present:
         read = _boundaries(Path(results, result.folder, "metrics.json")) if result.stores else set()
@@ -167,8 +168,9 @@ def extraction_shares(present: list[Result], results) -> dict[str, float]:
         cards = [Path(results, store, f"b{n}.json") for n in sorted(set().union(*read.values()))]
         spent = sum({float(value(read_json(card), card, "seconds")) for card in cards})
         for folder in read:
-            shares[folder] += spent / len(read)
-    return shares
+            for name, seconds in zip(names, (spent / len(read), spent), strict=True):
+                costs[folder][name] += seconds
+    return costs
 
 
 def value(record, path, *keys):

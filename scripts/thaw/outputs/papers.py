@@ -1,12 +1,11 @@
 """A paper's table: each printed number, ours with its interval, the difference, and what is not as in the paper."""
 
 from dataclasses import dataclass, field
-from zlib import crc32
 
 import numpy as np
 
 from thaw.analysis.aggregation import AGGREGATIONS, least, mean
-from thaw.analysis.intervals import Draws, interval, least_interval
+from thaw.analysis.intervals import interval, least_interval
 from thaw.outputs import protocol, words
 from thaw.outputs.answers import Answers
 from thaw.outputs.summary import Column
@@ -107,7 +106,7 @@ class Measured:
         rows = self._rows(at)
         if rows.empty:
             return None
-        scores, draws = rows["value"].tolist(), self._draws(rows, at)
+        scores, draws = rows["value"].tolist(), self.answers.draws(rows, *at[5:])
         sides = [mean(scores), AGGREGATIONS[self.beside["aggregation"]](scores)]
         scaled = [_scaled(np.asarray(side), self.scales[column]) for side in (*sides, draws)]
         found = interval(float(scaled[0]), scaled[2])
@@ -124,8 +123,8 @@ class Measured:
             least({k: way(rows["value"]) for k, rows in points.items()}, way(full["value"]), share)
             for way in (mean, rule)
         ]
-        drawn = {k: self._draws(rows, at) for k, rows in points.items()}
-        found = least_interval(values[0], drawn, self._draws(full, at), share)
+        drawn = {k: self.answers.draws(rows, *at[5:]) for k, rows in points.items()}
+        found = least_interval(values[0], drawn, self.answers.draws(full, *at[5:]), share)
         beyond = [np.nan if value is None else float(value) for value in (*values, found["low"], found["high"])]
         return Ours(*beyond, len(full))
 
@@ -136,22 +135,6 @@ class Measured:
         for key, value in wanted.items():
             chosen = chosen[chosen[key] == value]
         return chosen[chosen["value"].notna()]
-
-    def _draws(self, rows, at: list[str]) -> np.ndarray:
-        """Return the resampled means over seeds of some rows, [D]; the same examples for all of a task and split."""
-        folders = [_folder(row) for row in rows.to_dict("records")]
-        draws = Draws(
-            len(folders), self.answers.groups(folders[0], at[6]), random_seed=crc32(f"{at[0]}/{at[6]}".encode())
-        )
-        return draws.means([self.answers.scorer(folder, at[5], at[6]) for folder in folders])
-
-
-def _folder(row: dict) -> str:
-    """Return the folder of a row's run below results."""
-    if row["kind"] == "ensemble":
-        return f"ensembles/{row['task']}/{row['subset']}/{row['strategy']}"
-    names = (row["task"], row["subset"], row["encoder"], row["head"], row["strategy"], row["variant"])
-    return f"runs/{'/'.join(names)}/seed{int(row['seed'])}"
 
 
 def _scaled(scores: np.ndarray, scale: str) -> np.ndarray:

@@ -19,7 +19,8 @@ One row per result, split and metric.
     train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further
                         pretraining that it started from
     extraction_seconds  the run's equal share of the encoder passes that wrote the boundaries which it and its
-                        neighbours in this experiment read; 0 where it read none
+                        neighbours in this experiment read; 0 where it read none. extraction_whole_seconds: those
+                        passes undivided
     missing             why the result is not there, empty where it is; one row per split then, without scores
     carved              True where the task's validation split was carved out of train
 """
@@ -33,7 +34,8 @@ TEXT = (
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs split "
     "role metric main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds "
-    "flops after_flops trained_parameters peak_memory_mb flags missing synthetic carved protocol device digest"
+    "extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb flags missing synthetic carved "
+    "protocol device digest"
 ).split()
 CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]
 RUN = [*CELL, "seed"]
@@ -55,3 +57,10 @@ def read_runs(path):
     if frame.empty:
         raise UserError(f"{path}: holds no runs")
     return frame.fillna({name: "" for name in TEXT})
+
+
+def folder(row: dict) -> str:
+    """Return the folder below results of a row's run or ensemble."""
+    if row["kind"] == "ensemble":
+        return f"ensembles/{row['task']}/{row['subset']}/{row['strategy']}"
+    return f"runs/{'/'.join(row[name] for name in CELL)}/seed{int(row['seed'])}"

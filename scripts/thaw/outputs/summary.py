@@ -42,8 +42,8 @@ def summarise(runs, shown: str, order: dict):
     Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns beside
     the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (those that are there), missing (those that
     are not), undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
-    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction. Rows
-    are in the order given.
+    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
+    extraction_whole. Rows are in the order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
@@ -79,6 +79,7 @@ def summarise(runs, shown: str, order: dict):
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
         extraction=("extraction_seconds", "mean"),
+        extraction_whole=("extraction_whole_seconds", "mean"),
         train=("train_seconds", "mean"),
         memory=("peak_memory_mb", "max"),
     ).reset_index()

@@ -4,6 +4,7 @@ A spec holds an entry without its display keys and without values equal to the d
 option orphans no finished result. Unknown keys are errors; `thaw.catalogue` names the near misses.
 """
 
+from thaw.settings.advice import Advice
 from thaw.settings.base import DISPLAY_KEYS, Entry, spec_of
 from thaw.settings.data import (
     EDGE_METRICS,
@@ -43,6 +44,7 @@ from thaw.settings.probes import OF_CLASSES, Probe
 from thaw.settings.reference import PrintedTable, Reference, Where
 
 __all__ = [
+    "Advice",
     "After",
     "BASELINES",
     "Compute",

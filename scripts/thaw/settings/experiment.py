@@ -19,6 +19,7 @@ class Output(Entry):
         "transfer_table",
         "paper_table",
         "finding_table",
+        "advice_table",
         "layer_figure",
         "cost_figure",
         "size_figure",
@@ -29,6 +30,7 @@ class Output(Entry):
     cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")
     paper: Id | None = Field(None, description="paper_table: a file of reference/, as lee2019")
     table: Id | None = Field(None, description="paper_table: one of that file's tables")
+    margin: float = Field(1.0, gt=0, description="advice_table: points that a cheaper strategy may lose")
 
     @model_validator(mode="after")
     def _paper_tables_name_theirs(self):

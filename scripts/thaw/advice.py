@@ -1,0 +1,37 @@
+"""Advice beside an experiment: what papers would take for its tasks and encoders, and which of its runs that is."""
+
+from thaw.catalogue import Catalogue
+from thaw.cells import Run, variant_at
+from thaw.settings import Advice, Encoder, Experiment, Task
+
+PLACE = "advice"
+
+
+def shown(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> list[dict]:
+    """Return what the spec of a table of advice says: {task, encoder, paper, says, strategy, variant} for each rule
+    that is about a task and an encoder, where the runs have one of its strategies.
+    """
+    present = {(run.task, run.encoder, run.strategy, run.variant) for run in runs if not run.trial}
+    rules = [catalogue.get(PLACE, name, PLACE) for name in catalogue.ids(PLACE)]
+    found = []
+    for task in experiment.tasks:
+        for encoder in experiment.encoders:
+            entry = catalogue.get("encoders", encoder, PLACE)
+            for rule in (rule for rule in rules if _is_about(rule, catalogue.get("tasks", task, PLACE), entry)):
+                points = [(name, _variant(rule, name, entry, catalogue)) for name in rule.strategies]
+                chosen = next((point for point in points if (task, encoder, *point) in present), None)
+                if chosen:
+                    place = {"task": task, "encoder": encoder, "strategy": chosen[0], "variant": chosen[1]}
+                    found.append(place | {"paper": rule.paper, "says": rule.says})
+    return found
+
+
+def _is_about(rule: Advice, task: Task, encoder: Encoder) -> bool:
+    """Return whether a rule says something about a task and an encoder."""
+    return (not rule.types or task.type in rule.types) and (rule.objective or "") in encoder.objective
+
+
+def _variant(rule: Advice, strategy: str, encoder: Encoder, catalogue: Catalogue) -> str:
+    """Return the point of a strategy that a rule means."""
+    entry = catalogue.get("strategies", strategy, PLACE)
+    return variant_at(entry, encoder.layers, rule.depth) if entry.sweep else "base"

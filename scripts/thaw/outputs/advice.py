@@ -1,0 +1,163 @@
+"""A table of advice: by task the cheapest strategy that is no worse than the best, and what papers would take."""
+
+from dataclasses import dataclass, field
+
+from thaw.analysis.advice import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, judged
+from thaw.analysis.significance import FEWEST_SEEDS
+from thaw.outputs import summary, words
+from thaw.outputs.answers import Answers
+from thaw.outputs.findings import Answered
+from thaw.outputs.runs import CELL
+from thaw.outputs.tables import Group, Row, Table
+
+TITLES = ("Take", "Score", "Best on validation", "Difference", "Cost", "Not settled", "Papers")
+HEADER = (
+    "task split subset encoder head strategy variant score validation difference low high answer more_seeds seeds "
+    "seconds_alone seconds_shared memory_mb trained_parameters on_front advised papers"
+)
+MOST = 3  # of the strategies that are not settled, so many are named; the CSV has all
+ALONE, SHARED = "seconds_alone", "seconds_shared"
+
+
+@dataclass
+class AdviceTable(Table):
+    """A table of advice; `lines` are its numbers for programs."""
+
+    lines: list[list] = field(default_factory=list)
+
+    def records(self) -> list[list]:
+        """Return a header and one line for each strategy that was judged."""
+        return [HEADER.split(), *self.lines]
+
+
+def table(runs, spec: dict, answers: Answers) -> AdviceTable:
+    """Return the advice for every task, encoder, head and subset.
+
+    Args: runs as `read_runs` gives them; spec, with `margin` in points and `papers` as `thaw.advice.shown` makes them;
+    the answers of the runs.
+    """
+    labels = spec["labels"]
+    found = summary.summarise(runs, "test", spec["order"])
+    columns, names = summary.columns(found, labels), summary.group_names(found, labels)
+    groups, lines, few = [], [], False
+    for group, name in names.items():
+        rows = []
+        for column in columns:
+            candidates = _candidates(summary.runs_of(found, group), runs, column, answers)
+            if candidates:
+                every = judged(candidates, spec["margin"])
+                papers = _papers(spec["papers"], column.task, group[1], every)
+                rows.append(Row({}, column.title, [Answered(text) for text in _cells(every, papers, labels)]))
+                lines += _lines(every, papers, column, group)
+                few |= len(candidates[0].scores) < FEWEST_SEEDS
+        groups.append(Group(name, [], rows))
+    heads = [summary.Column("", "", title, "", False) for title in TITLES]
+    return AdviceTable(spec["id"], spec["caption"], heads, [], groups, [], _notes(spec["margin"], few), lines)
+
+
+def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:
+    """Return the strategies of a group on a task and split that have a score for every seed, on validation too."""
+    chosen = found[(found["task"] == column.task) & (found["split"] == column.split)]
+    scores = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
+    candidates = []
+    for row in chosen.itertuples():
+        mine = scores[(scores[CELL] == [getattr(row, name) for name in CELL]).all(axis=1)].sort_values("seed")
+        tested, validated = mine[mine["split"] == column.split], mine[mine["role"] == "validation"]
+        if row.missing or row.undefined or len(tested) != len(validated) or tested.empty:
+            continue
+        draws = 100 * answers.draws(tested, tested["metric"].iloc[0], column.split)
+        alone = row.seconds - row.extraction + row.extraction_whole
+        costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
+        values = [100 * value for value in tested["value"]]
+        candidates.append(Candidate(row, 100 * validated["value"].mean(), values, draws, costs))
+    most = max((len(candidate.scores) for candidate in candidates), default=0)
+    return [candidate for candidate in candidates if len(candidate.scores) == most]
+
+
+def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) -> list[tuple[dict, Judged]]:
+    """Return the rules of papers about a task and encoder, each with what it would take."""
+    found = {(one.candidate.row.strategy, one.candidate.row.variant): one for one in every}
+    wanted = [rule for rule in papers if (rule["task"], rule["encoder"]) == (task, encoder)]
+    points = [(rule, found.get((rule["strategy"], rule["variant"]))) for rule in wanted]
+    return [(rule, one) for rule, one in points if one]
+
+
+def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict) -> list[str]:
+    """Return the cells of a task, as TITLES names them."""
+    taken, shared = cheapest(every, ALONE), cheapest(every, SHARED)
+    best = max((one.candidate for one in every), key=lambda candidate: candidate.validation)
+    difference, low, high = (words.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
+    costs = taken.candidate.costs
+    cost = f"{words.seconds(costs[ALONE])} alone, {words.seconds(costs[SHARED])} with features shared"
+    advice = _name(taken, labels)
+    if shared is not taken:
+        advice += f"; with features shared {_name(shared, labels)}"
+    return [
+        advice,
+        words.number(taken.candidate.score),
+        f"{summary.row_name(best.row, labels)} ({words.number(best.score)})",
+        words.DASH if taken.candidate is best else f"{difference} [{low}, {high}]",
+        f"{cost}; the best {words.seconds(best.costs[ALONE])} alone",
+        _unsettled(every, taken, labels),
+        "; ".join(f"{rule['paper']}: {rule['says']} ({_beside(one, taken)})" for rule, one in papers) or words.DASH,
+    ]
+
+
+def _name(one: Judged, labels: dict) -> str:
+    return summary.row_name(one.candidate.row, labels)
+
+
+def _unsettled(every: list[Judged], taken: Judged, labels: dict) -> str:
+    """Return the cheaper strategies of which it is not known whether they are worse, and what would settle it."""
+    cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
+    cheaper = [one for one in cheaper[: cheaper.index(taken)] if one.answer == UNDECIDED]
+    told = []
+    for one in cheaper[:MOST]:
+        more = words.plural(one.more, "more seed") if one.more else "more seeds do not settle it"
+        told.append(f"{_name(one, labels)} ({words.number(one.difference.value)}; {more})")
+    rest = len(cheaper) - len(told)
+    return "; ".join(told + [f"and {rest} others"] * (rest > 0)) or words.DASH
+
+
+def _beside(one: Judged, taken: Judged) -> str:
+    """Return how a paper's choice stands to ours."""
+    if one is taken:
+        return "the same"
+    difference = words.number(one.difference.value)
+    if one.answer == NOT_WORSE:
+        return "no worse, but dearer"
+    return f"{'contradicted' if one.answer == WORSE else 'undecided'}, {difference}"
+
+
+def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group: tuple) -> list[list]:
+    """Return a line for programs for each strategy that was judged."""
+    taken, lines = cheapest(every, ALONE), []
+    for one in every:
+        row, difference = one.candidate.row, one.difference
+        place = [column.task, column.split, *group, row.strategy, row.variant]
+        numbers = [one.candidate.score, one.candidate.validation, difference.value, difference.low, difference.high]
+        told = [one.answer, one.more or "", len(one.candidate.scores)]
+        costs = [f"{cost:.6g}" for cost in one.candidate.costs.values()]
+        whose = ";".join(rule["paper"] for rule, other in papers if other is one)
+        lines.append([*place, *(f"{number:.4f}" for number in numbers), *told, *costs])
+        lines[-1] += [int(one.on_front), int(one is taken), whose]
+    return lines
+
+
+def _notes(margin: float, few: bool) -> list[str]:
+    """Return what a reader must know of the table."""
+    points = f"{margin:g} {'point' if margin == 1 else 'points'}"
+    notes = [
+        "Taken is the cheapest strategy whose difference to the best, which is chosen on validation, lies above "
+        f"{points} below 0 on test with its whole 95 % interval (hierarchical bootstrap over seeds and examples).",
+        "Not settled: cheaper strategies whose interval holds that margin; how many more seeds would do, if mean and "
+        "deviation stayed.",
+        "Seconds are of training with what runs before it: alone with the whole extraction of the cached features, "
+        "shared with an equal part of it. Operations per text at inference are the encoder's for every strategy.",
+    ]
+    if few:
+        notes.append(
+            f"Fewer than {words.plural(FEWEST_SEEDS, 'seed')}: the interval holds what another test set would do more "
+            "than what other seeds would, and the advice is provisional."
+        )
+    return notes
