@@ -107,14 +107,10 @@ def test_long_texts_are_of_one_label_and_reach_the_length():
         assert len(words) >= 64 and set(words) <= own[row["label"]]
 
 
-def test_rows_are_cut_or_told_to_be_too_few():
-    assert {split: len(rows) for split, rows in cut(texts(), 8).rows.items()} == {
-        "train": 8,
-        "validation": 2,
-        "test": 2,
-    }
-    with pytest.raises(ValueError, match="t has 12 rows of train; 13 were asked for"):
-        cut(texts(), 13)
+@pytest.mark.parametrize("rows, left", [(8, (8, 2, 2)), (100, (12, 4, 4))])
+def test_rows_are_cut_to_what_is_asked_for_or_there(rows, left):
+    found = {split: len(given) for split, given in cut(texts(), rows).rows.items()}
+    assert found == dict(zip(("train", "validation", "test"), left, strict=True))
 
 
 def test_a_process_is_timed_with_its_children_and_a_failed_one_is_told(tmp_path):
