@@ -107,7 +107,7 @@ def test_long_texts_are_of_one_label_and_reach_the_length():
         assert len(words) >= 64 and set(words) <= own[row["label"]]
 
 
-@pytest.mark.parametrize("rows, left", [(8, (8, 2, 2)), (100, (12, 4, 4))])
+@pytest.mark.parametrize("rows, left", [(8, (8, 2, 2)), (100, (12, 12, 12))])
 def test_rows_are_cut_to_what_is_asked_for_or_there(rows, left):
     found = {split: len(given) for split, given in cut(texts(), rows).rows.items()}
     assert found == dict(zip(("train", "validation", "test"), left, strict=True))
