@@ -8,9 +8,8 @@ multiple of that. The strength is chosen anew for each portion, by the cross-ent
 import math
 
 import numpy as np
-import torch
 
-from thaw.heads.convex import Solution
+from thaw.probes.coding import spent
 from thaw.probes.reading import Reading, Split
 from thaw.runtime import stream
 
@@ -26,20 +25,20 @@ def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         told, following = train.part(order[:start]), train.part(order[start:stop])
         for layer, solutions in enumerate(reading.fit(told)):
-            costs = [_bits(judge, layer, solution, start) for solution in solutions]
+            costs = [spent(judge, layer, solution, start) for solution in solutions]
             best = int(np.argmin(costs))
-            spent = _bits(following, layer, solutions[best], start)
-            bits[layer] += spent
+            more = spent(following, layer, solutions[best], start)
+            bits[layer] += more
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solutions[best].l2}
-            rows.append(common | {"told": start, "following": stop - start, "bits": spent})
+            rows.append(common | {"told": start, "following": stop - start, "bits": more})
     whole = len(train.targets()) * math.log2(classes)
     ends = [
         {
             "layer": number,
             "seed": seed,
-            "scores": {"train": {"compression": whole / (first + spent), "bits": first + spent}},
+            "scores": {"train": {"compression": whole / (first + more), "bits": first + more}},
         }
-        for number, spent in zip(reading.numbers, bits.tolist(), strict=True)
+        for number, more in zip(reading.numbers, bits.tolist(), strict=True)
     ]
     return rows, ends
 
@@ -49,15 +48,3 @@ def _starts(reading: Reading, train: Split, order: np.ndarray) -> list[int]:
     found = sorted({round(share * len(order)) for share in reading.entry.portions} - {0})
     enough = [n for n in found if len(train.part(order[:n]).targets()) >= len(reading.labels)]
     return enough or [len(order) // 2]
-
-
-def _bits(split: Split, layer: int, solution: Solution, told: int) -> float:
-    """Return the bits that the labels of a split take under a solution that was fitted to so many rows.
-
-    Its probabilities are mixed with equal ones, with a share of 1 / (rows + 1): a label that was never told before
-    would else take any number of bits.
-    """
-    shares = solution.logits(split.layers[layer].values).double().softmax(1)
-    mixed = (shares * told + 1 / shares.shape[1]) / (told + 1)
-    targets = torch.as_tensor(split.targets(), device=shares.device)
-    return -mixed.gather(1, targets.unsqueeze(1)).log2().sum().item()

@@ -9,8 +9,16 @@ from thaw.settings.base import Entry, Share
 # Shares of the training rows after which online coding fits anew: those of Voita and Titov 2020, section 4.1.
 PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
 STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
-KINDS = ("linear", "control", "mdl")
-OF_CLASSES = ("control", "mdl")  # kinds that have a meaning for labels and tags alone
+LINEAR = ("pooling", "l2", "choice")
+ESTIMATED = ("rows", "dimensions", "widths", "components", "clusters")
+KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
+    "linear": LINEAR,
+    "control": LINEAR,
+    "mdl": ("pooling", "l2", "portions"),
+    "mutual_information": (*LINEAR, *ESTIMATED),
+}
+KINDS = tuple(KEYS)
+OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meaning for labels and tags alone
 
 
 class Probe(Entry):
@@ -32,15 +40,25 @@ class Probe(Entry):
     portions: list[Share] = Field(
         PORTIONS, min_length=1, description="mdl: the shares of the training rows after which it is fitted anew"
     )
+    rows: int = Field(
+        1000,
+        ge=20,
+        description="mutual_information: texts or words of a split that are taken; fewer where it has fewer",
+    )
+    dimensions: int = Field(4, ge=1, le=16, description="mutual_information: random axes that EDGE sees")
+    widths: list[Annotated[float, Field(gt=0)]] = Field(
+        [1.0, 1.5, 2.0, 2.5, 3.0], min_length=2, description="mutual_information: of EDGE's grids, in deviations"
+    )
+    components: int = Field(32, ge=1, description="mutual_information: principal components that k-means sees")
+    clusters: list[Annotated[int, Field(ge=2)]] = Field(
+        [8, 16, 32, 64], min_length=1, description="mutual_information: numbers of clusters"
+    )
 
     @model_validator(mode="after")
     def _keys_of_the_kind(self):
-        if self.kind == "mdl" and "choice" in self.model_fields_set:
-            raise ValueError(
-                "choice has no meaning with kind mdl, whose strength is chosen on validation; leave it out"
-            )
-        if self.kind != "mdl" and "portions" in self.model_fields_set:
-            raise ValueError(f"portions has no meaning with kind {self.kind}; leave it out")
+        known = {"kind", "layers", "label", *KEYS[self.kind]}
+        for key in sorted(self.model_fields_set - known):
+            raise ValueError(f"{key} has no meaning with kind {self.kind}; leave it out")
         if sorted(set(self.portions)) != self.portions:
             raise ValueError("portions must rise")
         return self

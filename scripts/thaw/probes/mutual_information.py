@@ -1,0 +1,122 @@
+"""Mutual information of each layer and the labels, in bits, by two estimators, beside what a probe proves of it.
+
+Peters et al. 2019, figure 2, has EDGE of the means of token vectors and the labels of the development set. Here as
+there nothing is fitted to labels: the rows are those of the splits that are scored, of which every layer and encoder
+has the same, and both estimators see a fixed number of dimensions, whatever the encoder's width. The bound is
+H(labels) less the cross-entropy of a linear probe that was fitted to training rows: no layer holds less.
+
+K layers that are read, N vectors of the sample, d width.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from thaw.analysis.information import Estimate, clusters, edge_weights, entropy, estimate, hashed, projected
+from thaw.heads.convex import Solution
+from thaw.probes.coding import spent, surprisal
+from thaw.probes.reading import Reading
+from thaw.records import UserError
+from thaw.runtime import stream
+
+SHUFFLES = 20  # of the labels
+DRAWS = 8  # of random axes, over which EDGE is averaged
+
+
+def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each layer, split and partition, and for each layer what both estimators and the bound say."""
+    fitted, held = reading.divided(seed)
+    solutions = [
+        found[int(np.argmin([spent(held, layer, solution, len(fitted.rows)) for solution in found]))]
+        for layer, found in enumerate(reading.fit(fitted))
+    ]
+    samples = {name: Sample.of(reading, name, seed) for name in reading.scored}
+    found = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
+    rows, ends = [], []
+    for layer, number in enumerate(reading.numbers):
+        scores = {}
+        for name, sample in samples.items():
+            scores[name] = _bound(sample, layer, solutions[layer], len(fitted.rows))
+            for kind, (result, partitions) in found[name][layer].items():
+                scores[name] |= _told(kind, result)
+                common = {"layer": number, "seed": seed, "split": name, "rows": len(sample.labels), "estimator": kind}
+                for partition, values in zip(partitions, result.swept, strict=True):
+                    rows.append(common | partition | dict(zip(("plain", "shuffled", "bits"), values, strict=True)))
+        ends.append({"layer": number, "seed": seed, "l2": solutions[layer].l2, "scores": scores})
+    return rows, ends
+
+
+@dataclass
+class Sample:
+    """The vectors [K][N, d] and labels [N] of a split that both estimators and the bound are measured on."""
+
+    layers: list[torch.Tensor]
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, reading: Reading, name: str, seed: int) -> "Sample":
+        """Draw as many vectors of a split as the probe's entry says; all of them where there are no more.
+
+        Raises UserError where they have a single label.
+        """
+        split = reading.splits[name]
+        labels = split.targets().astype(np.int64)
+        order = np.random.default_rng(stream(seed, f"sample {name}")).permutation(len(labels))
+        kept = np.sort(order[: reading.entry.rows])
+        if len(np.unique(labels[kept])) < 2:
+            raise UserError(
+                f"task {reading.task['id']}: all rows of {name} have the one label "
+                f"{reading.labels[int(labels[kept[0]])]!r}; there is nothing to share information with"
+            )
+        return cls([vectors.values[kept] for vectors in split.layers], labels[kept])
+
+
+def _bound(sample: Sample, layer: int, solution: Solution, told: int) -> dict[str, float]:
+    """Return H, the bound and its standard error over rows; H as counted in the sample, which is never too high."""
+    bits = surprisal(sample.layers[layer], sample.labels, solution, told)
+    own = -torch.from_numpy(np.log2(np.bincount(sample.labels) / len(sample.labels))[sample.labels])
+    gained = own - bits.cpu()
+    error = gained.std().item() / len(gained) ** 0.5
+    return {"entropy": entropy(sample.labels), "bound": gained.mean().item(), "bound_error": error}
+
+
+def _told(kind: str, result: Estimate) -> dict[str, float]:
+    """Return what a record says of an estimate: of its sweep the lowest and the highest."""
+    swept = [bits for *_, bits in result.swept]
+    values = {"": result.bits, "_plain": result.plain, "_shuffled": result.shuffled, "_noise": result.noise}
+    values |= {"_lowest": min(swept), "_highest": max(swept)}
+    return {f"{kind}{part}": value for part, value in values.items()}
+
+
+def _measured(reading: Reading, sample: Sample, seed: int) -> list[dict[str, tuple[Estimate, list[dict]]]]:
+    """Return for each layer the estimates of EDGE, of k-means, and of k-means with the last layer that is read.
+
+    With each stand its partitions. All layers have the same random axes, shifts, starts and shuffles.
+    """
+    entry, labels = reading.entry, sample.labels
+    vectors = [layer.cpu().numpy() for layer in sample.layers]
+    numbers = [number for number in entry.clusters if number < len(labels)] or [2]
+    joined = [clusters(layer, numbers, entry.components, stream(seed, "clusters") % 2**32) for layer in vectors]
+    equal, shown = np.full(len(numbers), 1 / len(numbers)), [{"clusters": number} for number in numbers]
+    found = []
+    for layer, cells in zip(vectors, joined, strict=True):
+        pairs = {"edge": _edge(layer, reading, labels, seed)}
+        for kind, others in (("kmeans", [labels] * len(numbers)), ("with_last", joined[-1])):
+            generator = np.random.default_rng(stream(seed, "shuffles"))
+            pairs[kind] = (estimate(cells, others, equal, SHUFFLES, generator), shown)
+        found.append(pairs)
+    return found
+
+
+def _edge(vectors: np.ndarray, reading: Reading, labels: np.ndarray, seed: int) -> tuple[Estimate, list[dict]]:
+    """Return EDGE of a layer's vectors [N, d] and the labels, averaged over draws of axes, and its widths."""
+    entry, generator = reading.entry, np.random.default_rng(stream(seed, "edge"))
+    cells = []
+    for _ in range(DRAWS):
+        axes = projected(vectors, entry.dimensions, generator)
+        cells += [hashed(axes, width, generator) for width in entry.widths]
+    weights = np.tile(edge_weights(entry.widths, len(labels), axes.shape[1]), DRAWS) / DRAWS
+    result = estimate(cells, [labels] * len(cells), weights, SHUFFLES, generator)
+    swept = np.array(result.swept).reshape(DRAWS, len(entry.widths), -1).mean(0)
+    return replace(result, swept=swept.tolist()), [{"width": width} for width in entry.widths]
