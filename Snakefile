@@ -92,3 +92,4 @@ rule all:
     input:
         [f"{PLAN.results}/outputs/{name}/report.html" for name in PLAN.jobs["report"]],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
+        [f"{folder}/freed" for folder in PLAN.freed()],

@@ -81,7 +81,7 @@ HEAVY = (
     "matplotlib",
     "seaborn",
 )
-WITHOUT_STEP = {"advice"}  # rules that put files one after the other
+WITHOUT_STEP = {"advice", "free"}  # rules that put files one after the other, or delete some
 NETWORK = {"datasets", "huggingface_hub", "requests", "urllib", "httpx", "http", "socket"}
 WITH_NETWORK = {"prepare", "fetch"}
 

@@ -189,6 +189,15 @@ def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
     assert names == {"b2.safetensors"}
 
 
+def test_a_store_is_freed_when_all_that_read_it_are_done(place):
+    made = {path: path.stat().st_mtime_ns for path in place.folder.glob("results/runs/**/metrics.json")}
+    place.write("mine.yaml", place.experiment("mine", store={"free": True}, strategies=["frozen", {"short_top": [2]}]))
+    place.snakemake()
+    assert not list(place.folder.glob("results/features/**/b*.safetensors")) and place.planned() == {}
+    assert list(place.folder.glob("results/features/tiny/things/*/freed"))
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
 def _one_epoch(*selectors) -> dict:
     return {"phases": [{"train": list(selectors), "rate": 2e-3, "epochs": 1}]}
 

@@ -156,6 +156,16 @@ class Plan(Jobs):
         partial = self._experiment(name).allow_missing
         return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]
 
+    def freed(self) -> dict[str, list[str]]:
+        """Return by folder of a store the results of all that read its states, where they are to be deleted then."""
+        found: dict[str, list[str]] = {}
+        if any(experiment.store.free for experiment in self.experiments):
+            readers = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
+            for step, key, job in readers:
+                for folder in dict.fromkeys(Path(card).parent.as_posix() for card in job.inputs.get("boundaries", [])):
+                    found.setdefault(folder, []).extend(self.files(step, key))
+        return found
+
     def advice(self) -> list[str]:
         """Return the tables of advice of all experiments, as Markdown."""
         named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] == "advice_table"]

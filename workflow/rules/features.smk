@@ -3,7 +3,8 @@ Features: the hidden states of the frozen encoder, computed once and read by eve
 
 INPUTS      results/data/<corpus>/card.json, results/encoders/<encoder>/card.json
 OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json and b<n>.json for each boundary that a run reads;
-            the payloads lie beside their cards and may be deleted: who needs one makes it again
+            the payloads lie beside their cards and may be deleted: who needs one makes it again. With store: free: they
+            are when all readers are done, and the file `freed` says so
 SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries
 
 One rule per store, since the number of its outputs follows from the plan.
@@ -37,3 +38,23 @@ for store in PLAN.jobs["features"]:
             "python -m thaw.steps.features --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
+
+
+for folder, readers in PLAN.freed().items():
+
+    rule:
+        name:
+            re.sub(r"\W", "_", f"free_{folder}")
+        input:
+            readers,
+        output:
+            touch(f"{folder}/freed"),
+        log:
+            f"<logs>/free/{folder}.log",
+        localrule: True
+        conda:
+            "../../environment.yml"
+        message:
+            "free: all that read {output} are done"
+        shell:
+            "rm -f $(dirname {output:q})/b*.safetensors 2> {log:q}"

@@ -45,6 +45,7 @@ class Store(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     dtype: Literal["bf16", "fp32"] = "bf16"
     max_gib: float = Field(20.0, ge=0, description="most GiB for one encoder and corpus; above it fewer boundaries")
+    free: bool = Field(False, description="delete the states of a store when all that read them here are done")
 
 
 class Compute(BaseModel):
