@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench bench-quick clean
+.PHONY: help demo papers test test-slow bench bench-quick clean
 
 CORES ?= all
 ARGS ?=
@@ -24,6 +24,10 @@ demo: $(INSTALLED)  ## run the default experiment on the embedded data; no netwo
 	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) $(ARGS)
 	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
 	elif [ -e $(REPORT) ]; then echo "Nothing to be done for the report; it is in $(REPORT)"; fi
+
+papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="config/experiments/offline.yaml"
+	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) \
+	    --configfile config/experiments/papers.yaml $(ARGS)
 
 test: $(INSTALLED)  ## style and all unmarked tests
 	@ruff check scripts tests

@@ -39,7 +39,7 @@ from thaw.plan import load
 from thaw.records import UserError
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
-if "experiment" not in config:
+if not {"experiment", "experiments"} & set(config):
 
     configfile: HOME / "config/config.yaml"
 

@@ -104,6 +104,8 @@ def draw_rates(config: dict, strategies: list[str], path: str) -> None:
     """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
     from thaw.outputs.rates import draw
 
+    if "experiment" not in config:
+        raise UserError("--rates draws the strategies of one experiment; name its file alone after --configfile")
     plan = load(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
     found, layers = {}, 0
     for run in plan.runs[config["experiment"]]:

@@ -3,6 +3,7 @@
 import pytest
 
 from thaw.plan import load, read_config
+from thaw.records import UserError
 
 PAPERS = ["peters2019", "lee2019", "lee2019_roberta", "wang2019", "wei2022", "houlsby2019", "ulmfit"]
 
@@ -22,14 +23,26 @@ def test_a_papers_experiment_is_planned_whole(name, home, tmp_path):
     assert len(plan.jobs["train"]) > 200 and plan.jobs["select"]
 
 
+@pytest.fixture(scope="module")
+def together(home, shared_data):
+    """Return the plan of all papers at once, under the overlay offline.yaml."""
+    return planned(home, "papers", shared_data, overlay=True)
+
+
 @pytest.mark.parametrize("name", PAPERS)
-def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, home, shared_data):
-    plan = planned(home, name, shared_data, overlay=True)
-    runs = plan.runs[f"{name}_scaled"]
+def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, home, together):
+    plan, runs = together, together.runs[f"{name}_scaled"]
     assert {run.encoder for run in runs} == {"minilm"} and {run.subset for run in runs} == {"n500_d1"}
     wanted = set(read_config([str(home / f"config/experiments/{name}.yaml")])["tasks"])
     gone = {task for task in wanted if any(s.startswith(f"Task {task} was left out") for s in plan.left_out)}
     assert {run.task for run in runs} == wanted - gone != set()
+
+
+def test_one_plan_holds_all_papers_and_shares_what_they_share(home, together):
+    assert list(together.jobs["report"]) == [f"{name}_scaled" for name in PAPERS]
+    assert sum(1 for key in together.jobs["fetch"]) == 1, "one encoder stands in for all, and is fetched once"
+    with pytest.raises(UserError, match="experiments: lee2020 is no file of .*config/experiments; did you mean"):
+        load({"experiments": ["lee2020"]}, home)
 
 
 def test_an_optional_encoder_whose_files_are_missing_is_left_out_and_said_so(home, tmp_path):

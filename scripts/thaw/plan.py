@@ -16,6 +16,7 @@ from thaw.records import UserError, digest, near, read_json
 from thaw.scaling import at_hand, scaled_down
 from thaw.settings import Experiment
 
+SEVERAL = "experiments"  # the key of a configuration that names several
 CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 KEYS = {
     "prepare": "{corpus}",
@@ -37,11 +38,38 @@ KEYS = {
 
 
 def load(config: dict, home: Path, results: str = "results") -> "Plan":
-    """Build the plan of one experiment from a merged configuration.
+    """Build the plan of one experiment, or of those that `experiments` names, from a merged configuration.
 
     Args: config as Snakemake or scripts/plan.py merged it; home, the folder of the Snakefile, whose config/ holds
     the shipped catalogues; results, the folder of all results. Raises UserError for any mistake in them.
     """
+    experiments = [_experiment(one) for one in _each(config, home)]
+    folders = dict.fromkeys(folder for one in experiments for folder in one.catalogues)
+    parts.search(list(folders))
+    catalogue = Catalogue([*shipped(home), *folders])
+    planned, said = [], []
+    for experiment in experiments:
+        experiment, absent = at_hand(experiment, catalogue)
+        experiment, left_out = scaled_down(experiment, catalogue)
+        planned.append(experiment)
+        said += absent + left_out
+    return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
+
+
+def _each(config: dict, home: Path) -> list[dict]:
+    """Return the configuration of each experiment: those of config/experiments that are named, under the other keys."""
+    if SEVERAL not in config:
+        return [config]
+    rest, folder = {key: value for key, value in config.items() if key != SEVERAL}, home / "config/experiments"
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    for name in config[SEVERAL]:
+        if name not in known:
+            raise UserError(f"config: {SEVERAL}: {name} is no file of {folder}{near(str(name), known)}")
+    return [_merge(read_yaml(folder / f"{name}.yaml").content, rest) for name in config[SEVERAL]]
+
+
+def _experiment(config: dict) -> Experiment:
+    """Return an experiment from its merged configuration."""
     known = set(Experiment.model_fields)
     for key in config:
         if key not in known:
@@ -50,13 +78,7 @@ def load(config: dict, home: Path, results: str = "results") -> "Plan":
     missing = [k for k, f in Experiment.model_fields.items() if f.is_required() and k not in config]
     if missing:
         raise UserError(f"config: the experiment lacks {', '.join(missing)}; a selection must be complete")
-    experiment = validate(Experiment, config, document)
-    folders = [*shipped(home), *experiment.catalogues]
-    parts.search(experiment.catalogues)
-    catalogue = Catalogue(folders)
-    experiment, absent = at_hand(experiment, catalogue)
-    experiment, left_out = scaled_down(experiment, catalogue)
-    return Plan([experiment], catalogue, results, absent + left_out)
+    return validate(Experiment, config, document)
 
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:
