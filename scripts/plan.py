@@ -78,7 +78,7 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
     rate, parts = estimate.machine_rate(), {}
-    for step in ("features", "pretrain", "search_heads", "fit_heads", "train"):
+    for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted"):
         missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
         work = sum(estimate.operations(plan, step, key) for key in missing)
         if missing:

@@ -82,7 +82,9 @@ def test_mistakes_in_an_entry(home, tmp_path, key, sentence):
 def test_mistakes_in_a_selection(home):
     with pytest.raises(UserError, match="config: probes: no 'liner' in probes; did you mean 'linear'"):
         planned(home, probes=["liner"])
-    with pytest.raises(UserError, match="this figure draws probes, and the experiment names none; say probes:"):
+    with pytest.raises(
+        UserError, match="this figure draws probes of kind linear, control, mdl, .*and the experiment names none; say"
+    ):
         planned(home, probes=[])
 
 

@@ -58,6 +58,11 @@ def variant(strategy: Strategy, value: int | None, trial: int = 0) -> str:
     return "_".join(point + [f"trial{trial}"] * bool(trial)) or "base"
 
 
+def named_points(item: str | dict[str, list[int]]) -> tuple[str, list[int] | None]:
+    """Return the strategy that an item of a selection names, and the points of its sweep, None for all."""
+    return (item, None) if isinstance(item, str) else next(iter(item.items()))
+
+
 def points(strategy: Strategy, layers: int) -> list:
     """Return the points of a strategy's sweep on an encoder of L layers; [None] where there is no sweep."""
     values = next(iter(strategy.sweep.values()), [None])

@@ -7,7 +7,7 @@ the multiplications of training and extraction, and from a matrix product timed 
 import math
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from thaw.boundaries import BYTES
@@ -142,6 +142,9 @@ def operations(plan: Plan, step: str, key: str) -> float:
         return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
         return pretraining_operations(plan, job)
+    if step == "features_adapted":
+        store = _store(plan, store_of(plan, job))
+        return extraction_operations(plan, replace(store, boundaries=[job.spec["layers"]]))
     if step in ("train", "fit_heads", "search_heads"):
         return training_operations(plan, job.spec, store_of(plan, job))
     return 0.0
@@ -174,6 +177,8 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     job = plan.job(step, key)
     if step == "features":
         return 4 * _parameters(_encoder(plan, key))
+    if step == "features_adapted":
+        return 8 * _parameters(_encoder(plan, store_of(plan, job)))
     if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
         return 0.0
     store = store_of(plan, job)

@@ -5,86 +5,35 @@ A job stands under its step and the path of what it makes. Neither torch nor pan
 
 from itertools import product
 
-from thaw import beside, boundaries, compatibility, parts, presentation, probing, searches
+from thaw import beside, boundaries, parts, presentation, probing, searches
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views
-from thaw.data.sources import find_source
-from thaw.encoders.sources import local_files
 from thaw.job import Job
-from thaw.records import UserError, digest, near
+from thaw.probing import Probed
+from thaw.records import UserError, digest
 from thaw.runs import RunPlanner, task_spec
 from thaw.settings import BASELINES, PROBED_TYPES, Experiment, Task, spec_of
+from thaw.upstream import Upstream
 from thaw.versions import VERSIONS
-from thaw.weights import Weights
-
-FILES = {
-    "prepare": "data/{key}/card.json",
-    "fetch": "encoders/{key}/card.json",
-    "pretrain": "encoders/{key}/card.json",
-    "train": "{key}/metrics.json",
-    "select": "{key}/chosen.json",
-    "search_heads": "{key}/chosen.json",
-    "baseline": "baselines/{key}/metrics.json",
-    "external": "external/{key}/metrics.json",
-    "probe": "probes/{key}/metrics.json",
-    "ensemble": "ensembles/{key}/metrics.json",
-    "collect": "outputs/{key}/runs.csv",
-    "table": "outputs/{experiment}/tables/{name}.html",
-    "figure": "outputs/{experiment}/figures/{name}.svg",
-    "report": "outputs/{key}/report.html",
-}
 
 
-class Jobs:
+class Jobs(Upstream):
     """All jobs of one experiment or several.
 
-    Attributes: experiments; catalogue; results (folder); left_out, sentences on what scaling down did; jobs,
-    {step: {key: Job}}; executed, {step: {(head, strategy)}}; boundaries, {store: those that some run reads}; and by
-    experiment its runs (those that are shown as baselines among them), the keys of its probes, and what stands beside
-    them, {folder: (step, key)}: other baselines, external predictions, ensembles.
+    Attributes beside those of Upstream: experiments; left_out, sentences on what scaling down did; executed, {step:
+    {(head, strategy)}}; and by experiment its runs (those that are shown as baselines among them), the keys of its
+    probes, and what stands beside them, {folder: (step, key)}: other baselines, external predictions, ensembles.
     """
 
     def __init__(self, experiments: list[Experiment], catalogue: Catalogue, results: str = "results", left_out=()):
-        self.experiments = experiments
-        self.catalogue = catalogue
-        self.results = results
+        super().__init__(experiments, catalogue, results)
         self.left_out = list(left_out)
-        self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in VERSIONS}
-        self.boundaries: dict[str, list[int]] = {}
         self.runs: dict[str, list[Run]] = {}
         self.beside: dict[str, dict[str, tuple[str, str]]] = {one.experiment: {} for one in experiments}
         self.probes: dict[str, list[str]] = {}
-        self._fitted: set[int] = set()
         for experiment in experiments:
             self._add(experiment)
-
-    def job(self, step: str, key: str) -> Job:
-        """Return one job; an unknown key is a UserError that lists what the plan holds."""
-        if key not in self.jobs[step]:
-            raise UserError(f"{step}: {key!r} is not in this plan{near(key, list(self.jobs[step])[:20])}")
-        return self.jobs[step][key]
-
-    def files(self, step: str, key: str) -> list[str]:
-        """Return the declared results by which a job is known to be done."""
-        if step == "features":
-            return self.cards(key)
-        if step == "fit_heads":
-            return [f"{self.results}/{key}/seed{seed}/metrics.json" for seed in self.seeds()]
-        experiment, _, name = key.partition("/")
-        return [f"{self.results}/{FILES[step].format(key=key, experiment=experiment, name=name)}"]
-
-    def store(self, key: str) -> str:
-        """Return the folder of a store's files: `features/<key of weights>/<corpus>/<view>`."""
-        return f"{self.results}/features/{key}"
-
-    def cards(self, key: str) -> list[str]:
-        """Return the cards that a store declares: its tokens and each boundary that some run reads."""
-        return [f"{self.store(key)}/{name}.json" for name in ("tokens", *(f"b{n}" for n in self.boundaries[key]))]
-
-    def seeds(self) -> list[int]:
-        """Return every seed that some experiment asks for, and those of heads that trials of a search start from."""
-        return sorted({seed for experiment in self.experiments for seed in experiment.seeds} | self._fitted)
 
     def _add(self, experiment: Experiment) -> None:
         """Add an experiment's jobs, from the data up to its report."""
@@ -99,8 +48,8 @@ class Jobs:
         self.runs[name] = [*runs, *(run for _, run in shown)]
         ensembles = [self.jobs[step][key].digest for step, key in self.beside[name].values() if step == "ensemble"]
         every = digest([self.jobs[run.step][run.key].digest for run in self.runs[name]] + ensembles)
-        self._add_probes(experiment)
-        probed = [self.jobs["probe"][key].digest for key in self.probes[name]]
+        self._add_probes(experiment, planner)
+        probed = [self.jobs["probe"][key] for key in self.probes[name]]
         origins = {corpus: job.spec["source"] for corpus, job in self.jobs["prepare"].items()}
         shown = presentation.specs(experiment, self.catalogue, planner, runs, shown, every, origins, probed)
         for step, key, spec in shown:
@@ -145,75 +94,43 @@ class Jobs:
             self.jobs["ensemble"][key] = Job(spec | {"data": self.jobs["prepare"][corpus].digest}, inputs)
             self.beside[experiment.experiment][f"ensembles/{key}"] = ("ensemble", key)
 
-    def _add_probes(self, experiment: Experiment) -> None:
+    def _add_probes(self, experiment: Experiment, planner: RunPlanner) -> None:
         """Add the probes of an experiment, and see to it that the stores hold all layers that they read."""
-        self.probes[experiment.experiment] = []
-        for probed in probing.probes(experiment, self.catalogue):
-            task, spec = (
-                self.catalogue.get("tasks", probed.task, "tasks"),
-                probing.spec(probed, experiment, self.catalogue),
-            )
-            store = self._store(Weights(probed.encoder), task.corpus, task.view, experiment)
-            encoder, card = self._encoder(Weights(probed.encoder), experiment)
-            spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": encoder.digest}
-            spec["features"] = self.jobs["features"][store].digest
-            inputs = {"data": self.files("prepare", task.corpus), "encoder": card}
-            inputs |= self._states([store], boundaries.taken(spec["phases"]))
+        name = experiment.experiment
+        for task in experiment.probe_tasks:
+            self._task(task, "config: probe_tasks", experiment)
+        runs = [run for run in self.runs[name] if planner.is_probed(run)]
+        self.probes[name] = []
+        for probed in probing.probes(experiment, self.catalogue, runs):
+            spec, inputs = self._read(probed, probing.spec(probed, experiment, self.catalogue), experiment)
+            for run in probed.runs:
+                key = self._add_adapted(probed, run, experiment)
+                spec.setdefault("adapted", {})[str(run.seed)] = self.jobs["features_adapted"][key].digest
+                inputs.setdefault("adapted", []).extend(self.files("features_adapted", key))
+                inputs.setdefault("runs", []).append(f"{self.results}/{run.folder}/metrics.json")
             self.jobs["probe"][probed.key] = Job(spec, inputs)
-            self.probes[experiment.experiment].append(probed.key)
+            self.probes[name].append(probed.key)
 
-    def _task(self, name: str, wanted_by: str, experiment: Experiment) -> Task:
-        """Return a task whose corpus is among the jobs."""
-        task = self.catalogue.get("tasks", name, wanted_by)
-        corpus = self.catalogue.get("corpora", task.corpus, self.catalogue.place("tasks", name, "corpus"))
-        compatibility.check_task(self.catalogue, name, task, corpus)
-        if task.corpus not in self.jobs["prepare"]:
-            source, files = find_source(task.corpus, corpus, experiment.sources, experiment.data_dir)
-            kept = spec_of(corpus, frozenset({"synthetic", "files", "hub"} - {source}))
-            spec = {"version": VERSIONS["prepare"], "corpus": task.corpus, "entry": kept, "source": source}
-            spec["files"] = files
-            inputs = {"files": [f"{experiment.data_dir}/{relative}" for relative in sorted(files)]}
-            self.jobs["prepare"][task.corpus] = Job(spec, inputs)
-        return task
-
-    def _encoder(self, weights: Weights, experiment: Experiment) -> tuple[Job, list[str]]:
-        """Return the job that fetches an encoder, or trains it further, and the card that it writes."""
-        name, key = weights.encoder, weights.key
-        if weights.further:
-            self._pretrain(weights, experiment)
-            return self.jobs["pretrain"][key], self.files("pretrain", key)
-        if name not in self.jobs["fetch"]:
-            entry = self.catalogue.get("encoders", name, "encoders")
-            spec = {"version": VERSIONS["fetch"], "encoder": name, "entry": spec_of(entry)}
-            if files := local_files(entry, f"encoders.{name}"):
-                spec["files"] = files
-            self.jobs["fetch"][name] = Job(spec, {})
-        return self.jobs["fetch"][name], self.files("fetch", name)
-
-    def _pretrain(self, weights: Weights, experiment: Experiment) -> None:
-        """Add the further pretraining of an encoder: it reads the tokens of the corpus, and no hidden states."""
-        if weights.key in self.jobs["pretrain"]:
-            return
-        fetched, card = self._encoder(Weights(weights.encoder), experiment)
-        entry = self.catalogue.get("further_pretraining", weights.further, "from")
-        store = self._store(Weights(weights.encoder), weights.corpus, entry.view, experiment)
-        spec = {"version": VERSIONS["pretrain"], "settings": spec_of(entry, frozenset({"view"}))}
-        spec |= {"encoder": fetched.digest, "features": self.jobs["features"][store].digest}
-        spec["compute"] = spec_of(experiment.compute)
-        inputs = {"encoder": card, "tokens": [f"{self.store(store)}/tokens.json"]}
-        self.jobs["pretrain"][weights.key] = Job(spec, inputs)
-
-    def _store(self, weights: Weights, corpus: str, view: str, experiment: Experiment) -> str:
-        """Return the key of a store that is among the jobs."""
-        key = f"{weights.key}/{corpus}/{view}"
-        if key not in self.jobs["features"]:
-            entry, (encoder, card) = self.catalogue.get("views", view, "view"), self._encoder(weights, experiment)
-            spec = {"version": VERSIONS["features"], "view": spec_of(entry), "dtype": experiment.store.dtype}
-            spec |= {"data": self.jobs["prepare"][corpus].digest, "encoder": encoder.digest}
-            spec["compute"] = spec_of(experiment.compute)
-            self.jobs["features"][key] = Job(spec, {"data": self.files("prepare", corpus), "encoder": card})
-            self.boundaries[key] = []
+    def _add_adapted(self, probed: Probed, run: Run, experiment: Experiment) -> str:
+        """Add the hidden states that an adapted encoder gives to what is probed, and return their key."""
+        key = f"{run.folder.removeprefix('runs/')}/{probed.task}"
+        if key not in self.jobs["features_adapted"]:
+            spec = probing.adapted_spec(probed, experiment, self.catalogue)
+            spec, inputs = self._read(probed, spec, experiment)
+            spec["run"] = self.jobs["train"][run.key].digest
+            inputs["run"] = [f"{self.results}/{run.folder}/metrics.json"]
+            self.jobs["features_adapted"][key] = Job(spec, inputs)
         return key
+
+    def _read(self, probed: Probed, spec: dict, experiment: Experiment) -> tuple[dict, dict]:
+        """Return a spec with what it is based on, corpus, encoder and store, and the files of these."""
+        task = self.catalogue.get("tasks", probed.task, "tasks")
+        store = self._store(probed.weights, task.corpus, task.view, experiment)
+        encoder, card = self._encoder(probed.weights, experiment)
+        spec |= {"data": self.jobs["prepare"][task.corpus].digest, "encoder": encoder.digest}
+        spec["features"] = self.jobs["features"][store].digest
+        inputs = {"data": self.files("prepare", task.corpus), "encoder": card}
+        return spec, inputs | self._states([store], boundaries.taken(spec.get("phases", [])))
 
     def _add_run(self, run: Run, experiment: Experiment, planner: RunPlanner) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
@@ -267,15 +184,6 @@ class Jobs:
         self.jobs[step][run.search] = job
         self.executed[step].add((run.head, run.trials[0].strategy))
         return job
-
-    def _states(self, stores: list[str], read: list[int]) -> dict[str, list[str]]:
-        """Return the cards of some stores that a run reads, and see to it that they hold its boundaries."""
-        for key in stores:
-            self.boundaries[key] = sorted({*self.boundaries[key], *read})
-        return {
-            "tokens": [f"{self.store(key)}/tokens.json" for key in stores],
-            "boundaries": [f"{self.store(key)}/b{n}.json" for key in stores for n in read],
-        }
 
     def _further(self, run: Run, task: Task, experiment: Experiment) -> tuple[list[dict], list[str]]:
         """Return what a spec says of a task's further test corpora, and their stores: per corpus one for each view."""

@@ -14,7 +14,7 @@ from thaw.job import Job
 from thaw.jobs import Jobs
 from thaw.records import UserError, digest, near, read_json
 from thaw.scaling import at_hand, scaled_down
-from thaw.settings import Experiment
+from thaw.settings import PROBE_FIGURES, Experiment
 
 SEVERAL = "experiments"  # the key of a configuration that names several
 CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
@@ -28,7 +28,8 @@ KEYS = {
     "fit_heads": CELL,
     "baseline": "{task}/{subset}/{baseline}",
     "external": "{task}/{external}",
-    "probe": "{task}/{subset}/{encoder}/{probe}/pretrained",
+    "features_adapted": "{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}",
+    "probe": "{task}/{subset}/{encoder}/{probe}/{of}",
     "ensemble": "{task}/{subset}/{ensemble}",
     "collect": "{experiment}",
     "table": "{experiment}/{id}",
@@ -172,9 +173,9 @@ class Plan(Jobs):
 
         For any other table or figure there are none.
         """
-        if self.job("figure", f"{name}/{output}").spec["kind"] != "probe_figure":
-            return []
-        files = {key: self.files("probe", key)[0] for key in self.probes[name]}
+        kinds = PROBE_FIGURES.get(self.job("figure", f"{name}/{output}").spec["kind"], ())
+        keys = [key for key in self.probes[name] if self.job("probe", key).spec["probe"]["kind"] in kinds]
+        files = {key: self.files("probe", key)[0] for key in keys}
         partial = self._experiment(name).allow_missing
         return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]
 

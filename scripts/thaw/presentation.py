@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from thaw import advice, beside, findings, papers, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views, variant
+from thaw.job import Job
 from thaw.records import UserError, digest
 from thaw.runs import RunPlanner
-from thaw.settings import BASELINES, RUN_BASELINES, Experiment, Output
+from thaw.settings import BASELINES, PROBE_FIGURES, RUN_BASELINES, Experiment, Output
 from thaw.versions import VERSIONS
 
 STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
 STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", "probe_figure"), "figure")
+STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", *PROBE_FIGURES), "figure")
 
 
 def specs(
@@ -26,13 +27,13 @@ def specs(
     baselines: list[tuple[str, Run]],
     digests: str,
     origins: dict[str, str],
-    probed: list[str],
+    probed: list[Job],
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
     Args: runs, all of them; baselines, the runs that are shown as such, with their names; digests, the digest over all
-    their specs, so that outputs follow them; origins, from which kind of source each corpus comes; probed, the digests
-    of the probes' specs.
+    their specs, so that outputs follow them; origins, from which kind of source each corpus comes; probed, the jobs of
+    the probes.
     """
     name = experiment.experiment
     selection = _selection(experiment, catalogue, planner, runs, baselines)
@@ -44,7 +45,7 @@ def specs(
         entry: Output = catalogue.get("outputs", output, "outputs")
         step = STEP_OF_KIND[entry.kind]
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
-        if entry.kind == "probe_figure":
+        if entry.kind in PROBE_FIGURES:
             options |= _probes(output, experiment, catalogue, probed)
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         if entry.kind == "paper_table":
@@ -58,13 +59,20 @@ def specs(
     yield "report", name, report | _methods(experiment, catalogue)
 
 
-def _probes(output: str, experiment: Experiment, catalogue: Catalogue, probed: list[str]) -> dict:
+def _probes(output: str, experiment: Experiment, catalogue: Catalogue, probed: list[Job]) -> dict:
     """Return what the spec of a figure of probes has beside: their digests, and their names in print."""
-    if not probed:
+    entry: Output = catalogue.get("outputs", output, "outputs")
+    kinds = PROBE_FIGURES[entry.kind]
+    drawn = [job.digest for job in probed if job.spec["probe"]["kind"] in kinds]
+    if not drawn:
         place = catalogue.place("outputs", output, "kind")
-        raise UserError(f"{place}: this figure draws probes, and the experiment names none; say probes: [linear]")
-    names = {name: catalogue.get("probes", name, "probes").label or name for name in experiment.probes}
-    return {"probed": digest(probed), "probes": names}
+        raise UserError(
+            f"{place}: this figure draws probes of kind {', '.join(kinds)}, and the experiment names none; say "
+            f"probes: [{kinds[0]}]"
+        )
+    entries = {name: catalogue.get("probes", name, "probes") for name in experiment.probes}
+    names = {name: probe.label or name for name, probe in entries.items() if probe.kind in kinds}
+    return {"probed": digest(drawn), "probes": names}
 
 
 def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run], baselines) -> dict:
@@ -150,7 +158,7 @@ def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> di
     """Return the display names of all that the experiment selects or starts from; an id stands for itself."""
     strategies = dict.fromkeys(run.strategy for run in runs)
     further = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
-    tasks = dict.fromkeys([*experiment.tasks, *further])
+    tasks = dict.fromkeys([*experiment.tasks, *experiment.probe_tasks, *further])
     sets = [name for name in experiment.heads if name in catalogue.ids("head_sets")]
     heads = [name for name in experiment.heads if name not in sets]
     chosen = {"tasks": tasks, "encoders": experiment.encoders, "heads": heads, "head_sets": sets}

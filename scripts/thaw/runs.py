@@ -6,7 +6,7 @@ from itertools import product
 
 from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
-from thaw.cells import Run, is_pair, pair_views, points, variant
+from thaw.cells import Run, is_pair, named_points, pair_views, points, variant
 from thaw.records import UserError
 from thaw.settings import PROBED_TYPES, RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, of_phase, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
@@ -79,6 +79,16 @@ class RunPlanner:
                 found.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
         return found
 
+    def is_probed(self, run: Run) -> bool:
+        """Return whether probes read the encoder that a run leaves: one of `adapted` that trains some of it."""
+        named = dict(named_points(item) for item in self.experiment.adapted)
+        if run.trial or run.strategy not in named or run.task not in self.experiment.tasks:
+            return False
+        points, before = named[run.strategy], run
+        while before and all(chosen == ["head"] for chosen in self.trained(before)):
+            before = before.after
+        return before is not None and (points is None or run.value in points)
+
     def points(self, strategy: str, encoder: str) -> list:
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
         return points(self.catalogue.get("strategies", strategy, "strategies"), self._layers(encoder))
@@ -108,7 +118,7 @@ class RunPlanner:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
         found = []
         for item in self.experiment.strategies:
-            name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
+            name, points = named_points(item)
             strategy = self.catalogue.get("strategies", name, "strategies")
             if not any(self.applies(name, task) for task in self.experiment.tasks):
                 why = "is for pairs of texts, and no task here is on pairs"
@@ -235,7 +245,7 @@ class RunPlanner:
             "layers": encoder.layers,
             "phases": planned(self._phases(run), encoder.layers, stored, lowest, read),
             "after": None,
-            "keep": strategy.keep,
+            "keep": strategy.keep or self.is_probed(run),
             "seed": run.seed,
             **({"trial": True} if run.trial else {}),
             "compute": spec_of(self.experiment.compute),

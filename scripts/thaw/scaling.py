@@ -8,6 +8,7 @@ selection been written by hand.
 from math import floor
 
 from thaw.catalogue import Catalogue
+from thaw.cells import named_points
 from thaw.data.sources import find_source
 from thaw.encoders.sources import local_files
 from thaw.records import UserError, near
@@ -126,7 +127,7 @@ class Scaling:
         """Leave out strategies for tasks that are left out, and fit the others to the stand-in's layers."""
         kept = []
         for item in self.experiment.strategies:
-            name, points = (item, None) if isinstance(item, str) else next(iter(item.items()))
+            name, points = named_points(item)
             if not any(self.planner.applies(name, task) for task in self.left):
                 self.said.append(f"Strategy {name} was left out: it is for pairs of texts, and no such task is left.")
             else:

@@ -15,6 +15,7 @@ VERSIONS = {
     "train": 3,
     "select": 1,
     "baseline": 1,
+    "features_adapted": 1,
     "probe": 2,
     "external": 1,
     "ensemble": 1,

@@ -1,12 +1,47 @@
 """
-Probes: what can be read off each layer of an encoder that is not changed.
+Probes: what can be read off each layer of an encoder that is not changed, or that runs have changed.
 
-INPUTS      cards of the corpus, the encoder and the boundaries of all layers, in the task's own view
-OUTPUTS     results/probes/<task>/<subset>/<encoder>/<probe>/pretrained/metrics.json (and layers.csv, cost.json beside)
-SPEC        task, subset, the probe's entry, the layers and where they are read, all seeds, threads, digests of inputs
+INPUTS      cards of the corpus, the encoder and the boundaries of all layers, in the task's own view;
+            of an encoder that runs adapted: their metrics.json, with the tensors that they trained beside it
+OUTPUTS     results/adapted/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/<task that is probed>/card.json
+            (and the states of all layers beside it, on the rows that probes read)
+            results/probes/<task>/<subset>/<encoder>/<probe>/<of>/metrics.json (and layers.csv, cost.json beside); <of> is
+            pretrained, pretrained.outside (on rows that no run has trained on), or <task>.<head>.<strategy>.<variant>
+SPEC        task, subset, rows, the probe's entry, the layers and where they are read, all seeds, threads, digests of
+            inputs, the runs among them
 
-One job does all layers and seeds of a probe.
+One job does all layers and seeds of a probe; each adapted encoder is read once for all probes of a task.
 """
+
+
+rule features_adapted:
+    """Read what probes need with the encoder that a run left, in one pass for all layers."""
+    input:
+        data=made("features_adapted", "data"),
+        encoder=made("features_adapted", "encoder"),
+        tokens=made("features_adapted", "tokens"),
+        run=made("features_adapted", "run"),
+    output:
+        card="<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}/card.json",
+    log:
+        "<logs>/features_adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}.log",
+    wildcard_constraints:
+        seed="[0-9]+",
+        probed="[a-z0-9_]+",
+    conda:
+        "../../environment.yml"
+    threads: PLAN.threads
+    resources:
+        **needs("features_adapted"),
+    params:
+        spec=lambda w: PLAN.canonical("features_adapted", w),
+    message:
+        "features_adapted: {wildcards.probed} by {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
+    shell:
+        f"python -m thaw.steps.features_adapted --catalogues {PLAN.catalogues}"
+        " --spec {params.spec:q} --out $(dirname {output.card:q})"
+        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"
 
 
 rule probe:
@@ -16,15 +51,19 @@ rule probe:
         encoder=made("probe", "encoder"),
         tokens=made("probe", "tokens"),
         boundaries=made("probe", "boundaries"),
+        adapted=made("probe", "adapted"),
+        runs=made("probe", "runs"),
     output:
-        metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/pretrained/metrics.json",
+        metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json",
         others=multiext(
-            "<results>/probes/{task}/{subset}/{encoder}/{probe}/pretrained/",
+            "<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/",
             "layers.csv",
             "cost.json",
         ),
     log:
-        "<logs>/probe/{task}/{subset}/{encoder}/{probe}.log",
+        "<logs>/probe/{task}/{subset}/{encoder}/{probe}/{of}.log",
+    wildcard_constraints:
+        of="[a-z0-9_.]+",
     conda:
         "../../environment.yml"
     threads: PLAN.threads
@@ -33,9 +72,10 @@ rule probe:
     params:
         spec=lambda w: PLAN.canonical("probe", w),
     message:
-        "probe: {wildcards.probe} on {wildcards.encoder}, {wildcards.task}"
+        "probe: {wildcards.probe} on {wildcards.encoder}, {wildcards.task}, {wildcards.of}"
     shell:
         f"python -m thaw.steps.probe --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
+        " --features $(dirname {input.tokens:q})"
+        " --adapted {input.adapted:q} --runs {input.runs:q} 2>&1 | tee {log:q}"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.data.carving import sentences
 from thaw.data.edges import encoded
 from thaw.records import UserError, read_json
 from thaw.runtime import stream
@@ -71,10 +72,34 @@ def subset_rows(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
         return np.arange(total)
     if subset.rows > total:
         raise UserError(f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}; ask for fewer")
-    strata = np.zeros(total, dtype=np.int64)
+    return np.sort(_draw(corpus, task, subset)[: subset.rows])
+
+
+def rows_outside(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
+    """Return as many training rows as a subset has, or all there are, that are not in it, ascending int64.
+
+    They are those that follow in its draw, without rows whose texts all stand in a row of the subset too. Raises
+    UserError where there is none.
+    """
+    frame, names = corpus.frame("train"), [corpus.words] if corpus.words else corpus.texts
+    texts = list(map(tuple, sentences({name: list(frame[name]) for name in names}, names)))
+    inside = set(subset_rows(corpus, task, subset).tolist())
+    known = {texts[row] for row in inside}
+    order = [row for row in _draw(corpus, task, subset).tolist() if row not in inside and texts[row] not in known]
+    if not order:
+        raise UserError(
+            f"task {task['id']}: the subset is all of train, {len(inside)} rows, so that none is left which no run "
+            "has trained on; take a smaller subset"
+        )
+    return np.sort(np.array(order[: len(inside)], dtype=np.int64))
+
+
+def _draw(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
+    """Return all training rows in the order of a subset's draw."""
+    strata = np.zeros(len(corpus.frame("train")), dtype=np.int64)
     if corpus.card["targets"][task["target"]] == "label":
         strata = corpus.targets(task, "train")
-    return np.sort(_stratified_permutation(strata, stream(subset.draw, "subset"))[: subset.rows])
+    return _stratified_permutation(strata, stream(subset.draw, "subset"))
 
 
 def _stratified_permutation(strata: np.ndarray, seed: int) -> np.ndarray:

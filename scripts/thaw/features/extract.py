@@ -20,10 +20,10 @@ TOKENS_PER_BATCH = 2048  # padding included; part of the result, since the batch
 def batches(sizes: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each batch of the extraction: sorted by length, longest first, at most 2,048 tokens.
 
-    sizes: what each row takes in a batch that it sets the length of, [N]. Every row stands in exactly one batch; equal
-    sizes keep their order.
+    sizes: what each row takes in a batch that it sets the length of, [N]. Every row stands in one batch, or in none
+    where it is empty; equal sizes keep their order.
     """
-    order, found = np.argsort(-sizes, kind="stable"), []
+    order, found = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)], []
     start = 0
     while start < len(order):
         count = max(1, TOKENS_PER_BATCH // int(sizes[order[start]]))
@@ -77,7 +77,7 @@ def _pass(store: Store, encoder: Encoder, split: str, payloads: dict[int, Payloa
     card, sizes = store.card, store.sizes(split)
     log(
         f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
-        f"{len(sizes)} examples, {store.tokens(split)} tokens"
+        f"{np.count_nonzero(sizes)} examples, {store.tokens(split)} tokens"
     )
     for rows in progress(batches(sizes), f"{card['encoder']} reads {split}"):
         batch = store.batch(split, rows)

@@ -151,6 +151,8 @@ class Store:
         """Return some rows of a split as token ids, padded to the longest of them."""
         rows, columns = np.asarray(rows), self._columns(split)
         chosen = columns["input_ids"].of(rows)
+        if not columns["input_ids"].lengths[chosen].all():
+            raise UserError(f"{self.folder} is an excerpt, and does not hold all rows of {split} that are asked for")
         ids = columns["input_ids"].padded(chosen, self.card["pad"])
         ids = ids if self._spellings is None else self._spellings[ids]
         mask = torch.from_numpy(columns["input_ids"].places(chosen)[1])

@@ -13,9 +13,9 @@ from thaw.analysis.cost import Shape
 from thaw.analysis.metrics import majority, score
 from thaw.analysis.results import scored_splits, take, whole_task
 from thaw.boundaries import taken
-from thaw.data.corpus import subset_rows
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
+from thaw.probes.rows import read_rows
 from thaw.records import UserError, read_json
 from thaw.runtime import stream
 from thaw.training.inputs import Inputs
@@ -51,17 +51,17 @@ class Reading:
     """
 
     def __init__(self, spec: dict, inputs: Inputs):
-        """Read the vectors of all layers on train (the rows of the subset), validation and test."""
+        """Read the vectors of all layers on train (see `read_rows`), validation and test."""
         self.corpus, self.device = inputs.corpus, inputs.device
         self.task, self.entry = whole_task(spec["task"]), settings.Probe.model_validate(spec["probe"])
         self.labels = self.corpus.labels(self.task["target"])
         self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
-        rows = {split: np.arange(len(self.corpus.frame(split))) for split in scored_splits(self.task)}
-        rows["train"] = subset_rows(self.corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        rows = read_rows(spec, self.corpus)
         gold = {split: take(self.corpus.targets(self.task, split), found) for split, found in rows.items()}
         self._check(gold["train"])
         layers: dict[str, list[Vectors]] = {split: [] for split in rows}
-        for number, phase in zip(self.numbers, spec["phases"], strict=True):
+        phases = spec["phases"] or [{"boundary": number} for number in self.numbers]  # an adapted store has them all
+        for number, phase in zip(self.numbers, phases, strict=True):
             read = self._reader(number, phase, spec["layers"], inputs)
             for split, found in rows.items():
                 words = [len(tags) for tags in gold[split]] if self.words else None

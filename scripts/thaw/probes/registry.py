@@ -1,11 +1,13 @@
-"""Which function a probe's kind stands for, and the name of the score that its curve shows."""
+"""Which function a probe's kind stands for, the name of the score that its curve shows, and how a probe is run."""
 
 from thaw.probes.control import control
 from thaw.probes.linear import linear
 from thaw.probes.mdl import mdl
 from thaw.probes.mutual_information import mutual_information
 from thaw.probes.reading import Reading
+from thaw.training.inputs import Inputs
 
+# from a Reading and a seed to rows of layers.csv, and for each layer what it scores
 PROBES = {"linear": linear, "control": control, "mdl": mdl, "mutual_information": mutual_information}
 
 NAMES = {"control": "selectivity", "mdl": "compression", "mutual_information": "bound"}
@@ -14,3 +16,18 @@ NAMES = {"control": "selectivity", "mdl": "compression", "mutual_information": "
 def measure(reading: Reading) -> str:
     """Return the name of the score that stands for a layer."""
     return NAMES.get(reading.entry.kind, reading.task["metrics"][0])
+
+
+def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[list[dict], dict]:
+    """Return the rows of layers.csv, and what metrics.json says beside the spec.
+
+    Args: spec of a probe; what is read of the pretrained encoder; by seed, what runs made of it. Where there are runs
+    they are what is probed, each with its own seed.
+    """
+    rows, layers = [], []
+    reading = None if adapted else Reading(spec, pretrained)
+    for seed in spec["seeds"]:
+        reading = Reading(spec, adapted[seed]) if adapted else reading
+        more, ends = PROBES[reading.entry.kind](reading, seed)
+        rows, layers = rows + more, layers + ends
+    return rows, {"main": measure(reading), "layers": layers, "majority": reading.majority()}

@@ -40,13 +40,14 @@ from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
 from thaw.settings.phases import of_phase
 from thaw.settings.pretraining import FurtherPretraining
-from thaw.settings.probes import OF_CLASSES, Probe
+from thaw.settings.probes import COMPARISONS, OF_CLASSES, PROBE_FIGURES, Probe
 from thaw.settings.reference import PrintedTable, Reference, Where
 
 __all__ = [
     "Advice",
     "After",
     "BASELINES",
+    "COMPARISONS",
     "Compute",
     "Corpus",
     "DISPLAY_KEYS",
@@ -75,6 +76,7 @@ __all__ = [
     "OF_CLASSES",
     "Phase",
     "PROBED_TYPES",
+    "PROBE_FIGURES",
     "Probe",
     "PrintedTable",
     "Reference",

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.settings.base import Entry, Id, Text
+from thaw.settings.probes import PROBE_FIGURES
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
@@ -23,7 +24,7 @@ class Output(Entry):
         "layer_figure",
         "cost_figure",
         "size_figure",
-        "probe_figure",
+        *PROBE_FIGURES,
     ]
     caption: Text
     split: Literal["test", "validation"] = "test"
@@ -107,6 +108,10 @@ class Experiment(BaseModel):
     heads: list[Id] = ["linear"]
     subsets: list[Id] = ["all"]
     probes: list[Id] = Field([], description="of the encoders as they were pretrained, on every task that they serve")
+    adapted: list[Id | dict[Id, list[int]]] = Field(
+        [], description="of the strategies, or points of their sweeps: probes read what their runs leave, too"
+    )
+    probe_tasks: list[Id] = Field([], description="further tasks that probes read; nothing trains on them")
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
     external: dict[Id, External] = Field({}, description="id: predictions that were made elsewhere, by task")
     ensembles: dict[Id, Ensemble] = Field({}, description="id: runs whose answers are put together")

@@ -19,6 +19,9 @@ KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
 }
 KINDS = tuple(KEYS)
 OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meaning for labels and tags alone
+COMPARISONS = ()  # kinds that compare an encoder with what runs made of it
+# figures that are drawn from probes, and the kinds that each draws
+PROBE_FIGURES = {"probe_figure": ("linear", "control", "mdl", "mutual_information")}
 
 
 class Probe(Entry):

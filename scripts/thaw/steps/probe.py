@@ -1,4 +1,7 @@
-"""Step `probe`: one probe on all layers of one encoder, for all seeds. metrics.json is written last."""
+"""Step `probe`: one probe on all layers of one encoder, pretrained or as runs left it, for all seeds.
+
+metrics.json is written last.
+"""
 
 import argparse
 import json
@@ -15,6 +18,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     inputs.add_arguments(parser)
+    parser.add_argument("--adapted", type=Path, nargs="*", default=[], help="card.json of an adapted encoder, by seed")
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="metrics.json of the runs that adapted it")
     parser.add_argument("--out", required=True, type=Path, help="folder of the probe")
     arguments = parser.parse_args()
     spec = arguments.spec
@@ -28,23 +33,19 @@ def probe(spec: dict, folders, device) -> None:
     import pandas
 
     from thaw.analysis.cost import Stopwatch, measured
-    from thaw.probes.reading import Reading
-    from thaw.probes.registry import PROBES, measure
+    from thaw.probes.registry import run
 
-    watch, rows, layers = Stopwatch(), [], []
+    watch = Stopwatch()
     with watch("load"):
-        (found,) = inputs.open_inputs(spec, folders, device)
-        reading = Reading(spec, found)
+        (pretrained,) = inputs.open_inputs(spec, folders, device)
+        adapted = inputs.open_adapted(spec, folders.adapted, folders.runs, pretrained)
     log(f"{spec['of']['probe']}: layers {', '.join(map(str, spec['read']))}")
     with watch("train"):
-        for seed in spec["seeds"]:
-            more, ends = PROBES[reading.entry.kind](reading, seed)
-            rows, layers = rows + more, layers + ends
+        rows, found = run(spec, pretrained, adapted)
     table = pandas.DataFrame(rows).to_csv(index=False, lineterminator="\n")
     write_text(folders.out / "layers.csv", table)
     write_json(folders.out / "cost.json", measured(watch, device))
-    record = {"spec": spec, "digest": digest(spec), "main": measure(reading), "layers": layers}
-    write_json(folders.out / "metrics.json", record | {"majority": reading.majority()})
+    write_json(folders.out / "metrics.json", {"spec": spec, "digest": digest(spec), **found})
     log(f"written to {folders.out}")
 
 

@@ -29,6 +29,7 @@ def execute(spec: dict, folders, device) -> None:
     """Train a run on a device and write its folder. Args: spec; the parsed arguments, for their folders."""
     from thaw.analysis.cost import Stopwatch, measured
     from thaw.analysis.results import save_tensors
+    from thaw.training.adapted import BASE
     from thaw.training.files import write_run
     from thaw.training.run import Run, train
 
@@ -38,7 +39,10 @@ def execute(spec: dict, folders, device) -> None:
         run = Run(spec, found, start(spec, folders.after), inputs.chosen(spec, folders.chosen))
     (left,) = train([run], watch)
     if spec["keep"]:
-        save_tensors(folders.out / "encoder.safetensors", left.encoder, left.inserts and left.inserts.note())
+        note = {BASE: read_json(folders.encoder / "card.json")["sha256"]} | (
+            left.inserts.note() if left.inserts else {}
+        )
+        save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
     write_run(folders.out, spec, run, left, left.outcome, left.cost | measured(watch, device))
 
 

@@ -19,6 +19,7 @@ from thaw.encoders.parity import check_once
 from thaw.features.extract import remake
 from thaw.features.store import Store
 from thaw.records import read_json
+from thaw.training.adapted import Adapted
 
 
 @dataclass
@@ -26,7 +27,8 @@ class Inputs:
     """What a run reads in one view.
 
     `further` holds the other corpora, each with its store in that view; `vectors` what a fixed head has read of the
-    pretrained encoder so far, by folder of the store and split, for all runs that share these inputs.
+    pretrained encoder so far, by folder of the store and split, for all runs that share these inputs; `adapted` what a
+    run made of the encoder, where the store holds the states that it gives then.
     """
 
     corpus: Corpus
@@ -35,6 +37,7 @@ class Inputs:
     device: torch.device
     further: list[tuple[Further, Store]] = field(default_factory=list)
     vectors: dict = field(default_factory=dict)
+    adapted: Adapted | None = None
 
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
@@ -76,8 +79,24 @@ def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
             check_digest(data, entry["data"])
             store = _store(tokens.parent, expected, spec, folders.encoder, device)
             inputs.further.append((Further.of(entry, Corpus(data.parent), corpus.labels(target)), store))
-    if any(boundary < spec["layers"] for boundary in taken(spec["phases"])):
+    if any(boundary < spec["layers"] for boundary in taken(spec.get("phases", []))):
         check_once(folders.encoder)
+    return found
+
+
+def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
+    """Return by seed what runs made of an encoder, each with the states that it gives then; nothing without runs.
+
+    Args: spec of a probe; card.json of these states and metrics.json of the runs, both by seed as in the spec; what is
+    read of the pretrained encoder. Raises UserError where one of them is another than planned for.
+    """
+    found = {}
+    for (seed, due), card, run in zip(spec.get("adapted", {}).items(), cards, runs, strict=True):
+        check_digest(card, due)
+        store = Store(card.parent)
+        store.require(spec["read"])
+        adapted = Adapted.of(base.encoder, run, read_json(card)["spec"]["run"])
+        found[int(seed)] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
     return found
 
 
@@ -96,5 +115,5 @@ def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.devi
     """Open a store of a digest, its payloads made again where they were freed."""
     check_digest(folder / "tokens.json", due)
     store = Store(folder)
-    store.require(taken(spec["phases"]), lambda missing: remake(store, encoder, missing, device))
+    store.require(taken(spec.get("phases", [])), lambda missing: remake(store, encoder, missing, device))
     return store

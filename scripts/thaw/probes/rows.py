@@ -1,0 +1,21 @@
+"""Which rows of a corpus a probe reads."""
+
+import numpy as np
+
+from thaw.analysis.results import scored_splits, whole_task
+from thaw.data.corpus import Corpus, rows_outside, subset_rows
+from thaw.settings import Subset
+
+
+def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
+    """Return the rows of train, validation and test that a probe reads, by split, as its spec has them.
+
+    Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
+    where no row is left.
+    """
+    task, subset = whole_task(spec["task"]), Subset.model_validate(spec["subset"])
+    rows = {split: np.arange(len(corpus.frame(split))) for split in scored_splits(task)}
+    chosen = spec.get("rows", "subset")
+    if chosen == "none":
+        return rows
+    return rows | {"train": (subset_rows if chosen == "subset" else rows_outside)(corpus, task, subset)}

@@ -1,0 +1,59 @@
+"""Step `features_adapted`: the hidden states that an encoder gives as a run left it, at all layers, on a few rows."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from thaw.records import digest, write_json
+from thaw.runtime import claim_device, hardware, log, run_step, set_threads
+from thaw.settings import Compute
+from thaw.training import inputs
+
+
+def main() -> None:
+    """Write the tokens of the rows that probes read, the states of all boundaries on them, and last card.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
+    inputs.add_arguments(parser)
+    parser.add_argument("--run", required=True, type=Path, help="metrics.json of the run that adapted the encoder")
+    parser.add_argument("--out", required=True, type=Path)
+    arguments = parser.parse_args()
+    spec = arguments.spec
+    set_threads(Compute.model_validate(spec["compute"]).threads)
+    with claim_device() as device:
+        execute(spec, arguments, device)
+
+
+def execute(spec: dict, folders, device) -> None:
+    """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments; device."""
+    from thaw.features.excerpt import write_excerpt
+    from thaw.features.extract import extract
+    from thaw.probes.rows import read_rows
+    from thaw.records import file_sha256
+    from thaw.training.adapted import Adapted
+
+    start = time.perf_counter()
+    (found,) = inputs.open_inputs(spec, folders, device)
+    adapted = Adapted.of(folders.encoder, folders.run, spec["run"])
+    weights = file_sha256(folders.run.parent / "encoder.safetensors")
+    changes = {"digest": digest(spec), "weights": weights}
+    store = write_excerpt(found.store, folders.out, read_rows(spec, found.corpus), changes)
+    numbers = list(range(spec["layers"] + 1))
+    encoder = adapted.encoder()
+    facts = extract(store, encoder, numbers, spec["dtype"], device)
+    shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
+    for n in numbers:
+        write_json(
+            folders.out / f"b{n}.json",
+            {"boundary": n, **shared, "dtype": spec["dtype"], "width": encoder.width, **facts[n]},
+        )
+    seconds = round(time.perf_counter() - start, 3)
+    card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(device)["device"]}
+    card |= {"bytes": sum(found["bytes"] for found in facts.values())}
+    write_json(folders.out / "card.json", card)
+    log(f"{len(numbers)} boundaries, {card['bytes'] / 2**20:.1f} MiB, {seconds:.1f} s")
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,53 @@
+"""An encoder as a run left it: the pretrained one, with the tensors in place that the run has trained."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from thaw.analysis.results import check_digest
+from thaw.encoders.transformers import Encoder
+from thaw.records import UserError, read_json
+from thaw.strategies.inserts import Inserts, noted
+
+BASE = "base"  # under which a file of trained tensors names the sha256 of the weights that they belong to
+
+
+@dataclass
+class Adapted:
+    """The folder of the pretrained encoder, the trained tensors by name, and what was inserted."""
+
+    folder: Path
+    tensors: dict[str, torch.Tensor]
+    inserts: Inserts | None
+
+    @classmethod
+    def of(cls, folder: Path, metrics: Path, due: str) -> "Adapted":
+        """Return what a run made of an encoder.
+
+        Args: folder of the encoder; the run's metrics.json; its digest. Raises UserError for another run, one that
+        diverged, one that kept no tensors, and tensors of another encoder.
+        """
+        from safetensors import safe_open
+        from safetensors.torch import load_file
+
+        check_digest(metrics, due)
+        if "diverged" in read_json(metrics)["flags"]:
+            raise UserError(f"{metrics.parent}: its training diverged, and there is no encoder to probe; leave it out")
+        path = metrics.parent / "encoder.safetensors"
+        if not path.is_file():
+            raise UserError(f"{path} is missing; delete {metrics} and run the workflow again")
+        with safe_open(path, "pt") as file:
+            base = (file.metadata() or {}).get(BASE)
+        if base not in (None, read_json(folder / "card.json")["sha256"]):
+            raise UserError(f"{path} belongs to other weights than those of {folder}; delete {metrics} and run again")
+        return cls(folder, load_file(path), noted(path))
+
+    def encoder(self) -> Encoder:
+        """Return the encoder from text, frozen and in eval mode, on the CPU."""
+        encoder = Encoder.load(self.folder)
+        if self.inserts is not None:
+            self.inserts.into(encoder)
+        encoder.put(self.tensors)
+        encoder.thaw(set())
+        return encoder.eval()

@@ -1,0 +1,78 @@
+"""Probes of adapted encoders in a plan: which runs keep their weights, which rows are read, what is refused."""
+
+import pytest
+
+from thaw.plan import load, read_config
+from thaw.records import UserError
+
+CHOSEN = {
+    "strategies": ["frozen", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
+    "adapted": ["full", "top_k", "stack_then_finetune"],
+    "subsets": ["n100_d1"],
+    "tasks": ["acceptability"],
+    "probes": ["linear"],
+    "outputs": ["main_table", "probe_curves"],
+    "seeds": [1, 2],
+}
+
+
+def planned(home, **changes):
+    """Return the plan of the demo experiment with probes of adapted encoders, and some keys replaced."""
+    return load(read_config([str(home / "config/config.yaml")], CHOSEN | changes), home)
+
+
+def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were(home):
+    plain, plan = planned(home, adapted=[], probes=[], outputs=["main_table"]), planned(home)
+    changed = {key for key, job in plan.jobs["train"].items() if job.digest != plain.jobs["train"][key].digest}
+    assert {key.split("/")[5] + "/" + key.split("/")[6] for key in changed} == {
+        "full/base",
+        "top_k/k02",
+        "stack_then_finetune/base",
+    }
+    assert all(plan.job("train", key).spec["keep"] for key in changed)
+    same = ("fit_heads", "prepare", "fetch")
+    assert all(plan.jobs[step][key].digest == job.digest for step in same for key, job in plain.jobs[step].items())
+
+
+def test_pretrained_and_adapted_are_probed_on_the_same_rows(home):
+    plan = planned(home)
+    probed = plan.probes["demo"]
+    names = ["pretrained.outside", *(f"acceptability.linear.{s}" for s in ("full.base", "top_k.k02"))]
+    names.append("acceptability.linear.stack_then_finetune.base")
+    assert probed == [f"acceptability/n100_d1/minilm/linear/{name}" for name in names]
+    specs = [plan.job("probe", key).spec for key in probed]
+    assert all(spec["rows"] == "outside" and spec["read"] == list(range(7)) for spec in specs)
+    adapted = plan.job("probe", probed[1])
+    cards = [f"results/adapted/acceptability/n100_d1/minilm/linear/full/base/seed{n}/acceptability" for n in (1, 2)]
+    assert adapted.inputs["adapted"] == [f"{card}/card.json" for card in cards] and adapted.inputs["boundaries"] == []
+    for seed, run in (("1", adapted.inputs["runs"][0]), ("2", adapted.inputs["runs"][1])):
+        card = plan.job("features_adapted", run.removeprefix("results/runs/").replace("metrics.json", "acceptability"))
+        assert card.digest == adapted.spec["adapted"][seed]
+        assert card.spec["run"] == plan.job("train", run.removeprefix("results/").removesuffix("/metrics.json")).digest
+
+
+def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run(home):
+    plan = planned(home, probe_tasks=["entities"], adapted=["full"], strategies=["full"])
+    entities = {key: plan.job("probe", key).spec for key in plan.probes["demo"] if key.startswith("entities")}
+    assert [key.split("/")[-1] for key in entities] == ["pretrained", "acceptability.linear.full.base"]
+    assert all("rows" not in spec for spec in entities.values())
+    assert not any("entities" in key.split("/")[1] for key in plan.jobs["train"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"adapted": ["ful"]}, "config: adapted: ful is none of the strategies; did you mean 'full'"),
+        ({"adapted": ["frozen"]}, "config: adapted: no run of frozen here trains a layer"),
+        ({"subsets": ["all"]}, r"full has read all of train of acceptability \(subset all\), so that no row is left"),
+        ({"probes": [], "outputs": ["main_table"]}, "config: adapted: says whose encoders are probed, and probes: nam"),
+        ({"probe_tasks": ["acceptability"]}, "config: probe_tasks: acceptability is among tasks, which probes read"),
+        (
+            {"tasks": ["paraphrase"], "strategies": ["full_separate"], "adapted": ["full_separate"]},
+            "config: adapted: full_separate reads the texts of pairs apart, and probes read them in the task's view",
+        ),
+    ],
+)
+def test_runs_that_can_not_be_probed(home, changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        planned(home, **changes)
