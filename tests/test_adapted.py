@@ -11,6 +11,7 @@ from thaw import boundaries
 from thaw.data.corpus import rows_outside, subset_rows
 from thaw.encoders.transformers import Encoder
 from thaw.features.store import Store
+from thaw.probes.attention import cosines
 from thaw.records import UserError, digest, read_json
 from thaw.settings import Subset
 from thaw.training.adapted import Adapted
@@ -119,3 +120,60 @@ def test_what_does_not_belong_together_is_refused(adaptation, tmp_path):
     with pytest.raises(UserError, match="encoder.safetensors belongs to other weights than those of"):
         Adapted.of(other, adaptation.runs[0], read_json(adaptation.runs[0])["digest"])
     assert digest(read_json(adaptation.cards[0])["spec"]) == read_json(adaptation.cards[0])["digest"]
+
+
+@pytest.mark.parametrize("kind", ["cka", "rsa", "svcca", "weight_distance", "attention_similarity"])
+def test_what_lies_below_the_trained_layers_has_not_changed(adaptation, tmp_path, kind):
+    found = adaptation.probe(tmp_path / "out", kind)
+    ends = {(end["layer"], end["seed"]): end["scores"]["validation"] for end in found["layers"]}
+    layers = [1, 2, 3] if kind == "attention_similarity" else [0, 1, 2, 3]
+    assert list(ends) == [(layer, seed) for layer in layers for seed in (1, 2)] and found["main"] == kind
+    same = 0.0 if kind == "weight_distance" else 1.0
+    for (layer, _), scores in ends.items():
+        unchanged = layer < 2
+        for name in (kind, "between_seeds"):
+            assert (scores[name] == pytest.approx(same, abs=1e-5)) == unchanged, f"layer {layer}, {name}"
+    assert ends[3, 1]["between_seeds"] == pytest.approx(ends[3, 2]["between_seeds"], abs=0.02)
+
+
+def test_weights_are_as_far_apart_as_a_loop_over_the_files_says(adaptation, tmp_path):
+    bench, run = adaptation.bench, adaptation.runs[0]
+    found = adaptation.probe(tmp_path / "out", "weight_distance")
+    trained = Adapted.of(bench.encoder, run, read_json(run)["digest"]).tensors
+    before = dict(Encoder.load(bench.encoder).model.named_parameters())
+    moved = squares = 0.0
+    for name, tensor in before.items():
+        if ".layer.2." in name:
+            after, values = trained[name].flatten().tolist(), tensor.flatten().tolist()
+            moved += sum((a - b) ** 2 for a, b in zip(after, values, strict=True))
+            squares += sum(value**2 for value in values)
+    end = next(end for end in found["layers"] if (end["layer"], end["seed"]) == (3, 1))
+    assert end["scores"]["validation"]["weight_distance"] == pytest.approx((moved / squares) ** 0.5, rel=1e-5)
+
+
+def test_attention_maps_are_compared_without_padding():
+    maps = torch.rand(2, 3, 2, 5, 5)
+    other = torch.rand(2, 3, 2, 5, 5)
+    mask = torch.arange(5) < torch.tensor([[5], [3], [1]])
+    found = cosines(maps, other, mask)
+    for layer, text, head in np.ndindex(2, 3, 2):
+        n = int(mask[text].sum())
+        a, b = (side[layer, text, head, :n, :n].flatten().tolist() for side in (maps, other))
+        due = sum(x * y for x, y in zip(a, b, strict=True)) / (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5
+        assert found[layer, text, head] == pytest.approx(due, abs=1e-6)
+
+
+def test_an_encoder_without_a_predictor_has_no_loss_to_compare(adaptation, tmp_path, capsys):
+    assert adaptation.probe(tmp_path / "out", "masked_loss")["layers"] == []
+    assert "left out: " in capsys.readouterr().err
+
+
+def test_one_seed_has_nothing_beside_it(adaptation, tmp_path):
+    first = {"1": read_json(adaptation.cards[0])["digest"]}
+    cards, runs = adaptation.cards, adaptation.runs
+    adaptation.cards, adaptation.runs = cards[:1], runs[:1]
+    try:
+        with pytest.raises(UserError, match="cka: 1 run; two seeds are due, since they are compared too"):
+            adaptation.probe(tmp_path / "out", "cka", adapted=first, of={"probe": "cka"})
+    finally:
+        adaptation.cards, adaptation.runs = cards, runs

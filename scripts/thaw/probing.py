@@ -162,7 +162,12 @@ def spec(probed: Probed, experiment: Experiment, catalogue: Catalogue) -> dict:
     tokens = corpus.size.tokens if corpus.size else None
     stored = boundaries.storable(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
     read = sorted({0, *entry.layers}) if entry.layers else list(range(encoder.layers + 1))
-    fitted = entry.kind not in COMPARISONS
+    fitted, phases = entry.kind not in COMPARISONS, [boundaries.sources(stored, encoder.layers, [n]) for n in read]
+    if not fitted and (absent := sorted(set(read) - set(stored))):
+        raise UserError(
+            f"config: store: max_gib: {probed.probe} compares all layers as they are stored, and layer {absent[0]} of "
+            f"{probed.encoder} on {task.corpus} is over the budget; raise it"
+        )
     of = {"task": probed.task, "subset": probed.subset, "encoder": probed.encoder, "probe": probed.probe}
     return {
         "version": VERSIONS["probe"],
@@ -173,7 +178,7 @@ def spec(probed: Probed, experiment: Experiment, catalogue: Catalogue) -> dict:
         "probe": spec_of(entry, frozenset({"layers"})),
         "layers": encoder.layers,
         "read": read,
-        "phases": [] if fitted and probed.runs else [boundaries.sources(stored, encoder.layers, [n]) for n in read],
+        "phases": [] if fitted and probed.runs else phases,
         "seeds": experiment.seeds,
         "compute": spec_of(experiment.compute),
         **parts.in_spec(task.metrics),

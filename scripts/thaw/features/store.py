@@ -167,6 +167,10 @@ class Store:
         places, real = ids.places(ids.of(rows))
         return places[real]
 
+    def in_texts(self, split: str) -> np.ndarray:
+        """Return where the tokens of texts lie in a payload, without special ones, rising int64."""
+        return np.flatnonzero(self._columns(split)["texts"].flat)
+
     def has(self, boundary: int) -> bool:
         """Tell whether a boundary's card and its payload are there."""
         return self._card_path(boundary).is_file() and self.payload_path(boundary).is_file()

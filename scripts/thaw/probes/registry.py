@@ -1,6 +1,11 @@
 """Which function a probe's kind stands for, the name of the score that its curve shows, and how a probe is run."""
 
+from thaw.probes.alike import cka, rsa, svcca
+from thaw.probes.attention import attention_similarity
+from thaw.probes.comparison import Comparison
 from thaw.probes.control import control
+from thaw.probes.distance import weight_distance
+from thaw.probes.forgetting import masked_loss
 from thaw.probes.linear import linear
 from thaw.probes.mdl import mdl
 from thaw.probes.mutual_information import mutual_information
@@ -11,6 +16,16 @@ from thaw.training.inputs import Inputs
 PROBES = {"linear": linear, "control": control, "mdl": mdl, "mutual_information": mutual_information}
 
 NAMES = {"control": "selectivity", "mdl": "compression", "mutual_information": "bound"}
+
+# from a Comparison to the same
+COMPARED = {
+    "cka": cka,
+    "rsa": rsa,
+    "svcca": svcca,
+    "attention_similarity": attention_similarity,
+    "weight_distance": weight_distance,
+    "masked_loss": masked_loss,
+}
 
 
 def measure(reading: Reading) -> str:
@@ -24,6 +39,10 @@ def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[lis
     Args: spec of a probe; what is read of the pretrained encoder; by seed, what runs made of it. Where there are runs
     they are what is probed, each with its own seed.
     """
+    kind = spec["probe"]["kind"]
+    if kind in COMPARED:
+        rows, layers = COMPARED[kind](Comparison(spec, pretrained, adapted))
+        return rows, {"main": kind, "layers": layers, "majority": {}}
     rows, layers = [], []
     reading = None if adapted else Reading(spec, pretrained)
     for seed in spec["seeds"]:

@@ -16,10 +16,17 @@ KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
     "control": LINEAR,
     "mdl": ("pooling", "l2", "portions"),
     "mutual_information": (*LINEAR, *ESTIMATED),
+    "cka": ("tokens",),
+    "rsa": ("tokens",),
+    "svcca": ("tokens",),
+    "attention_similarity": ("examples",),
+    "weight_distance": (),
+    "masked_loss": ("examples",),
 }
 KINDS = tuple(KEYS)
 OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meaning for labels and tags alone
-COMPARISONS = ()  # kinds that compare an encoder with what runs made of it
+# kinds that compare an encoder with what runs made of it
+COMPARISONS = ("cka", "rsa", "svcca", "attention_similarity", "weight_distance", "masked_loss")
 # figures that are drawn from probes, and the kinds that each draws
 PROBE_FIGURES = {"probe_figure": ("linear", "control", "mdl", "mutual_information")}
 
@@ -55,6 +62,11 @@ class Probe(Entry):
     components: int = Field(32, ge=1, description="mutual_information: principal components that k-means sees")
     clusters: list[Annotated[int, Field(ge=2)]] = Field(
         [8, 16, 32, 64], min_length=1, description="mutual_information: numbers of clusters"
+    )
+
+    tokens: int = Field(10_000, ge=4, description="cka, rsa, svcca: tokens of validation that are compared, at most")
+    examples: int = Field(
+        1000, ge=1, description="attention_similarity, masked_loss: texts of validation that are read, at most"
     )
 
     @model_validator(mode="after")

@@ -45,7 +45,10 @@ class Adapted:
 
     def encoder(self) -> Encoder:
         """Return the encoder from text, frozen and in eval mode, on the CPU."""
-        encoder = Encoder.load(self.folder)
+        return self.onto(Encoder.load(self.folder))
+
+    def onto(self, encoder: Encoder) -> Encoder:
+        """Put inserts and tensors into the pretrained encoder, and return it, frozen and in eval mode."""
         if self.inserts is not None:
             self.inserts.into(encoder)
         encoder.put(self.tensors)
