@@ -1,4 +1,7 @@
-"""Figure: what a probe reads off each layer, from the embeddings to the last, a line for each encoder and probe."""
+"""Figure: what a probe reads off each layer, from the embeddings to the last.
+
+A line for each encoder and probe, as it was pretrained and as runs left it.
+"""
 
 from pathlib import Path
 
@@ -6,7 +9,8 @@ from thaw.outputs import drawing, words
 from thaw.outputs.collection import value
 from thaw.records import UserError, read_json, write_text
 
-LINE = ["encoder", "probe"]
+PRETRAINED = "pretrained"
+LINE = ["encoder", "probe", "run"]
 PANEL = ["task", "subset", "measure"]
 MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
 
@@ -19,9 +23,8 @@ def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
     """
     from matplotlib.lines import Line2D
 
-    if not paths:
-        raise UserError("no probe of this experiment has a result yet; run the workflow first")
-    found, majority = points([read_json(path) for path in paths], paths, spec["split"])
+    records = read(paths)
+    found, majority = points(records, paths, spec["split"])
     panels = list(found.groupby(PANEL, sort=False))
     marks = drawing.marks([" ".join(key) for key in found[LINE].drop_duplicates().itertuples(index=False)])
     with drawing.panels([_title(key, spec, found) for key, _ in panels]) as (figure, axes):
@@ -35,7 +38,8 @@ def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
             axis.set_ylabel(_axis(key[2], spec["labels"]))
             axis.set_xlabel("Layer; 0: embeddings")
             axis.set_xticks(_ticks(int(rows["layer"].max())))
-        names = {line: _name(line, spec, found) for line in found[LINE].drop_duplicates().itertuples(index=False)}
+        runs = run_names(records, spec["labels"])
+        names = {line: _name(line, spec, found, runs) for line in found[LINE].drop_duplicates().itertuples(index=False)}
         looks = {line: marks[" ".join(line)] for line in names}
         handles = [Line2D([], [], color=c, marker=m, label=names[line]) for line, (c, m) in looks.items()]
         if majority:
@@ -45,6 +49,37 @@ def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
         drawing.save(figure, prefix)
     numbers = found.round({name: 4 for name in ("mean", "sd", "low", "high")})
     write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+
+
+def read(paths: list[Path]) -> list[dict]:
+    """Return the records of probes. Raises UserError where there is none."""
+    if not paths:
+        raise UserError("no probe of this experiment has a result yet; run the workflow first")
+    return [read_json(path) for path in paths]
+
+
+def run_key(of: dict) -> str:
+    """Return which runs left an encoder, as one word, from what a record says of itself."""
+    return ".".join(of["run"].values()) if "run" in of else PRETRAINED
+
+
+def run_names(records: list[dict], labels: dict) -> dict[str, str]:
+    """Return the names of pretrained and adapted encoders in print, by `run_key`, pretrained first.
+
+    The task that runs were trained on is told where others are probed, too, and the head where there are several.
+    """
+    found = {run_key(record["spec"]["of"]): record["spec"]["of"] for record in records}
+    runs = {key: of["run"] for key, of in found.items() if "run" in of}
+    apart = len({(of["task"], of["run"]["task"]) for of in found.values() if "run" in of}) > len(
+        {of["run"]["task"] for of in found.values() if "run" in of}
+    )
+    heads = {run["head"] for run in runs.values()}
+    names = {PRETRAINED: "Pretrained"} if PRETRAINED in found else {}
+    for key, run in runs.items():
+        name = words.strategy_name(labels.get("strategies", {}), run["strategy"], run["variant"])
+        name += f", {labels.get('heads', {}).get(run['head'], run['head'])}" * (len(heads) > 1)
+        names[key] = name + f" on {words.task_name(labels.get('tasks', {}), run['task'])}" * apart
+    return names
 
 
 def points(records: list[dict], paths: list[Path], split: str):
@@ -65,7 +100,9 @@ def points(records: list[dict], paths: list[Path], split: str):
             shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
             score = end["scores"][shown][main]
             score = None if score is None else factor * score
-            rows.append({**of, "measure": main, "split": shown, "layer": end["layer"], "value": score})
+            rows.append(
+                {**of, "run": run_key(of), "measure": main, "split": shown, "layer": end["layer"], "value": score}
+            )
         if main not in MEASURES:
             score = record["majority"].get(wanted, {}).get(main)
             majority |= {} if score is None else {(of["task"], of["subset"], main): factor * score}
@@ -87,13 +124,15 @@ def _title(key: tuple, spec: dict, found) -> str:
     return f"{name}\n{labels.get('subsets', {}).get(key[1], key[1])}" if several else name
 
 
-def _name(line, spec: dict, found) -> str:
-    """Return a line's name: its probe, and its encoder where there are several; the encoder alone for one probe."""
-    encoder = spec["labels"].get("encoders", {}).get(line.encoder, line.encoder)
-    probe = spec["probes"].get(line.probe, line.probe)
-    if found["encoder"].nunique() == 1:
-        return probe
-    return encoder if found["probe"].nunique() == 1 else f"{probe}; {encoder}"
+def _name(line, spec: dict, found, runs: dict[str, str]) -> str:
+    """Return a line's name: of its encoder, its probe and the runs that adapted it what others have otherwise."""
+    parts = {
+        "probe": spec["probes"].get(line.probe, line.probe),
+        "encoder": spec["labels"].get("encoders", {}).get(line.encoder, line.encoder),
+        "run": runs[line.run],
+    }
+    told = [name for part, name in parts.items() if found[part].nunique() > 1]
+    return "; ".join(told) or parts["probe"]
 
 
 def _axis(measure: str, labels: dict) -> str:

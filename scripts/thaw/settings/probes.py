@@ -28,7 +28,12 @@ OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meani
 # kinds that compare an encoder with what runs made of it
 COMPARISONS = ("cka", "rsa", "svcca", "attention_similarity", "weight_distance", "masked_loss")
 # figures that are drawn from probes, and the kinds that each draws
-PROBE_FIGURES = {"probe_figure": ("linear", "control", "mdl", "mutual_information")}
+PROBE_FIGURES = {
+    "probe_figure": ("linear", "control", "mdl", "mutual_information"),
+    "normalised_figure": ("linear",),
+    "change_figure": ("cka", "rsa", "svcca", "attention_similarity", "weight_distance"),
+    "attention_figure": ("attention_similarity",),
+}
 
 
 class Probe(Entry):

@@ -5,9 +5,19 @@ import json
 from pathlib import Path
 
 from thaw.outputs import figures
+from thaw.outputs.changes import change_figure
 from thaw.outputs.curves import probe_figure
+from thaw.outputs.maps import attention_figure
+from thaw.outputs.normalised import normalised_figure
 from thaw.outputs.runs import read_runs
 from thaw.runtime import log, run_step
+
+OF_PROBES = {  # by kind, what is drawn from probes
+    "probe_figure": probe_figure,
+    "normalised_figure": normalised_figure,
+    "change_figure": change_figure,
+    "attention_figure": attention_figure,
+}
 
 
 def main() -> None:
@@ -18,8 +28,8 @@ def main() -> None:
     parser.add_argument("--probes", type=Path, nargs="*", default=[], help="metrics.json of each probe")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
-    if arguments.spec["kind"] == "probe_figure":
-        probe_figure(arguments.probes, arguments.spec, arguments.out)
+    if draw := OF_PROBES.get(arguments.spec["kind"]):
+        draw(arguments.probes, arguments.spec, arguments.out)
     else:
         figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
     log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")
