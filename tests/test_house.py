@@ -63,7 +63,7 @@ PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategie
 PLANNING_KNOWS |= {"thaw.boundaries", "thaw.encoders.sources", "thaw.strategies.stages"}
 
 # The reading wing is for notebooks: it reads what steps wrote, runs none, and nothing knows of it.
-READING = {"results", "store"}
+READING = {"results", "store", "comparison"}
 
 # For the people who build Thaw; part of no result.
 WORKSHOP = {"digests"}

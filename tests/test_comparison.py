@@ -1,0 +1,94 @@
+"""Two results example by example: flips, slices, settings that differ, and what cannot be compared."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+
+from thaw import comparison
+from thaw.records import UserError, write_json, write_parquet
+
+GOLD = ["yes", "no"] * 6
+TEXTS = {
+    "one": ["red stone", "it is not a red stone"] * 6,
+    "two": ["red stone", "a quiet river in the night"] * 6,
+}
+TASK = {"id": "odd", "corpus": "real", "target": "same", "type": "pair_classification", "metrics": ["accuracy"]}
+
+
+def write(results, strategy: str, seeds: dict[int, list[int]], rate: float, task=TASK):
+    """Write a result whose answers are wrong at some rows, by seed; return the folder above its seeds."""
+    splits = {"test": {"rows": len(GOLD)}}
+    card = {"corpus": "real", "texts": list(TEXTS), "targets": {"same": "label"}, "labels": {"same": ["no", "yes"]}}
+    write_json(results / "data/real/card.json", card | {"splits": splits})
+    write_parquet(results / "data/real/test.parquet", pandas.DataFrame(TEXTS | {"same": GOLD, "row": range(len(GOLD))}))
+    folder = results / f"runs/odd/all/tiny/linear/{strategy}/base"
+    for seed, wrong in seeds.items():
+        answers = [{"yes": "no", "no": "yes"}[gold] if row in wrong else gold for row, gold in enumerate(GOLD)]
+        frame = pandas.DataFrame({"split": "test", "row": range(len(GOLD)), "prediction": answers})
+        write_parquet(folder / f"seed{seed}/predictions.parquet", frame)
+        spec = {"task": task, "seed": seed, "phases": [{"rate": rate, "components": ["head"]}]}
+        scores = {"test": {"accuracy": 1 - len(wrong) / len(GOLD)}}
+        write_json(folder / f"seed{seed}/metrics.json", {"spec": spec, "scores": scores})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """Return two results: the first has two seeds and errs on rows 0, 1 and 0, the second on rows 1, 2, 4, 6."""
+    results = tmp_path_factory.mktemp("results")
+    first = write(results, "frozen", {1: [0, 1], 2: [0]}, 1e-3)
+    return first, write(results, "full", {1: [1, 2, 4, 6]}, 1e-4)
+
+
+def test_flips_and_credits_are_those_of_the_answers(pair):
+    first, second = map(comparison.Result.open, pair)
+    frame = comparison.compared(first, second, "test")
+    assert frame["first"].tolist() == [0, 0.5] + [1] * 10
+    assert frame["second"].tolist() == [1, 0, 0, 1, 0, 1, 0] + [1] * 5
+    found = comparison.flips(frame)
+    assert (found["first"], found["second"], found["same"]) == (4, 1, 7)
+    assert found["p"] == pytest.approx(2 * (1 + 5) / 2**5), "five flips, of which one or none fall the other way"
+    assert first.score("test") == pytest.approx(1 - 1.5 / 12) and second.score("test") == pytest.approx(8 / 12)
+
+
+def test_slices_hold_all_examples_and_their_means(pair):
+    frame = comparison.compared(*map(comparison.Result.open, pair), "test")
+    found = {(of, name): row for of, name, *row in comparison.slices(frame, ["one", "two"], "same")}
+    for of in ("label", "length", "negation", "overlap"):
+        assert sum(row[0] for (kind, _), row in found.items() if kind == of) == 12
+    no = frame[frame["same"] == "no"]
+    size, first, second, error = found["negation", "with"]
+    assert (size, first, second) == (6, no["first"].mean(), no["second"].mean())
+    assert error == pytest.approx(1.96 * np.std(no["second"] - no["first"]) / 6**0.5)
+    assert found["overlap", "most third"][0] == 6, "texts that are equal share all of their words"
+
+
+def test_settings_that_differ_are_named_by_their_path(pair):
+    rows = comparison.settings(*map(comparison.Result.open, pair))
+    assert rows == [("phases.1.rate", "0.001", "0.0001")]
+
+
+def test_scores_are_compared_by_their_distance():
+    assert comparison._credit(2.0, 3.5) == -1.5 and comparison._credit(np.array(["A", "B"]), ["A", "C"]) == 0.5
+
+
+def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):
+    other = write(tmp_path / "results", "full", {1: []}, 1e-4, TASK | {"id": "even"})
+    with pytest.raises(UserError, match="is of task odd, .* of even"):
+        comparison.compared(comparison.Result.open(pair[0]), comparison.Result.open(other), "test")
+    with pytest.raises(UserError, match="--split dev: these results have test"):
+        comparison.compared(*map(comparison.Result.open, pair), "dev")
+    with pytest.raises(UserError, match="holds no answers: a folder below results/"):
+        comparison.Result.open(tmp_path)
+
+
+def test_the_command_prints_both_and_writes_what_differs(pair, home, tmp_path):
+    command = [sys.executable, home / "scripts/compare.py", *pair, "--out", tmp_path / "flipped.csv"]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy on test: 87.5 and 66.7 (2 seeds and 1 seed)." in done.stdout
+    assert "| phases.1.rate | 0.001 | 0.0001 |" in done.stdout and "| negation | with | 6 |" in done.stdout
+    assert len(pandas.read_csv(tmp_path / "flipped.csv")) == 5
