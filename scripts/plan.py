@@ -24,11 +24,17 @@ from thaw.runtime import run_step
 HOME = Path(__file__).resolve().parents[1]
 
 
-def arguments() -> argparse.Namespace:
-    """Read the command line; the flags are Snakemake's."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def selecting(description: str) -> argparse.ArgumentParser:
+    """Return a command line that selects an experiment; the flags are Snakemake's."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="experiment, then overlays")
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    return parser
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = selecting(__doc__)
     parser.add_argument("--runs", action="store_true", help="list every run")
     rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
     parser.add_argument("--rates", nargs="+", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates)

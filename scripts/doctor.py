@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Say in one screen what this machine has of all that an experiment needs, and what to change.
+
+python scripts/doctor.py                                                  the default experiment, config/config.yaml
+python scripts/doctor.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
+
+Each line is marked ok, note (works, and could work better) or PROBLEM (the experiment cannot end here as it stands);
+with a problem the exit code is 1. Nothing is written; the Hub is asked for nothing but an answer.
+"""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from plan import configuration, readable, selecting
+from thaw import estimate
+from thaw.outputs.words import plural
+from thaw.plan import Plan, load
+from thaw.runtime import run_step
+
+HOME = Path(__file__).resolve().parents[1]
+OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change
+HUB = "https://huggingface.co"
+WAIT = 5  # seconds for the Hub's answer
+BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags of /proc/cpuinfo
+TEX = ("tectonic", "latexmk", "pdflatex")
+ROOM = 1.2  # of the planned bytes, for all that is no store
+
+
+def main() -> None:
+    """Load the plan, look at everything, print, and end with 1 where something is a problem."""
+    plan = load(configuration(selecting(__doc__).parse_args()), HOME)
+    lines = [line for look in (packages, cores, memory, disk, gpu, bf16, sources, slurm, tex) for line in look(plan)]
+    width = max(len(about) for _, about, _ in lines)
+    for mark, about, said in lines:
+        print(f"{mark:<8} {about:<{width}}  {said}")
+    sys.exit(any(mark == PROBLEM for mark, *_ in lines))
+
+
+def packages(plan: Plan) -> Iterator[Line]:
+    """Compare the installed packages with the pinned ones."""
+    pinned = re.findall(r"^([\w.-]+)==([\w.]+)", (HOME / "requirements.txt").read_text(), re.MULTILINE)
+    wrong = []
+    for name, version in pinned:
+        try:
+            found = importlib.metadata.version(name).partition("+")[0]
+        except importlib.metadata.PackageNotFoundError:
+            found = "none"
+        wrong += [f"{name} {found}, {version} is pinned"] if found != version else []
+    install = "pip install -r requirements.txt, in an environment of its own"
+    if any(" none," in sentence for sentence in wrong):
+        yield PROBLEM, "packages", f"{'; '.join(wrong)}: {install}"
+    elif wrong:
+        yield NOTE, "packages", f"{'; '.join(wrong)}: numbers may differ; {install}"
+    else:
+        yield OK, "packages", f"all {len(pinned)} pinned packages, Python {sys.version.split()[0]}"
+
+
+def cores(plan: Plan) -> Iterator[Line]:
+    """Compare the cores with the threads of a job."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jobs = found // plan.threads
+    if not jobs:
+        few = f"{found} cores, and a job asks for {plan.threads} threads: set compute: {{threads: {found}}}"
+        yield NOTE, "cores", f"{few}; it is part of every spec"
+    else:
+        yield OK, "cores", f"{found}: {plural(jobs, 'job')} of {plural(plan.threads, 'thread')} side by side"
+
+
+def memory(plan: Plan) -> Iterator[Line]:
+    """Compare the memory with what the largest job asks for."""
+    most = max((estimate.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
+    pages = {name: os.sysconf(name) for name in ("SC_PAGE_SIZE", "SC_PHYS_PAGES")}
+    total = pages["SC_PAGE_SIZE"] * pages["SC_PHYS_PAGES"]
+    said = f"{readable(total)}, and the largest job asks for {readable(most)}"
+    if total < most:
+        yield PROBLEM, "memory", f"{said}: a smaller batch_size, max_length or encoder needs less"
+    else:
+        yield OK, "memory", said
+
+
+def _computing(plan: Plan) -> list[tuple[str, str]]:
+    """Return the jobs that load an encoder."""
+    steps = ("features", "pretrain", "search_heads", "fit_heads", "train")
+    return [(step, key) for step in steps for key in plan.jobs[step]]
+
+
+def disk(plan: Plan) -> Iterator[Line]:
+    """Compare the free disk with what the stores will take that are not there yet."""
+    folder = Path(plan.results).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    missing = [store for store in estimate.stores(plan) if not plan.is_current("features", store.key)]
+    due = ROOM * sum(store.bytes for store in missing)
+    said = f"{readable(free)} free under {folder}, and the stores that are missing take {readable(due)}"
+    unknown = [store.key for store in missing if store.tokens is None]
+    said += f", without those whose size is unknown ({', '.join(unknown)})" if unknown else ""
+    if due > free:
+        yield PROBLEM, "disk", f"{said}: set store: {{max_gib: ...}}, or put results elsewhere"
+    else:
+        yield OK, "disk", said
+
+
+def gpu(plan: Plan) -> Iterator[Line]:
+    """Look for a GPU."""
+    import torch
+
+    if torch.cuda.is_available():
+        for n in range(torch.cuda.device_count()):
+            found = torch.cuda.get_device_properties(n)
+            yield OK, "gpu", f"{found.name}, {readable(found.total_memory)}"
+    elif shutil.which("nvidia-smi"):
+        said = "nvidia-smi is here, but this torch does not see a GPU: install the build for your driver"
+        yield NOTE, "gpu", f"{said} (https://pytorch.org)"
+    else:
+        yield NOTE, "gpu", "none: training runs on the processor; scripts/plan.py says how long that takes"
+
+
+def bf16(plan: Plan) -> Iterator[Line]:
+    """Say whether mixed precision pays here, where a strategy asks for it."""
+    import torch
+
+    info = Path("/proc/cpuinfo")
+    flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
+    has = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else bool(flags & BF16)
+    phases = [phase for step, key in _computing(plan) for phase in plan.job(step, key).spec.get("phases", [])]
+    asked = any(phase.get("precision") == "bf16" for phase in phases)
+    if has:
+        yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase makes use of that"
+    elif asked:
+        yield NOTE, "bf16", "a strategy asks for it, and this machine does not compute in it: fp32 is faster here"
+    else:
+        yield OK, "bf16", "not computed here, and no strategy asks for it"
+
+
+def sources(plan: Plan) -> Iterator[Line]:
+    """Say what must come from the Hub, and whether the Hub answers."""
+    due = [f"corpus {key}" for key, job in plan.jobs["prepare"].items() if job.spec["source"] == "hub"]
+    due = [name for name in due if not plan.is_current("prepare", name.removeprefix("corpus "))]
+    entries = {key: plan.catalogue.get("encoders", key, "encoders") for key in plan.jobs["fetch"]}
+    due += [f"encoder {key}" for key, entry in entries.items() if entry.hub and not plan.is_current("fetch", key)]
+    if not due:
+        yield OK, "sources", "all data and encoders are here; the Hub is not needed"
+        return
+    listed = ", ".join(due[:6]) + (f" and {len(due) - 6} more" if len(due) > 6 else "")
+    if reason := _unreachable():
+        change = "run prepare and fetch where there is internet, set data_dir, or lay offline.yaml over it"
+        yield PROBLEM, "sources", f"from the Hub, which does not answer ({reason}): {listed}; {change}"
+    else:
+        yield OK, "sources", f"from the Hub, which answers: {listed}"
+
+
+def _unreachable() -> str:
+    """Return why the Hub does not answer; empty where it does."""
+    if os.environ.get("HF_HUB_OFFLINE") == "1":
+        return "HF_HUB_OFFLINE is 1"
+    address = os.environ.get("HF_ENDPOINT", HUB)
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=WAIT).close()
+    except urllib.error.HTTPError:  # an answer, if not a kind one
+        return ""
+    except (OSError, ValueError) as error:
+        return f"{address}: {getattr(error, 'reason', error)}"
+    return ""
+
+
+def slurm(plan: Plan) -> Iterator[Line]:
+    """Look for SLURM, and for the plugin that submits to it."""
+    if not shutil.which("sbatch"):
+        yield OK, "slurm", "none: use --workflow-profile workflow/profiles/workstation"
+    else:
+        yield OK, "slurm", "sbatch is here: --workflow-profile workflow/profiles/slurm (docs/cluster.md)"
+
+
+def tex(plan: Plan) -> Iterator[Line]:
+    """Look for a TeX engine, which only the LaTeX of tables wants."""
+    found = next(filter(shutil.which, TEX), None)
+    if found:
+        yield OK, "tex", f"{found}: tables/*.tex compile with the package booktabs"
+    else:
+        yield NOTE, "tex", f"none of {', '.join(TEX)}: tables/*.tex are written, and cannot be compiled here"
+
+
+if __name__ == "__main__":
+    run_step(main)
