@@ -15,7 +15,7 @@ from thaw.settings import BASELINES, PROBE_FIGURES, RUN_BASELINES, Experiment, O
 from thaw.versions import VERSIONS
 
 STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table"), "table")
+STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table", "serving_table"), "table")
 STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", *PROBE_FIGURES), "figure")
 
 
@@ -52,6 +52,9 @@ def specs(
             options |= {"beside": papers.shown(experiment, catalogue, runs, entry, origins)}
         if entry.kind == "finding_table":
             options |= {"findings": findings.shown(experiment, catalogue, runs)}
+        if entry.kind == "serving_table":
+            layers = {encoder: catalogue.get("encoders", encoder, "encoders").layers for encoder in experiment.encoders}
+            options |= {"layers": layers}
         if entry.kind == "advice_table":
             options |= {"papers": advice.shown(experiment, catalogue, runs)}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}

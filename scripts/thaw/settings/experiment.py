@@ -21,6 +21,7 @@ class Output(Entry):
         "paper_table",
         "finding_table",
         "advice_table",
+        "serving_table",
         "layer_figure",
         "cost_figure",
         "size_figure",
@@ -31,12 +32,16 @@ class Output(Entry):
     cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")
     paper: Id | None = Field(None, description="paper_table: a file of reference/, as lee2019")
     table: Id | None = Field(None, description="paper_table: one of that file's tables")
-    margin: float = Field(1.0, gt=0, description="advice_table: points that a cheaper strategy may lose")
+    margin: float = Field(1.0, gt=0, description="advice_table, serving_table: points that a cheaper one may lose")
+    sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
+    whole: Id | None = Field(None, description="serving_table: the strategy that trains everything")
 
     @model_validator(mode="after")
-    def _paper_tables_name_theirs(self):
+    def _some_kinds_name_what_they_show(self):
         if (self.kind == "paper_table") != bool(self.paper) or bool(self.paper) != bool(self.table):
             raise ValueError("paper and table belong to kind paper_table, which needs both")
+        if (self.kind == "serving_table") != bool(self.sweep) or bool(self.sweep) != bool(self.whole):
+            raise ValueError("sweep and whole belong to kind serving_table, which needs both")
         return self
 
 

@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import advice, findings, formats, papers, tables
+from thaw.outputs import advice, findings, formats, papers, serving, tables
 from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
@@ -26,6 +26,8 @@ def main() -> None:
         table = findings.table(runs, spec)
     elif spec["kind"] == "advice_table":
         table = advice.table(runs, spec, Answers(arguments.results))
+    elif spec["kind"] == "serving_table":
+        table = serving.table(runs, spec)
     else:
         table = tables.table(runs, spec)
     for ending, written in formats.FORMATS.items():
