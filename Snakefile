@@ -6,7 +6,8 @@ Where results lie (all below results/):
     encoders/<encoder>.<further pretraining>.<corpus>/   the same after further pretraining; so in features/ too
     features/<encoder>/<corpus>/<view>/                  frozen hidden states: tokens.json, b<n>.json and payloads
     runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/     one run: metrics.json, cost.json, ...
-    probes/<task>/<subset>/<encoder>/<probe>/pretrained/  what can be read off each layer: metrics.json, layers.csv
+    adapted/<as of a run>/<task>/                        hidden states that the run's encoder gives, for probes
+    probes/<task>/<subset>/<encoder>/<probe>/<of>/       what can be read off each layer: metrics.json, layers.csv
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
     external/<task>/<id>/                                predictions that were made elsewhere
     ensembles/<task>/<subset>/<id>/                      answers of several runs put together

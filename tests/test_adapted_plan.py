@@ -59,6 +59,14 @@ def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run(home):
     assert not any("entities" in key.split("/")[1] for key in plan.jobs["train"])
 
 
+def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
+    plan = planned(home, probes=["cka"], subsets=["all"], outputs=["main_table", "layer_changes"])
+    spec = plan.job("probe", plan.probes["demo"][0]).spec
+    assert "rows" not in spec and spec["phases"] == [{"boundary": n} for n in range(7)]
+    assert {job.spec["rows"] for job in plan.jobs["features_adapted"].values()} == {"none"}
+    assert plan.probed("demo", "layer_changes") == [plan.files("probe", key)[0] for key in plan.probes["demo"]]
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -66,6 +74,18 @@ def test_on_another_task_all_rows_of_the_subset_are_new_to_a_run(home):
         ({"adapted": ["frozen"]}, "config: adapted: no run of frozen here trains a layer"),
         ({"subsets": ["all"]}, r"full has read all of train of acceptability \(subset all\), so that no row is left"),
         ({"probes": [], "outputs": ["main_table"]}, "config: adapted: says whose encoders are probed, and probes: nam"),
+        (
+            {"probes": ["cka"], "adapted": []},
+            r"probes.cka.kind: cka compares an encoder with what runs of two seeds made",
+        ),
+        (
+            {"probes": ["cka"], "seeds": [1]},
+            r"probes.cka.kind: cka compares an encoder with what runs of two seeds made",
+        ),
+        (
+            {"probes": ["rsa"], "store": {"max_gib": 0.001}},
+            "config: store: max_gib: rsa compares all layers as they are stored, and layer 0 of minilm on accep",
+        ),
         ({"probe_tasks": ["acceptability"]}, "config: probe_tasks: acceptability is among tasks, which probes read"),
         (
             {"tasks": ["paraphrase"], "strategies": ["full_separate"], "adapted": ["full_separate"]},
