@@ -104,7 +104,10 @@ def test_shifted_sentences_differ_in_two_neighbours(tmp_path):
         assert (label == "inverted") == bool(other)
         if other:
             first, second = other
-            assert second == first + 1 < 6 and [after[second], after[first]] == [before[first], before[second]]
+            assert 1 <= first < second == first + 1 < 6 and [after[second], after[first]] == [
+                before[first],
+                before[second],
+            ]
             inverted, places = inverted + 1, places | {first}
     assert 18 <= inverted <= 42 and len(places) > 2
 

@@ -59,13 +59,16 @@ class Jobs(Upstream):
     def _add_task(self, name: str, experiment: Experiment) -> None:
         """Add a task's corpus, those of its further tests, and the baselines that need no encoder."""
         task = self._task(name, "tasks", experiment)
+        if task.type in PROBED_TYPES:
+            place = self.catalogue.place("tasks", name, "type")
+            raise UserError(f"{place}: no head serves {task.type}; name {name} under probe_tasks, for probes alone")
         for further in task.also:
             place = self.catalogue.place("tasks", name, "also")
             other = self._task(further.task, place, experiment)
             if other.type != task.type:
                 raise UserError(f"{place}: {further.task} is of type {other.type}; {task.type} is due, as here")
         for subset, baseline in product(experiment.subsets, experiment.baselines):
-            if baseline in BASELINES and task.type not in PROBED_TYPES:
+            if baseline in BASELINES:
                 key = f"{name}/{subset}/{baseline}"
                 spec = {"version": VERSIONS["baseline"], "task": task_spec(name, task), "baseline": baseline}
                 spec["subset"] = spec_of(self.catalogue.get("subsets", subset, "subsets"))

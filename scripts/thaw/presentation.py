@@ -81,7 +81,7 @@ def _probes(output: str, experiment: Experiment, catalogue: Catalogue, probed: l
 def _selection(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner, runs: list[Run], baselines) -> dict:
     """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
     tasks = {}
-    for name in planner.tasks:
+    for name in experiment.tasks:
         task = catalogue.get("tasks", name, "tasks")
         views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
@@ -132,7 +132,7 @@ def _point(by_task: dict[str, Run], planner: RunPlanner) -> dict:
         after.append([before.strategy, before.variant, *place])
         before = before.after
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
-    every = planner.tasks
+    every = planner.experiment.tasks
     tasks = [task for task in every if planner.applies(run.strategy, task) and planner.serves(run, task)]
     point |= {"tasks": tasks} if len(tasks) < len(every) else {}
     if run.weights.further:
@@ -154,7 +154,7 @@ def _order(experiment: Experiment, planner: RunPlanner) -> dict:
     strategies = []
     for encoder in experiment.encoders:
         strategies += [point for point in _order_of(planner, encoder) if point not in strategies]
-    return {"tasks": planner.tasks, "strategies": strategies}
+    return {"tasks": experiment.tasks, "strategies": strategies}
 
 
 def _labels(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> dict:

@@ -9,10 +9,15 @@ from thaw.catalogue import Catalogue
 from thaw.cells import Run, named_points
 from thaw.records import UserError, near
 from thaw.runs import task_spec
-from thaw.settings import COMPARISONS, OF_CLASSES, Experiment, Probe, Task, spec_of
+from thaw.settings import COMPARISONS, OF_CLASSES, PROBED_TYPES, Experiment, Probe, Task, spec_of
 from thaw.versions import VERSIONS
 from thaw.weights import Weights
 
+SERVED = dict.fromkeys(OF_CLASSES, "labels and tags") | {
+    "surface": "labels of single texts",
+    "edge": "tags, spans and edges",
+    "structural": "edges of a corpus that keeps the heads of its words",
+}
 PRETRAINED = "pretrained"  # the folder of probes on an encoder as it was fetched
 # Training rows that a probe may be fitted to: the subset's; as many that no run here has trained on; or none is left.
 SUBSET, OUTSIDE, NONE = "subset", "outside", "none"
@@ -57,10 +62,11 @@ def probes(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> Ite
     for probe in experiment.probes:
         entry = catalogue.get("probes", probe, "config: probes")
         every = [*experiment.tasks, *experiment.probe_tasks]
-        tasks = [task for task in every if _is_for(entry, catalogue.get("tasks", task, "tasks"))]
+        tasks = [task for task in every if _is_for(entry, catalogue.get("tasks", task, "tasks"), catalogue)]
         place = catalogue.place("probes", probe, "kind")
         if not tasks:
-            raise UserError(f"{place}: {entry.kind} is for labels and tags, and no task here has any")
+            served = SERVED.get(entry.kind, "texts and words")
+            raise UserError(f"{place}: {entry.kind} is for {served}, and no task here has any")
         if entry.kind in COMPARISONS and (not experiment.adapted or len(experiment.seeds) < 2):
             raise UserError(
                 f"{place}: {entry.kind} compares an encoder with what runs of two seeds made of it; name their "
@@ -142,9 +148,16 @@ def _check_adapted(experiment: Experiment, catalogue: Catalogue, runs: list[Run]
         raise UserError(f"config: probe_tasks: {min(twice)} is among tasks, which probes read anyway")
 
 
-def _is_for(entry: Probe, task: Task) -> bool:
+def _is_for(entry: Probe, task: Task, catalogue: Catalogue) -> bool:
     """Return whether a probe has a meaning for a task."""
-    return entry.kind not in OF_CLASSES or not task.type.endswith("regression")
+    if entry.kind == "edge":
+        return task.type in ("tagging", "spans", "edges")
+    if entry.kind == "structural":
+        kept = catalogue.get("corpora", task.corpus, "corpora").keep
+        return task.type == "edges" and "head" in kept
+    if entry.kind == "surface":
+        return task.type == "classification"
+    return task.type not in PROBED_TYPES and (entry.kind not in OF_CLASSES or not task.type.endswith("regression"))
 
 
 def spec(probed: Probed, experiment: Experiment, catalogue: Catalogue) -> dict:

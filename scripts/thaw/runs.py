@@ -8,7 +8,7 @@ from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, is_pair, named_points, pair_views, points, variant
 from thaw.records import UserError
-from thaw.settings import PROBED_TYPES, RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, of_phase, spec_of
+from thaw.settings import RUN_BASELINES, Experiment, Head, Phase, Strategy, Task, of_phase, spec_of
 from thaw.strategies.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.strategies.stages import check_reinit, planned, turns
 from thaw.versions import VERSIONS
@@ -43,23 +43,11 @@ class RunPlanner:
                     if self.serves(run, task):
                         yield from self._with_start(run, done)
 
-    @property
-    def tasks(self) -> list[str]:
-        """Return the experiment's tasks that some head serves: all but those that are for probes alone."""
-        return [task for task in self.experiment.tasks if not self._is_probed(task)]
-
-    def _is_probed(self, task: str) -> bool:
-        """Return whether a task is for probes alone."""
-        return self.catalogue.get("tasks", task, "tasks").type in PROBED_TYPES
-
     def applies(self, strategy: str, task: str) -> bool:
         """Return whether a strategy is run on a task.
 
-        One that states one way to read pairs is for pairs only; one after an intermediate task is not run on that task;
-        none is run on a task that is for probes alone.
+        One that states one way to read pairs is for pairs only; one after an intermediate task is not run on that task.
         """
-        if self._is_probed(task):
-            return False
         entry = self.catalogue.get("strategies", strategy, "strategies")
         if entry.start and entry.start.task == task:
             return False

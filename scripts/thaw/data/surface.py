@@ -1,8 +1,8 @@
 """Labels of whole sentences that follow from their trees: how long, how deep, which tense, how many, in order or not.
 
 In the manner of SentEval's probing tasks (Conneau et al. 2018, section 2): sentences of 5 to 28 words, written with
-blanks between words; a sentence without a label has no row. What differs: classes are as frequent as they are, and a
-word may stand in several splits.
+blanks between words; a sentence without a label has no row. What differs: classes are as frequent as they are, a deep
+tree is mostly a long sentence, and a word may stand in several splits.
 """
 
 import hashlib
@@ -113,11 +113,11 @@ def bigram_shift(tree: Tree) -> str | None:
 def shifted(tree: Tree) -> int | None:
     """Return the position of the first of two neighbouring words that may be exchanged, told by a checksum.
 
-    They differ, and neither is punctuation. None where there are no such words.
+    They differ, neither is punctuation nor the first of the sentence. None where there are no such words.
     """
     words = [word[FORM].lower() for word in tree.words]
     plain = [word[UPOS] != "PUNCT" for word in tree.words]
-    fit = [i for i in range(len(words) - 1) if words[i] != words[i + 1] and plain[i] and plain[i + 1]]
+    fit = [i for i in range(1, len(words) - 1) if words[i] != words[i + 1] and plain[i] and plain[i + 1]]
     return fit[_checksum(tree) // 2 % len(fit)] if fit else None
 
 

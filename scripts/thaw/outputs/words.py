@@ -11,6 +11,10 @@ METRIC_LABELS = {
     "spearman": "Spearman ρ",
     "span_f1": "span F1",
     "edge_f1": "edge F1",
+    "uuas": "UUAS",
+    "dspr": "DSpr, distances",
+    "nspr": "NSpr, depths",
+    "root": "root accuracy",
 }
 BASELINE_LABELS = {
     "majority": "Majority class",

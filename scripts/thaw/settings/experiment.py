@@ -35,6 +35,9 @@ class Output(Entry):
     margin: float = Field(1.0, gt=0, description="advice_table, serving_table: points that a cheaper one may lose")
     sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
     whole: Id | None = Field(None, description="serving_table: the strategy that trains everything")
+    negative: Literal["keep", "zero", "running_max"] | None = Field(
+        None, description="mix_figure: what a layer that takes away from the score counts as; keep unless stated"
+    )
 
     @model_validator(mode="after")
     def _some_kinds_name_what_they_show(self):

@@ -4,12 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.settings.base import Entry, Share
+from thaw.settings.base import Entry, Rate, Share
 
 # Shares of the training rows after which online coding fits anew: those of Voita and Titov 2020, section 4.1.
 PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
 STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
 LINEAR = ("pooling", "l2", "choice")
+DESCENT = ("rate", "epochs", "patience", "choice")
 ESTIMATED = ("rows", "dimensions", "widths", "components", "clusters")
 KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
     "linear": LINEAR,
@@ -22,6 +23,9 @@ KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
     "attention_similarity": ("examples",),
     "weight_distance": (),
     "masked_loss": ("examples",),
+    "surface": LINEAR,
+    "edge": (*DESCENT, "projection", "hidden", "dropout"),
+    "structural": (*DESCENT, "rank"),
 }
 KINDS = tuple(KEYS)
 OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meaning for labels and tags alone
@@ -29,10 +33,12 @@ OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meani
 COMPARISONS = ("cka", "rsa", "svcca", "attention_similarity", "weight_distance", "masked_loss")
 # figures that are drawn from probes, and the kinds that each draws
 PROBE_FIGURES = {
-    "probe_figure": ("linear", "control", "mdl", "mutual_information"),
     "normalised_figure": ("linear",),
     "change_figure": ("cka", "rsa", "svcca", "attention_similarity", "weight_distance"),
     "attention_figure": ("attention_similarity",),
+    "probe_figure": ("linear", "control", "mdl", "mutual_information", "surface", "edge", "structural"),
+    "heat_figure": ("linear", "surface", "edge", "structural"),
+    "mix_figure": ("edge",),
 }
 
 
@@ -50,7 +56,8 @@ class Probe(Entry):
         STRENGTHS, min_length=1, description="strengths of the penalty, of which one is chosen"
     )
     choice: Share = Field(
-        0.2, description="share of the training rows on which the strength is chosen, and to which nothing is fitted"
+        0.2,
+        description="share of the training rows on which the strength or the epoch is chosen; nothing is fitted to it",
     )
     portions: list[Share] = Field(
         PORTIONS, min_length=1, description="mdl: the shares of the training rows after which it is fitted anew"
@@ -73,6 +80,13 @@ class Probe(Entry):
     examples: int = Field(
         1000, ge=1, description="attention_similarity, masked_loss: texts of validation that are read, at most"
     )
+    rate: Rate = Field(1e-3, description="edge, structural: the learning rate of Adam")
+    epochs: int = Field(30, ge=1, le=1000, description="edge, structural: how many at most")
+    patience: int = Field(3, ge=1, description="edge, structural: epochs without a better one after which it ends")
+    projection: int = Field(256, ge=1, description="edge: width that the tokens of a span are projected to")
+    hidden: int = Field(256, ge=1, description="edge: width of the hidden layer")
+    dropout: float = Field(0.3, ge=0, lt=1, description="edge: dropout of the hidden layer")
+    rank: int | None = Field(None, ge=1, description="structural: dimensions of the space of the tree; unless stated d")
 
     @model_validator(mode="after")
     def _keys_of_the_kind(self):

@@ -7,7 +7,9 @@ from pathlib import Path
 from thaw.outputs import figures
 from thaw.outputs.changes import change_figure
 from thaw.outputs.curves import probe_figure
+from thaw.outputs.heat import heat_figure
 from thaw.outputs.maps import attention_figure
+from thaw.outputs.mixes import mix_figure
 from thaw.outputs.normalised import normalised_figure
 from thaw.outputs.runs import read_runs
 from thaw.runtime import log, run_step
@@ -17,6 +19,8 @@ OF_PROBES = {  # by kind, what is drawn from probes
     "normalised_figure": normalised_figure,
     "change_figure": change_figure,
     "attention_figure": attention_figure,
+    "heat_figure": heat_figure,
+    "mix_figure": mix_figure,
 }
 
 

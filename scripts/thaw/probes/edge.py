@@ -1,0 +1,101 @@
+"""Edge probing: what a small network tells of spans, and of pairs of spans (Tenney et al. 2019a, section 3.1; 2019b).
+
+It reads nothing but the tokens of the spans: a mix of layers, a projection, a mean over each span's tokens that is
+weighted by attention, and a network with one hidden layer. All probes of a seed are trained side by side: for each
+layer one that reads it alone, and one that mixes it with all below.
+
+P probes, K layers, B rows, T tokens, n spans, m tokens of the longest, E edges, C labels, d width, h width of the
+projection.
+"""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from thaw.probes.descent import Linear, train
+from thaw.probes.edges import EdgeReading, Edges, Tokens
+from thaw.runtime import stream
+
+
+class Prober(nn.Module):
+    """P probes; each mixes the layers that its row of `mask` names."""
+
+    def __init__(self, entry, mask: torch.Tensor, width: int, labels: int, pairs: bool):
+        """Make the probes. Args: the probe's entry; mask [P, K] bool; d; C; whether spans come in pairs."""
+        super().__init__()
+        probes, self.sides = len(mask), 2 if pairs else 1
+        self.register_buffer("mask", mask)
+        self.weights, self.gamma = nn.Parameter(torch.zeros(mask.shape)), nn.Parameter(torch.ones(probes, 1))
+        self.projections = nn.ModuleList(Linear(probes, width, entry.projection) for _ in range(self.sides))
+        self.attentions = nn.ModuleList(Linear(probes, entry.projection, 1) for _ in range(self.sides))
+        self.hidden = Linear(probes, self.sides * entry.projection, entry.hidden)
+        self.gain = nn.Parameter(torch.ones(probes, 1, entry.hidden))
+        self.shift = nn.Parameter(torch.zeros(probes, 1, entry.hidden))
+        self.dropout, self.output = nn.Dropout(entry.dropout), Linear(probes, entry.hidden, labels)
+
+    def shares(self) -> torch.Tensor:
+        """Return how much of each layer is in each mix, [P, K]; 0 for layers that a probe does not read."""
+        return self.weights.masked_fill(~self.mask, -torch.inf).softmax(1)
+
+    def forward(self, tokens: Tokens) -> torch.Tensor:
+        """Return the logits [P, E, C] of edges."""
+        mixed = torch.einsum("pk,knd->pnd", self.gamma * self.shares(), tokens.states)
+        sides = [self._span(mixed, side, tokens) for side in range(self.sides)]
+        hidden = torch.tanh(self.hidden(torch.cat(sides, -1)))
+        normed = functional.layer_norm(hidden, hidden.shape[-1:]) * self.gain + self.shift
+        return self.output(self.dropout(normed))
+
+    def _span(self, mixed: torch.Tensor, side: int, tokens: Tokens) -> torch.Tensor:
+        """Return the vector of each edge's first or second span [P, E, h]: its tokens, weighted by attention."""
+        projected = self.projections[side](mixed)
+        relevance = self.attentions[side](projected).squeeze(-1)
+        places, inside = tokens.spans[side]
+        shares = relevance[:, places].masked_fill(~inside, -torch.inf).softmax(-1)
+        return torch.einsum("pem,pemh->peh", shares, projected[:, places])
+
+
+def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each probe, and for each layer what it scores alone and mixed with those below, by split."""
+    torch.manual_seed(stream(seed, "edge"))
+    layers = len(reading.numbers)
+    mask = torch.cat([torch.eye(layers), torch.ones(layers, layers).tril()[1:]]).bool()
+    model = Prober(reading.entry, mask, reading.width, len(reading.labels), reading.pairs).to(reading.device)
+    fitted, held = reading.divided(seed)
+    order = np.random.default_rng(stream(seed, "order"))
+
+    def epoch():
+        for tokens in reading.batches(fitted, order.permutation(len(fitted.rows))):
+            logits = model(tokens)
+            losses = functional.binary_cross_entropy_with_logits(
+                logits, tokens.gold.expand_as(logits), reduction="none"
+            )
+            yield losses.mean((1, 2))
+
+    best = train(model, epoch, lambda: scores(reading, model, held), reading.entry)
+    found = {name: scores(reading, model, reading.splits[name]) for name in reading.scored}
+    shares, rows, ends = model.shares().tolist(), [], []
+    for number, place in zip(reading.numbers, range(layers), strict=True):
+        mixed = layers + place - 1 if place else 0
+        for kind, probe in (("alone", place), ("mixed", mixed)):
+            told = {"layer": number, "seed": seed, "read": kind, **best[probe]}
+            rows.append(told | {f"{name}_{reading.main}": float(values[probe]) for name, values in found.items()})
+        by_split = [
+            {name: {reading.main: float(values[probe])} for name, values in found.items()} for probe in (place, mixed)
+        ]
+        mix = {"scores": by_split[1], "weights": shares[mixed][: place + 1]}
+        ends.append({"layer": number, "seed": seed, "scores": by_split[0], "mix": mix})
+    return rows, ends
+
+
+@torch.no_grad()
+def scores(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
+    """Return the micro F1 of each probe on some rows [P]; edges with a word that has no token are misses."""
+    hits, told = 0, 0
+    for tokens in reading.batches(split, np.arange(len(split.rows))):
+        answers = model(tokens) > 0
+        told = told + answers.sum((1, 2))
+        hits = hits + (answers & (tokens.gold > 0)).sum((1, 2))
+    truths = sum(len(labels) for labels in split.labels)
+    total = torch.as_tensor(told, dtype=torch.float64) + truths
+    return (2 * torch.as_tensor(hits, dtype=torch.float64) / total).cpu().numpy()

@@ -1,0 +1,113 @@
+"""Maps of layers by task and figures of mixes: what they show of made-up records, and the records that they refuse."""
+
+import csv
+
+import pytest
+
+from thaw.outputs.heat import heat_figure, scores
+from thaw.outputs.mixes import mix_figure, quantities
+from thaw.records import UserError, write_json
+
+LABELS = {"tasks": {"pos": "Parts of speech"}, "encoders": {"e": "Encoder"}, "strategies": {"full": "Full"}}
+MIXES = {
+    1: [[0.5, 0.5, 0.7], [0.2, 0.3, 0.5]],
+    2: [[0.5, 0.8, 0.7], [0.6, 0.4, 0.0]],
+    3: [[0.4, 0.5, 0.4], [0, 0, 1.0]],
+}
+
+
+def record(task: str, alone: dict[int, list[float]], mixes=None, main="edge_f1", run=None, more=()) -> dict:
+    """A probe's record: by seed the scores of each layer alone, and those of its mixes with the weights of the last."""
+    ends = []
+    for seed, values in alone.items():
+        for layer, score in enumerate(values):
+            ends.append({"layer": layer, "seed": seed, "scores": {"test": {main: score} | dict.fromkeys(more, 0.5)}})
+            if mixes:
+                ends[-1]["mix"] = {
+                    "scores": {"test": {main: mixes[seed][0][layer]}},
+                    "weights": mixes[seed][1][: layer + 1],
+                }
+    of = {"task": task, "subset": "all", "encoder": "e", "probe": "edge"} | ({"run": run} if run else {})
+    spec = {"of": of, "task": {"id": task}, "seeds": list(alone)}
+    return {"spec": spec, "main": main, "layers": ends, "majority": {}}
+
+
+def written(folder, records: list[dict]) -> list:
+    paths = [folder / f"{number}.json" for number in range(len(records))]
+    for path, content in zip(paths, records, strict=True):
+        write_json(path, content)
+    return paths
+
+
+def drawn(monkeypatch, figure, *arguments):
+    from matplotlib import pyplot
+
+    closed = []
+    monkeypatch.setattr(pyplot, "close", closed.append)
+    figure(*arguments)
+    return closed[0].get_axes()
+
+
+def test_quantities_are_those_of_each_seed_and_their_spread(tmp_path):
+    records = [record("pos", {1: [0.5] * 3, 2: [0.5] * 3, 3: [0.4] * 3}, MIXES)]
+    found = quantities(records, written(tmp_path, records), "test", "keep").set_index(["quantity", "layer"])
+    assert found.loc[("weight", 1), "mean"] == pytest.approx((0.3 + 0.4) / 3)
+    assert found.loc[("delta", 2), "mean"] == pytest.approx((20 - 10 - 10) / 3)
+    centres = [0.3 + 1.0, 0.4, 2.0]
+    centre, expected = found.loc[("centre_of_gravity", "")], found.loc[("expected_layer", "")]
+    assert centre["mean"] == pytest.approx(sum(centres) / 3) and centre["seeds"] == 3
+    assert centre["high"] - centre["mean"] == pytest.approx(0.8021, abs=1e-3)  # the deviation of three, by hand
+    assert expected["mean"] == pytest.approx((2 + (0.3 - 0.2) / 0.2) / 2)
+    assert expected["seeds"] == 2  # that of the third adds up to nothing
+    assert (expected["low"], expected["high"]) == pytest.approx((0.5, 2.0))
+    clipped = quantities(records, written(tmp_path, records), "test", "zero").set_index(["quantity", "layer"])
+    assert clipped.loc[("expected_layer", ""), "mean"] == pytest.approx((2 + 1 + 1) / 3)
+
+
+def test_a_figure_of_mixes(tmp_path, monkeypatch):
+    records = [record("pos", {1: [0.5] * 3}, MIXES)]
+    spec = {"split": "test", "labels": LABELS, "probes": {"edge": "Edge"}}
+    axes = drawn(monkeypatch, mix_figure, written(tmp_path, records), spec, tmp_path / "mix")
+    assert [axis.get_title("left").split("\n")[1].split(";")[0] for axis in axes] == [
+        "centre of gravity 1.30",
+        "expected layer 2.00",
+    ]
+    assert [bar.get_height() for bar in axes[0].patches[:3]] == pytest.approx([0.2, 0.3, 0.5])
+    assert axes[0].get_lines()[-2].get_xdata()[0] == pytest.approx(1.3)
+    with open(tmp_path / "mix.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["quantity"] == "expected_layer"]
+    assert [row["mean"] for row in rows] == ["2.0"]
+    assert all((tmp_path / f"mix.{kind}").stat().st_size > 1000 for kind in ("pdf", "svg", "png"))
+    for broken in (records[0]["layers"][1:], records[0]["layers"][:1]):
+        paths = written(tmp_path, [records[0] | {"layers": broken}])
+        with pytest.raises(UserError, match="a figure of mixes needs every layer; leave layers: out"):
+            mix_figure(paths, spec, tmp_path / "none")
+    with pytest.raises(UserError, match="no edge probe of this experiment has a result yet"):
+        mix_figure([], spec, tmp_path / "none")
+
+
+def test_a_map_of_layers_by_task(tmp_path, monkeypatch):
+    trees = record("trees", {1: [0.2, 0.65]}, main="uuas", more=("dspr", "nspr", "root"))
+    run = {"task": "pos", "head": "linear", "strategy": "full", "variant": "base"}
+    records = [record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9]}), trees, record("pos", {1: [0.1, 0.2]}, run=run)]
+    paths = written(tmp_path, records)
+    found = scores(records, paths, "test").set_index(["run", "task", "measure", "layer"])
+    assert tuple(found.loc[("", "pos", "edge_f1", 0), ["mean", "share", "seeds"]]) == pytest.approx((60, 0, 2))
+    assert tuple(found.loc[("", "pos", "edge_f1", 1), ["mean", "share"]]) == pytest.approx((80, 1))
+    assert found.loc[("", "trees", "dspr"), "share"].tolist() == [0, 0]
+    assert found.loc[("full base", "pos", "edge_f1", 1), "mean"] == pytest.approx(20)
+    spec = {"split": "test", "labels": LABELS, "probes": {"edge": "Edge"}}
+    axes = drawn(monkeypatch, heat_figure, paths, spec, tmp_path / "map")
+    assert [axis.get_title("left") for axis in axes] == ["Encoder", "Encoder, Full"]
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == [
+        "Parts of speech: edge F1",
+        "trees: UUAS",
+        "trees: DSpr, distances",
+        "trees: NSpr, depths",
+        "trees: root accuracy",
+    ]
+    texts = {text.get_text(): text.get_fontweight() for text in axes[0].texts}
+    assert texts["80.0"] == "bold" and texts["60.0"] == "normal"
+    assert (tmp_path / "map.csv").is_file() and (tmp_path / "map.svg").stat().st_size > 1000
+    with pytest.raises(UserError, match="no probe of this experiment has a result yet"):
+        heat_figure([], spec, tmp_path / "none")
