@@ -6,9 +6,10 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo papers test test-slow bench bench-quick clean
+.PHONY: help demo paper papers test test-slow bench bench-quick clean
 
 CORES ?= all
+EXPERIMENT ?= demo
 ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
@@ -24,6 +25,15 @@ demo: $(INSTALLED)  ## run the default experiment on the embedded data; no netwo
 	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) $(ARGS)
 	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
 	elif [ -e $(REPORT) ]; then echo "Nothing to be done for the report; it is in $(REPORT)"; fi
+
+paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; the demo's unless stated
+	@test -f results/outputs/$(EXPERIMENT)/paper.tex || { echo "error: results/outputs/$(EXPERIMENT)/paper.tex is \
+	not there; run the experiment first" >&2; exit 1; }
+	@command -v pdflatex > /dev/null || { echo "error: no pdflatex here; install TeX Live, or compile \
+	results/outputs/$(EXPERIMENT)/paper.tex elsewhere, with tables/ and figures/ beside it" >&2; exit 1; }
+	@cd results/outputs/$(EXPERIMENT) && for turn in 1 2; do \
+	    pdflatex -interaction=batchmode -halt-on-error paper.tex > /dev/null || { tail -20 paper.log >&2; exit 1; }; done
+	@echo "The paper is in results/outputs/$(EXPERIMENT)/paper.pdf"
 
 papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="config/experiments/offline.yaml"
 	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) \

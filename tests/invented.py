@@ -198,5 +198,7 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
     )
     write_text(folder / "figures/layers.svg", picture)
+    write_text(folder / "tables/main.tex", formats.to_tex(table))
+    write_text(folder / "paper.tex", report.paper(frame, report_spec(), results))
     write_text(folder / "report.html", report.page(frame, report_spec(), results, folder))
     return folder / "report.html"

@@ -20,7 +20,7 @@ VERSIONS = {
     "external": 1,
     "ensemble": 1,
     "collect": 5,
-    "table": 2,
+    "table": 3,
     "figure": 3,
-    "report": 2,
+    "report": 3,
 }

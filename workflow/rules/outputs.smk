@@ -6,7 +6,7 @@ INPUTS      metrics.json and cost.json of every run of the experiment, its basel
 OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
-            results/outputs/<experiment>/report.html
+            results/outputs/<experiment>/report.html, paper.tex
             results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
@@ -95,7 +95,8 @@ rule report:
         runs=f"{OUTPUTS}/runs.csv",
         outputs=lambda w: PLAN.shown(w.experiment),
     output:
-        report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
+        page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
+        article=f"{OUTPUTS}/paper.tex",
     log:
         "<logs>/report/{experiment}.log",
     localrule: True
@@ -107,8 +108,8 @@ rule report:
         "report: the page of {wildcards.experiment}"
     shell:
         "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
-        " --results $(dirname $(dirname $(dirname {output:q})))"
-        " --out {output:q} 2>&1 | tee {log:q}"
+        " --results $(dirname $(dirname $(dirname {output.page:q})))"
+        " --out {output.page:q} 2>&1 | tee {log:q}"
 
 
 rule advice:

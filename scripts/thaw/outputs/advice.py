@@ -24,6 +24,8 @@ class AdviceTable(Table):
     """A table of advice; `lines` are its numbers for programs."""
 
     lines: list[list] = field(default_factory=list)
+    of: str = "Task"
+    sentences: bool = True
 
     def records(self) -> list[list]:
         """Return a header and one line for each strategy that was judged."""
@@ -52,7 +54,7 @@ def table(runs, spec: dict, answers: Answers) -> AdviceTable:
                 few |= len(candidates[0].scores) < FEWEST_SEEDS
         groups.append(Group(name, [], rows))
     heads = [summary.Column("", "", title, "", False) for title in TITLES]
-    return AdviceTable(spec["id"], spec["caption"], heads, [], groups, [], _notes(spec["margin"], few), lines)
+    return AdviceTable(spec["id"], spec["caption"], heads, [], groups, [], _notes(spec["margin"], few), lines=lines)
 
 
 def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:

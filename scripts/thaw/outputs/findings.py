@@ -24,6 +24,8 @@ class FindingTable(Table):
     """A table of answers; `lines` are its numbers for programs."""
 
     lines: list[list] = field(default_factory=list)
+    of: str = "Claim"
+    sentences: bool = True
 
     def records(self) -> list[list]:
         """Return a header and one line for each test, or for each claim that is not tested."""
@@ -53,7 +55,7 @@ def table(runs, spec: dict) -> FindingTable:
         for encoder in encoders
     ]
     columns = [Column("", "", title, "", False) for title in ("Whose", "Answer", "By task")]
-    return FindingTable(spec["id"], spec["caption"], columns, [], groups, [], _notes(), lines)
+    return FindingTable(spec["id"], spec["caption"], columns, [], groups, [], _notes(), lines=lines)
 
 
 def _contrast(runs, encoder: str, test: dict) -> list[float]:

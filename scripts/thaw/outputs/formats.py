@@ -15,23 +15,17 @@ def to_csv(table: Table) -> str:
 
 
 def to_tex(table: Table) -> str:
-    """Return a LaTeX table environment; it needs the package booktabs."""
+    """Return a LaTeX table; it needs the packages booktabs, array and, of sentences, longtable."""
     width = len(table.columns)
-    lines = [
-        f"% table {table.id}; in the preamble: \\usepackage{{booktabs}}",
-        r"\begin{table}[t]",
-        r"\centering\small",
-        f"\\caption{{{words.tex(caption(table))}}}",
-        f"\\label{{tab:{table.id}}}",
-        f"\\begin{{tabular}}{{l{'r' * width}}}",
-        r"\toprule",
-        " & ".join(["", *(words.tex(column.label) for column in table.columns)]) + r" \\",
-    ]
+    lines = [f"% table {table.id}; in the preamble: \\usepackage{{booktabs,array,longtable}}", *_tex_opening(table)]
+    lines.append(" & ".join(["", *(words.tex(column.label) for column in table.columns)]) + r" \\")
     if table.synthetic:
         marks = (words.SYNTHETIC if column.synthetic else "" for column in table.columns)
         lines.append(" & ".join(["", *(f"\\scriptsize {mark}" if mark else "" for mark in marks)]) + r" \\")
-    metrics = (f"\\footnotesize {words.tex(column.metric)}" for column in table.columns)
-    lines += [" & ".join(["", *metrics]) + r" \\", r"\midrule"]
+    if any(column.metric for column in table.columns):
+        metrics = (f"\\footnotesize {words.tex(column.metric)}" for column in table.columns)
+        lines.append(" & ".join(["", *metrics]) + r" \\")
+    lines += [r"\midrule" + r" \endhead" * table.sentences]
     lines += [_tex_row(row) for row in table.baselines]
     for place, group in enumerate(table.groups):
         lines += [r"\midrule"] if table.baselines or place else []
@@ -41,8 +35,45 @@ def to_tex(table: Table) -> str:
         lines += [_tex_row(row) for row in group.rows]
     lines += [r"\midrule", *(_tex_row(row) for row in table.beside)] if table.beside else []
     notes = words.tex(" ".join(table.notes))
-    lines += [r"\bottomrule", r"\end{tabular}", f"\\par\\smallskip\\footnotesize {notes}", r"\end{table}"]
-    return "\n".join(lines) + "\n"
+    environment = "longtable" if table.sentences else "tabular"
+    lines += [r"\bottomrule", f"\\end{{{environment}}}", f"\\par\\smallskip\\footnotesize {notes}"]
+    return "\n".join([*lines, r"\endgroup" if table.sentences else r"\end{table}"]) + "\n"
+
+
+def _tex_opening(table: Table) -> list[str]:
+    """Return what stands above the head of a table: numbers in one that floats, sentences in one that breaks pages."""
+    named = [f"\\caption{{{words.tex(caption(table))}}}", f"\\label{{tab:{table.id}}}"]
+    if not table.sentences:
+        return [
+            r"\begin{table}[t]",
+            r"\centering\small",
+            *named,
+            f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            r"\toprule",
+        ]
+    return [
+        r"\begingroup\footnotesize",
+        f"\\begin{{longtable}}{{{_tex_widths(table)}}}",
+        f"{''.join(named)} \\\\",
+        r"\toprule",
+    ]
+
+
+def _tex_widths(table: Table) -> str:
+    """Return columns of a table of sentences, broken into lines, wider where texts are longer."""
+    rows = [row for group in table.groups for row in group.rows]
+    texts = [[row.name, *(cell.text if cell else "" for cell in row.cells)] for row in rows]
+    texts.append([table.of, *(column.label for column in table.columns)])
+    roots = [_need(column) for column in zip(*texts, strict=True)]
+    room = 0.99 - 0.026 * len(roots)  # what is left beside the gaps between columns
+    shares = (room * root / sum(roots) for root in roots)
+    return "".join(f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\linewidth}}" for share in shares)
+
+
+def _need(column: tuple[str, ...]) -> float:
+    """Return how wide a column of texts wants to be, beside others: no word of it should be broken."""
+    longest = max(len(word) for text in column for word in text.split())
+    return max(max(map(len, column)) ** 0.5, 0.55 * longest)
 
 
 def _tex_row(row) -> str:
@@ -56,8 +87,8 @@ def _tex_row(row) -> str:
 def to_markdown(table: Table) -> str:
     """Return a pipe table with its caption above and its notes below."""
     heads = [f"{words.markdown(column.title)}<br>{words.markdown(column.metric)}" for column in table.columns]
-    width = len(heads)
-    lines = [f"**{words.markdown(caption(table))}**", "", f"| | {' | '.join(heads)} |", "|:--|" + "--:|" * width]
+    width, side = len(heads), ":--|" if table.sentences else "--:|"
+    lines = [f"**{words.markdown(caption(table))}**", "", f"| | {' | '.join(heads)} |", "|:--|" + side * width]
     lines += [_markdown_row(row, "*") for row in table.baselines]
     for group in table.groups:
         lines += [f"| **{words.markdown(group.name)}** |" + " |" * width] if group.name else []

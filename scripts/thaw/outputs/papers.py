@@ -71,7 +71,7 @@ def table(runs, spec: dict, answers: Answers) -> PaperTable:
         groups.append(Group(row["label"], [], _rows(row, found, beside)))
         lines += [_line(row, entry, *both) for entry, *both in zip(row["cells"], found, beside["columns"], strict=True)]
     notes = protocol.notes(beside, ours, spec)
-    return PaperTable(spec["id"], spec["caption"], columns, [], groups, [], notes, lines)
+    return PaperTable(spec["id"], spec["caption"], columns, [], groups, [], notes, lines=lines)
 
 
 class Measured:

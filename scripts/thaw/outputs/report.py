@@ -34,38 +34,47 @@ def page(runs, spec: dict, results, folder) -> str:
     Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
     outputs, where tables/ and figures/ lie.
     """
+    return templates.render("report.html.j2", **content(runs, spec, results, Path(folder)))
+
+
+def paper(runs, spec: dict, results) -> str:
+    """Return the report as LaTeX, which reads the tables and figures that lie beside it. Args: as for `page`."""
+    return templates.render_tex("paper.tex.j2", **content(runs, spec, results))
+
+
+def content(runs, spec: dict, results, folder: Path | None = None) -> dict:
+    """Return what the report says, by name; with a folder also what the outputs' files hold. Args: as for `page`."""
     labels, found = spec["labels"], summary.summarise(runs, "test", spec["order"])
     columns, fitted = summary.columns(found, labels), runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
     made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
-    cuts = facts.cuts(present, spec, results)
-    return templates.render(
-        "report.html.j2",
-        spec=spec,
-        labels=labels,
-        words=words,
-        columns=columns,
-        synthetic_tasks=list(dict.fromkeys(column.label for column in columns if column.synthetic)),
-        counts=_counts(found, fitted, present),
-        missing=provenance.missing(runs, labels),
-        differences=provenance.differences(made_with),
-        tasks=facts.tasks(spec, results),
-        cuts={"lines": cuts, "number": next(tables)} if cuts else None,
-        encoders=facts.encoders(spec, results),
-        strategies=_strategies(spec),
-        pairs=prose.pairs(found, spec),
-        baselines=_baselines(found, labels),
-        findings=prose.findings(found, labels),
-        caution=prose.caution(found),
-        shown=numbered(spec["outputs"], Path(folder), any(column.synthetic for column in columns), tables),
-        splits=[{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels)],
-        cost={"rows": cost_rows(found, columns, labels), "number": next(tables)},
-        extraction=_extraction(present),
-        flagged=provenance.flagged(present, labels),
-        values=provenance.values(made_with),
-        days=sorted(run["date"] for run in made_with),
-        runs=provenance.listing(present),
-    )
+    cuts, synthetic = facts.cuts(present, spec, results), [column.label for column in columns if column.synthetic]
+    return {
+        "spec": spec,
+        "labels": labels,
+        "words": words,
+        "columns": columns,
+        "synthetic_tasks": list(dict.fromkeys(synthetic)),
+        "counts": _counts(found, fitted, present),
+        "missing": provenance.missing(runs, labels),
+        "differences": provenance.differences(made_with),
+        "tasks": facts.tasks(spec, results),
+        "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
+        "encoders": facts.encoders(spec, results),
+        "strategies": _strategies(spec),
+        "pairs": prose.pairs(found, spec),
+        "baselines": _baselines(found, labels),
+        "findings": prose.findings(found, labels),
+        "caution": prose.caution(found),
+        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables) if folder else spec["outputs"],
+        "splits": [{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels)],
+        "cost": {"rows": cost_rows(found, columns, labels), "number": next(tables)},
+        "extraction": _extraction(present),
+        "flagged": provenance.flagged(present, labels),
+        "values": provenance.values(made_with),
+        "days": sorted(run["date"] for run in made_with),
+        "runs": provenance.listing(present),
+    }
 
 
 def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:

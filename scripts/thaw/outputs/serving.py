@@ -19,6 +19,7 @@ class ServingTable(Table):
     """A table of choices; `lines` are its numbers for programs."""
 
     lines: list[list] = field(default_factory=list)
+    of: str = "Choice"
 
     def records(self) -> list[list]:
         """Return a header and one line for each choice."""
@@ -65,7 +66,7 @@ def table(runs, spec: dict) -> ServingTable:
         groups.append(Group(name, [], rows))
     names = [words.task_name(labels["tasks"], task) for task in tasks]
     columns = [summary.Column("", "", name, "", False) for name in [*names, "Mean", "Of full, %", "Layers", "Share, %"]]
-    return ServingTable(spec["id"], spec["caption"], columns, [], groups, [], _notes(spec["margin"]), lines)
+    return ServingTable(spec["id"], spec["caption"], columns, [], groups, [], _notes(spec["margin"]), lines=lines)
 
 
 def _points(validation, test, spec: dict) -> dict[str, list[Point]]:

@@ -61,6 +61,8 @@ class Table:
     groups: list[Group]
     beside: list[Row]
     notes: list[str] = field(default_factory=list)
+    of: str = "Strategy"  # what its lines are, in print
+    sentences: bool = False  # cells are words and not numbers
 
     @property
     def synthetic(self) -> bool:

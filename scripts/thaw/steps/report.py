@@ -1,4 +1,4 @@
-"""Step `report`: the one self-contained page of an experiment."""
+"""Step `report`: the one self-contained page of an experiment, and the same as an article in LaTeX beside it."""
 
 import argparse
 import json
@@ -11,14 +11,16 @@ from thaw.runtime import log, run_step
 
 
 def main() -> None:
-    """Read runs.csv, the cards, and the tables and figures beside --out; write the page."""
+    """Read runs.csv, the cards, and the tables and figures beside --out; write page and article."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
     parser.add_argument("--results", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
-    page = report.page(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out.parent)
+    runs = read_runs(arguments.runs)
+    page = report.page(runs, arguments.spec, arguments.results, arguments.out.parent)
+    write_text(arguments.out.with_name("paper.tex"), report.paper(runs, arguments.spec, arguments.results))
     write_text(arguments.out, page)
     log(f"report: {arguments.out}")
 

@@ -1,0 +1,52 @@
+"""The article: what it says of the invented results, and that it compiles where there is a TeX engine."""
+
+import shutil
+import subprocess
+
+import matplotlib.pyplot as plt
+import pytest
+
+import invented
+from thaw.outputs import formats
+from thaw.outputs.findings import Answered, FindingTable
+from thaw.outputs.summary import Column
+from thaw.outputs.tables import Group, Row
+
+
+@pytest.fixture(scope="module")
+def folder(invented_results, tmp_path_factory):
+    """Return a folder with the article, its table and a small figure."""
+    folder = tmp_path_factory.mktemp("article")
+    invented.draw_report(invented_results, folder)
+    figure, axis = plt.subplots()
+    axis.plot([1, 2])
+    figure.savefig(folder / "figures/layers.pdf")
+    plt.close(figure)
+    return folder
+
+
+def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
+    text = (folder / "paper.tex").read_text()
+    for section in ("Method", "Results", "Cost", "Known deviations", "Provenance"):
+        assert f"\\section{{{section}}}" in text
+    assert "\\input{tables/main.tex}" in text and "{figures/layers.pdf}" in text
+    assert "R\\&D\\_50\\%" in text and "SYNTHETIC" in text and "predicts a single class" in text
+    assert "Runs differ in torch: 2.13.0" in text
+
+
+def test_a_table_of_sentences_breaks_pages_and_its_lines():
+    cells = [Answered("holds"), Answered("a sentence that is long enough to need several lines in any table of a page")]
+    columns = [Column("", "", title, "", False) for title in ("Answer", "Why")]
+    table = FindingTable("told", "What is told.", columns, [], [Group("", [], [Row({}, "100 % of it", cells)])], [])
+    text = formats.to_tex(table)
+    assert text.count("p{0.") == 3 and "\\begin{longtable}" in text and "100 \\% of it & holds & a sentence" in text
+    assert "| :--" not in formats.to_markdown(table) and "|:--|:--|:--|" in formats.to_markdown(table)
+
+
+def test_it_compiles(folder):
+    if not shutil.which("pdflatex"):
+        pytest.skip("needs pdflatex, which is not on this machine")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (folder / "paper.pdf").stat().st_size > 20_000
