@@ -135,6 +135,15 @@ def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
     return 24 * entry.width**2 * (store.tokens or 0) * max(store.boundaries, default=0)
 
 
+def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
+    """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has."""
+    store = _store(plan, store_of(plan, job))
+    examples, tokens = _training(plan, store.key, store.key.split("/")[1])
+    share = min(1.0, job.spec["subset"].get("rows", examples) / examples) * (job.spec["rows"] != "none")
+    left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
+    return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)))
+
+
 def operations(plan: Plan, step: str, key: str) -> float:
     """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
     job = plan.job(step, key)
@@ -143,8 +152,7 @@ def operations(plan: Plan, step: str, key: str) -> float:
     if step == "pretrain":
         return pretraining_operations(plan, job)
     if step == "features_adapted":
-        store = _store(plan, store_of(plan, job))
-        return extraction_operations(plan, replace(store, boundaries=[job.spec["layers"]]))
+        return extraction_operations(plan, _excerpt(plan, job))
     if step in ("train", "fit_heads", "search_heads"):
         return training_operations(plan, job.spec, store_of(plan, job))
     return 0.0

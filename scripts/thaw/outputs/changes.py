@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from thaw.outputs import drawing, words
-from thaw.outputs.curves import PRETRAINED, read, run_key, run_names
+from thaw.outputs.curves import PRETRAINED, read, run_key, run_names, ticks
 from thaw.records import UserError, write_text
 
 BETWEEN = "between_seeds"
-# what stands on the axis, and of which end no change is
+# what stands on the axis
 MEASURES = {
-    "cka": ("CKA; 1: no change", 1.0),
-    "rsa": ("RSA; 1: no change", 1.0),
-    "svcca": ("SVCCA; 1: no change", 1.0),
-    "attention_similarity": ("Cosine of attention maps; 1: no change", 1.0),
-    "weight_distance": ("Way of the weights, share of their norm", 0.0),
+    "cka": "CKA; 1: no change",
+    "rsa": "RSA; 1: no change",
+    "svcca": "SVCCA; 1: no change",
+    "attention_similarity": "Cosine; 1: no change",
+    "weight_distance": "Distance, share of the norm",
 }
 KEYS = ["task", "subset", "encoder", "probe", "run", "against"]
 
@@ -40,13 +40,16 @@ def change_figure(paths: list[Path], spec: dict, prefix) -> None:
                 look = {"marker": marker} if whole else {"linestyle": drawing.BROKEN[0], "linewidth": 1.0}
                 axis.plot(part["layer"], part["mean"], color=colour, zorder=4 if whole else 3, **look)
                 axis.fill_between(part["layer"], part["low"], part["high"], color=colour, alpha=0.15, linewidth=0)
-            axis.set_ylabel(MEASURES[rows["measure"].iloc[0]][0])
+            axis.set_ylabel(MEASURES[rows["measure"].iloc[0]])
             axis.set_xlabel("Layer; 0: embeddings")
+            axis.set_xticks(ticks(int(rows["layer"].max())))
+            if rows["measure"].iloc[0] == "weight_distance":
+                axis.set_ylim(bottom=0)
         handles = [
             Line2D([], [], color=c, marker=m, label=f"{runs[run]}, with pretrained") for run, (c, m) in marks.items()
         ]
         look = {"color": drawing.GREY, "linestyle": drawing.BROKEN[0], "linewidth": 1.0}
-        handles.append(Line2D([], [], label="two seeds of a strategy", **look))
+        handles.append(Line2D([], [], label="Two seeds of the strategy, in its colour", **look))
         drawing.legend(figure, handles)
         drawing.save(figure, prefix)
     write_text(f"{prefix}.csv", found.round(6).to_csv(index=False, lineterminator="\n"))

@@ -37,7 +37,7 @@ def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
                 axis.axhline(majority[key], color=drawing.GREY, linestyle=drawing.BROKEN[0], linewidth=0.9)
             axis.set_ylabel(_axis(key[2], spec["labels"]))
             axis.set_xlabel("Layer; 0: embeddings")
-            axis.set_xticks(_ticks(int(rows["layer"].max())))
+            axis.set_xticks(ticks(int(rows["layer"].max())))
         runs = run_names(records, spec["labels"])
         names = {line: _name(line, spec, found, runs) for line in found[LINE].drop_duplicates().itertuples(index=False)}
         looks = {line: marks[" ".join(line)] for line in names}
@@ -140,6 +140,6 @@ def _axis(measure: str, labels: dict) -> str:
     return MEASURES[measure][0] if measure in MEASURES else f"{words.metric_name(labels, measure)} × 100"
 
 
-def _ticks(layers: int) -> list[int]:
+def ticks(layers: int) -> list[int]:
     """Return the layers that are named on the axis."""
     return list(range(0, layers + 1, 1 if layers <= 6 else 2 if layers <= 12 else 4))

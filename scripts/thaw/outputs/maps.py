@@ -7,11 +7,10 @@ from thaw.outputs.curves import read, run_key, run_names
 from thaw.records import UserError, write_text
 
 BETWEEN = "between_seeds"
-NUMBERS = 8  # heads up to which each cell has its number
 
 
 def attention_figure(paths: list[Path], spec: dict, prefix) -> None:
-    """Draw a grid for each task and strategy, and beside it that of two seeds; colours have one scale.
+    """Draw a grid for each task and strategy, and to its right that of two seeds; colours have one scale.
 
     Args: the metrics.json of probes; spec as step `figure` gets it. Raises UserError where there is no result.
     """
@@ -20,10 +19,7 @@ def attention_figure(paths: list[Path], spec: dict, prefix) -> None:
     runs = run_names(records, spec["labels"])
     grids = list(found.groupby(["task", "subset", "encoder", "run", "against"], sort=False))
     low, layers = found["cosine"].min(), sorted(found["layer"].unique())
-    with drawing.panels([_title(key, spec, runs, found) for key, _ in grids], wide=4 if len(grids) > 2 else 2) as (
-        figure,
-        axes,
-    ):
+    with drawing.panels([_title(key, spec, runs, found) for key, _ in grids], wide=2) as (figure, axes):
         for axis, (_, rows) in zip(axes, grids, strict=True):
             grid = rows.pivot(index="layer", columns="head", values="cosine").to_numpy()
             image = axis.imshow(grid, vmin=min(low, 0.99), vmax=1.0, cmap="viridis", aspect="auto", origin="lower")
@@ -31,8 +27,7 @@ def attention_figure(paths: list[Path], spec: dict, prefix) -> None:
             axis.set_yticks(range(len(layers)), layers)
             axis.set_xlabel("Head")
             axis.set_ylabel("Layer")
-        bar = figure.colorbar(image, ax=axes, shrink=0.6, aspect=30)
-        bar.set_label("Cosine of attention maps; 1: no change")
+        figure.colorbar(image, ax=axes, shrink=0.8, aspect=30).set_label("Cosine of maps; 1: no change")
         drawing.save(figure, prefix)
     write_text(f"{prefix}.csv", found.round(6).to_csv(index=False, lineterminator="\n"))
 

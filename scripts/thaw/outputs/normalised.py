@@ -6,7 +6,7 @@ As in figure 1 of Peters et al. 2019: a panel for the pretrained encoder and for
 from pathlib import Path
 
 from thaw.outputs import drawing, words
-from thaw.outputs.curves import points, read, run_names
+from thaw.outputs.curves import points, read, run_names, ticks
 from thaw.records import write_text
 
 SCALED = ("mean", "low", "high")
@@ -36,6 +36,7 @@ def normalised_figure(paths: list[Path], spec: dict, prefix) -> None:
                 )
             axis.set_ylim(-0.1, 1.1)
             axis.set_xlabel("Layer; 0: embeddings")
+            axis.set_xticks(ticks(int(found["layer"].max())))
             axis.set_ylabel("Score, lowest 0, highest 1")
         handles = [Line2D([], [], color=c, marker=m, label=line) for line, (c, m) in marks.items()]
         drawing.legend(figure, handles)
