@@ -12,6 +12,7 @@ from thaw.records import UserError, read_json, write_text
 PRETRAINED = "pretrained"
 LINE = ["encoder", "probe", "run"]
 PANEL = ["task", "subset", "measure"]
+CHANCE = {"uuas": "Chain of words"}  # what the broken line is, where it is no majority
 MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
 
 
@@ -44,7 +45,8 @@ def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
         handles = [Line2D([], [], color=c, marker=m, label=names[line]) for line, (c, m) in looks.items()]
         if majority:
             look = {"color": drawing.GREY, "linestyle": drawing.BROKEN[0], "linewidth": 0.9}
-            handles.append(Line2D([], [], label=words.BASELINE_LABELS["majority"], **look))
+            names = dict.fromkeys(CHANCE.get(key[2], words.BASELINE_LABELS["majority"]) for key in majority)
+            handles.append(Line2D([], [], label="; ".join(names), **look))
         drawing.legend(figure, handles)
         drawing.save(figure, prefix)
     numbers = found.round({name: 4 for name in ("mean", "sd", "low", "high")})

@@ -89,12 +89,13 @@ def _map(axis, part, layers: list[int], spec: dict, found) -> None:
 
 
 def _name(key: tuple, spec: dict, found) -> str:
-    """Return a row's name: its task, its subset and probe where there are several, and what is scored."""
+    """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
     labels = spec["labels"]
     names = [words.task_name(labels.get("tasks", {}), key[0])]
     if found["subset"].nunique() > 1:
         names.append(labels.get("subsets", {}).get(key[1], key[1]))
-    if found.loc[found["task"] == key[0], "probe"].nunique() > 1:
+    alike = found[(found["task"] == key[0]) & (found["measure"] == key[3])]
+    if alike["probe"].nunique() > 1:
         names.append(spec["probes"].get(key[2], key[2]))
     return f"{', '.join(names)}: {words.metric_name(labels, key[3])}"
 
