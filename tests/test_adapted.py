@@ -19,6 +19,7 @@ from thaw.probes.forgetting import masked_loss
 from thaw.records import UserError, digest, read_json
 from thaw.settings import Subset
 from thaw.training.adapted import Adapted
+from thaw.training.inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
 
 SUBSET = {"rows": 10}
@@ -107,6 +108,14 @@ def test_each_seed_is_probed_on_its_own_encoder(adaptation, tmp_path):
     assert json.dumps(found) == json.dumps(adaptation.probe(tmp_path / "again"))
 
 
+def test_encoders_are_told_apart_by_seed_and_not_by_the_order_of_their_names(adaptation, tmp_path):
+    cards, runs = adaptation.cards[::-1], adaptation.runs[::-1]
+    swapped = {"10": read_json(cards[1])["digest"], "9": read_json(cards[0])["digest"]}
+    spec = {"seeds": [9, 10], "adapted": swapped, "read": [0, 1, 2, 3]}
+    found = open_adapted(spec, cards, runs, adaptation.bench.inputs())
+    assert [found[seed].store.folder for seed in (9, 10)] == [card.parent for card in cards]
+
+
 def test_what_does_not_belong_together_is_refused(adaptation, tmp_path):
     with pytest.raises(UserError, match=r"metrics.json has digest \w+, but this run was planned for 0000"):
         adaptation.read(1, name="wrong", run="0000")
@@ -193,6 +202,6 @@ def test_one_seed_has_nothing_beside_it(adaptation, tmp_path):
     adaptation.cards, adaptation.runs = cards[:1], runs[:1]
     try:
         with pytest.raises(UserError, match="cka: 1 run; two seeds are due, since they are compared too"):
-            adaptation.probe(tmp_path / "out", "cka", adapted=first, of={"probe": "cka"})
+            adaptation.probe(tmp_path / "out", "cka", adapted=first, seeds=[1])
     finally:
         adaptation.cards, adaptation.runs = cards, runs

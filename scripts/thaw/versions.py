@@ -21,6 +21,6 @@ VERSIONS = {
     "ensemble": 1,
     "collect": 5,
     "table": 3,
-    "figure": 3,
+    "figure": 4,
     "report": 3,
 }

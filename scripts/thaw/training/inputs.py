@@ -87,16 +87,16 @@ def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
 def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
     """Return by seed what runs made of an encoder, each with the states that it gives then; nothing without runs.
 
-    Args: spec of a probe; card.json of these states and metrics.json of the runs, both by seed as in the spec; what is
-    read of the pretrained encoder. Raises UserError where one of them is another than planned for.
+    Args: spec of a probe; card.json of these states and metrics.json of the runs, both in the order of its seeds;
+    what is read of the pretrained encoder. Raises UserError where one of them is another than planned for.
     """
     found = {}
-    for (seed, due), card, run in zip(spec.get("adapted", {}).items(), cards, runs, strict=True):
-        check_digest(card, due)
+    for seed, card, run in zip(spec["seeds"] if "adapted" in spec else [], cards, runs, strict=True):
+        check_digest(card, spec["adapted"][str(seed)])
         store = Store(card.parent)
         store.require(spec["read"])
         adapted = Adapted.of(base.encoder, run, read_json(card)["spec"]["run"])
-        found[int(seed)] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
+        found[seed] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
     return found
 
 
