@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
 from thaw.analysis.information import clusters, edge_weights, entropy, estimate, hashed, projected, shared, standardised
+from thaw.outputs.information import information_figure, points
 from thaw.probes.coding import surprisal
 from thaw.probes.mutual_information import Sample, mutual_information
 from thaw.probes.reading import Reading
@@ -147,6 +148,7 @@ def test_the_records_of_the_probe(bench, tmp_path):
         assert test["kmeans"] == pytest.approx(values.mean()) and test["kmeans_highest"] == pytest.approx(values.max())
     last = metrics["layers"][3]["scores"]["test"]
     assert last["with_last"] == pytest.approx(last["with_last_plain"]), "a layer shares all that it has with itself"
+    assert last["cka_with_last"] == pytest.approx(1)
     again = bench.step("probe", spec, tmp_path / "again")
     assert all((again / name).read_bytes() == (out / name).read_bytes() for name in ("metrics.json", "layers.csv"))
 
@@ -167,3 +169,30 @@ def test_a_split_of_one_label_is_refused(bench):
     reading.splits["test"].gold = np.zeros(8, dtype=int)
     with pytest.raises(UserError, match="all rows of test have the one label 'no'; there is nothing to share"):
         Sample.of(reading, "test", 1)
+
+
+def test_the_figure_flags_what_is_less_than_proved_and_keeps_estimators_apart(bench, tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    closed = []
+    monkeypatch.setattr(pyplot, "close", closed.append)
+    spec = spec_of(bench, "mutual_information", rows=20, widths=[1.0, 2.0], clusters=[2, 4], components=4)
+    out = bench.step("probe", spec, tmp_path / "out")
+    record = json.loads((out / "metrics.json").read_text())
+    for end in record["layers"]:
+        end["scores"]["test"] |= {"edge": 0.2, "edge_noise": 0.3, "kmeans": 0.4, "kmeans_noise": 0.1, "bound": 0.5}
+        end["scores"]["test"]["kmeans"] += 0.2 * (end["layer"] == 2)
+    found = points([record], [out / "metrics.json"], "test", ["edge", "kmeans"]).set_index(["estimator", "layer"])
+    assert found.loc["edge", "flag"].tolist() == ["noise"] * 4
+    assert found.loc["kmeans", "flag"].tolist() == ["below bound", "below bound", "", "below bound"]
+    assert found["seeds"].eq(2).all() and found.loc[("kmeans", 2), "bits"] == pytest.approx(0.6)
+    information_figure([out / "metrics.json"], {"split": "test", "labels": {}}, tmp_path / "figure")
+    axes = closed[0].get_axes()
+    assert [axis.get_title("left") for axis in axes] == ["t: EDGE", "t: k-means"]
+    assert (tmp_path / "figure.csv").read_text().startswith("task,subset,estimator,encoder,weights,split,layer,bits,")
+    last = {"split": "test", "labels": {}, "last": True}
+    information_figure([out / "metrics.json"], last, tmp_path / "last")
+    titles = ["t: binned, not absolute", "t: CKA"]
+    assert [axis.get_title("left") for axis in closed[1].get_axes()] == titles
+    with pytest.raises(UserError, match="no probe of mutual information has a result yet; run the workflow first"):
+        information_figure([], {"split": "test", "labels": {}}, tmp_path / "none")

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from conftest import HOME
+from test_probes import spec_of as probe_spec_of
 from thaw import parts
+from thaw.outputs.curves import points
 from thaw.plan import load, read_config
 from thaw.records import UserError, canonical, file_sha256
 from tiny_corpus import Bench, tiny_corpus
@@ -29,6 +31,7 @@ def planned(my: Path, **changes):
     """Return the plan of an experiment that uses all three parts beside Thaw's own."""
     mine = {"tasks": ["my_acceptability", "entities"], "heads": ["linear", "gated"], "catalogues": [str(my)]}
     mine |= {"strategies": [{"top_k": [1]}, "every_second"], "seeds": [1], "outputs": ["main_table"]}
+    mine |= {"probes": ["norm"]}
     return load(read_config([str(HOME / "config/config.yaml")], mine | changes), HOME)
 
 
@@ -48,6 +51,11 @@ def test_a_spec_holds_the_hash_of_the_parts_that_it_uses_and_no_path(my):
     assert specs[run]["phases"][0]["boundary"] == 1
     assert "parts" not in specs["runs/entities/all/minilm/linear/top_k/k01/seed1"]
     assert set(plan.job("baseline", "my_acceptability/all/majority").spec["parts"]) == {"my_metrics"}
+    assert set(plan.job("probe", "my_acceptability/all/minilm/norm/pretrained").spec["parts"]) == {
+        "my_metrics",
+        "my_probes",
+    }
+    assert not any("entities" in key for key in plan.jobs["probe"]), "norm is not for tags"
     assert not any(str(my) in canonical(spec) for spec in specs.values())
     assert plan.job("table", "demo/main_table").spec["labels"]["metrics"] == {"my_metrics:kappa": "Cohen's kappa"}
 
@@ -109,6 +117,26 @@ MISTAKES = {
         "gives 'layer.7'; a list of head, embeddings",
     ),
     "a number too many": ("my_selectors.py", "layers, step", "layers", "my_selectors:every_other takes no number"),
+    "a probe of three": (
+        "my_probes.py",
+        "(reading, seed):",
+        "(reading, seed, x):",
+        "a probe is written def norm(reading,",
+    ),
+    "no such probe": ("probes.yaml", ":norm", ":nrm", "probes.norm.kind: my_probes:nrm: "),
+    "no probe here": ("probes.yaml", "my_probes:norm", "nrm", "probes.norm.kind: 'nrm' is no probe and no import path"),
+    "a key of another probe": (
+        "probes.yaml",
+        "pooling: first",
+        "portions: [0.1]",
+        "portions has no meaning with kind my_",
+    ),
+    "a probe of other tasks": (
+        "my_probes.py",
+        '"classification", "pair_classification"',
+        '"regression",',
+        "norm is for regression, and no task here has any",
+    ),
     "options for linear": ("heads.yaml", "my_heads:Gated", "linear", "linear has no option 'hidden'; it has none"),
 }
 
@@ -170,13 +198,49 @@ def test_a_step_refuses_a_part_that_changed_or_breaks_the_interface(bench, my, t
     assert not (tmp_path / "run").exists()
 
 
+def probe_spec(bench: Bench) -> dict:
+    """Return the spec of the example's probe."""
+    spec = probe_spec_of(bench)
+    return spec | {"probe": {"kind": "my_probes:norm"}} | parts.in_spec(["my_probes:norm"])
+
+
+def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
+    parts.search([my])
+    out = bench.step("probe", probe_spec(bench), tmp_path / "out", "--catalogues", my)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["main"] == "length" and [end["layer"] for end in metrics["layers"]] == [0, 1, 2, 3] * 2
+    found, majority = points([metrics], [out / "metrics.json"], "test")
+    assert found["mean"].tolist() == pytest.approx([e["scores"]["test"]["length"] for e in metrics["layers"][:4]])
+    assert majority == {}
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("return rows, ends", "return rows", "my_probes.py:1: my_probes:norm must return two lists of dicts"),
+        ('"length"\n', '"lenght"\n', "that have 'lenght'"),
+        (".item()", "", "my_probes:norm must return"),
+        ("norm(dim=1)", "norm(dim=2)", "my_probes:norm: .*my_probes.py:5: IndexError: Dimension out of range"),
+    ],
+)
+def test_a_probe_that_breaks_the_interface_is_refused(bench, my, tmp_path, old, new, message):
+    parts.search([my])
+    replace(my / "my_probes.py", old, new)
+    with pytest.raises(UserError, match=message):
+        bench.step("probe", probe_spec(bench), tmp_path / "out", "--catalogues", my)
+    assert not (tmp_path / "out").exists()
+
+
 def contract(my: Path, kind: str, part: str) -> subprocess.CompletedProcess:
     """Run scripts/contract.py on a part."""
     command = [sys.executable, str(HOME / "scripts/contract.py"), kind, part, "--catalogues", str(my)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("kind, part", [("selector", "my_selectors:every_other"), ("metric", "my_metrics:kappa")])
+@pytest.mark.parametrize(
+    "kind, part",
+    [("selector", "my_selectors:every_other"), ("metric", "my_metrics:kappa"), ("probe", "my_probes:norm")],
+)
 def test_the_examples_keep_the_contract(my, kind, part):
     done = contract(my, kind, part)
     assert done.returncode == 0 and "the contract is kept" in done.stdout and "BROKEN" not in done.stdout, done.stdout

@@ -248,14 +248,18 @@ class Catalogue:
 
         That is one that is not there, is not written as its kind is (`thaw.parts.SHAPES`), or states other task_types.
         """
-        try:
-            stated = parts.check(word, kind).stated("task_types", (task_type,))
-        except UserError as error:
-            raise UserError(f"{self.place(*entry)}: {word}: {error}") from error
+        stated = self.own_part(kind, word, entry).stated("task_types", (task_type,))
         if task_type not in stated:
             raise UserError(
                 f"{self.place(*entry)}: {word} is for {', '.join(stated)}; this task is of type {task_type}"
             )
+
+    def own_part(self, kind: str, word: str, entry: tuple[str, str, str]) -> parts.Part:
+        """Return the own part that an entry (block, id, key) names; one that cannot be is a UserError."""
+        try:
+            return parts.check(word, kind)
+        except UserError as error:
+            raise UserError(f"{self.place(*entry)}: {word}: {error}") from error
 
     def place(self, block: str, name: str, *keys: str) -> str:
         """Return `file:line: block.id.key` of an entry, for an error found later."""

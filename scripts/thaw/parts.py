@@ -1,4 +1,4 @@
-"""Parts of one's own: a head, a selector or a metric outside of Thaw, named by import path as `my_heads:Gated`.
+"""Parts of one's own: heads, selectors, metrics and probes outside of Thaw, named by import path: `my_heads:Gated`.
 
 A part is a name in one Python file, which may import Thaw and whatever is installed. The file is looked for in the
 folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` stand the modules that it
@@ -23,6 +23,7 @@ SHAPES = {
     "head": ("class {name}(Head):, with Head from thaw.heads.base", None),
     "selector": ("def {name}(layers): or def {name}(layers, number):", (1, 2)),
     "metric": ("def {name}(gold, predicted):", (2,)),
+    "probe": ("def {name}(reading, seed):", (2,)),
 }
 
 _folders: list[str] = []

@@ -14,7 +14,7 @@ from thaw.job import Job
 from thaw.jobs import Jobs
 from thaw.records import UserError, digest, near, read_json
 from thaw.scaling import at_hand, scaled_down
-from thaw.settings import PROBE_FIGURES, Experiment
+from thaw.settings import Experiment, draws
 
 SEVERAL = "experiments"  # the key of a configuration that names several
 CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
@@ -173,8 +173,8 @@ class Plan(Jobs):
 
         For any other table or figure there are none.
         """
-        kinds = PROBE_FIGURES.get(self.job("figure", f"{name}/{output}").spec["kind"], ())
-        keys = [key for key in self.probes[name] if self.job("probe", key).spec["probe"]["kind"] in kinds]
+        kind = self.job("figure", f"{name}/{output}").spec["kind"]
+        keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         files = {key: self.files("probe", key)[0] for key in keys}
         partial = self._experiment(name).allow_missing
         return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]

@@ -11,7 +11,7 @@ from thaw.cells import Run, pair_views, variant
 from thaw.job import Job
 from thaw.records import UserError, digest
 from thaw.runs import RunPlanner
-from thaw.settings import BASELINES, PROBE_FIGURES, RUN_BASELINES, Experiment, Output
+from thaw.settings import BASELINES, PROBE_FIGURES, RUN_BASELINES, Experiment, Output, draws
 from thaw.versions import VERSIONS
 
 STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
@@ -66,7 +66,7 @@ def _probes(output: str, experiment: Experiment, catalogue: Catalogue, probed: l
     """Return what the spec of a figure of probes has beside: their digests, and their names in print."""
     entry: Output = catalogue.get("outputs", output, "outputs")
     kinds = PROBE_FIGURES[entry.kind]
-    drawn = [job.digest for job in probed if job.spec["probe"]["kind"] in kinds]
+    drawn = [job.digest for job in probed if draws(entry.kind, job.spec["probe"]["kind"])]
     if not drawn:
         place = catalogue.place("outputs", output, "kind")
         raise UserError(
@@ -74,7 +74,7 @@ def _probes(output: str, experiment: Experiment, catalogue: Catalogue, probed: l
             f"probes: [{kinds[0]}]"
         )
     entries = {name: catalogue.get("probes", name, "probes") for name in experiment.probes}
-    names = {name: probe.label or name for name, probe in entries.items() if probe.kind in kinds}
+    names = {name: probe.label or name for name, probe in entries.items() if draws(entry.kind, probe.kind)}
     return {"probed": digest(drawn), "probes": names}
 
 

@@ -9,7 +9,7 @@ from thaw.catalogue import Catalogue
 from thaw.cells import Run, named_points
 from thaw.records import UserError, near
 from thaw.runs import task_spec
-from thaw.settings import COMPARISONS, OF_CLASSES, PROBED_TYPES, Experiment, Probe, Task, spec_of
+from thaw.settings import COMPARISONS, OF_CLASSES, PROBED_TYPES, TASK_TYPES, Experiment, Probe, Task, spec_of
 from thaw.versions import VERSIONS
 from thaw.weights import Weights
 
@@ -62,11 +62,10 @@ def probes(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> Ite
     for probe in experiment.probes:
         entry = catalogue.get("probes", probe, "config: probes")
         every = [*experiment.tasks, *experiment.probe_tasks]
-        tasks = [task for task in every if _is_for(entry, catalogue.get("tasks", task, "tasks"), catalogue)]
+        tasks = [task for task in every if _is_for(probe, catalogue.get("tasks", task, "tasks"), catalogue)]
         place = catalogue.place("probes", probe, "kind")
         if not tasks:
-            served = SERVED.get(entry.kind, "texts and words")
-            raise UserError(f"{place}: {entry.kind} is for {served}, and no task here has any")
+            raise UserError(f"{place}: {entry.kind} is for {_served(probe, catalogue)}, and no task here has any")
         if entry.kind in COMPARISONS and (not experiment.adapted or len(experiment.seeds) < 2):
             raise UserError(
                 f"{place}: {entry.kind} compares an encoder with what runs of two seeds made of it; name their "
@@ -148,8 +147,11 @@ def _check_adapted(experiment: Experiment, catalogue: Catalogue, runs: list[Run]
         raise UserError(f"config: probe_tasks: {min(twice)} is among tasks, which probes read anyway")
 
 
-def _is_for(entry: Probe, task: Task, catalogue: Catalogue) -> bool:
-    """Return whether a probe has a meaning for a task."""
+def _is_for(name: str, task: Task, catalogue: Catalogue) -> bool:
+    """Return whether a probe has a meaning for a task; an own probe that cannot be is a UserError."""
+    entry: Probe = catalogue.get("probes", name, "probes")
+    if parts.is_own(entry.kind):
+        return task.type in _own_types(name, entry, catalogue)
     if entry.kind == "edge":
         return task.type in ("tagging", "spans", "edges")
     if entry.kind == "structural":
@@ -157,7 +159,24 @@ def _is_for(entry: Probe, task: Task, catalogue: Catalogue) -> bool:
         return task.type == "edges" and "head" in kept
     if entry.kind == "surface":
         return task.type == "classification"
+    if entry.domain and catalogue.get("corpora", task.corpus, "corpora").targets.get(entry.domain) != "label":
+        return False
     return task.type not in PROBED_TYPES and (entry.kind not in OF_CLASSES or not task.type.endswith("regression"))
+
+
+def _served(name: str, catalogue: Catalogue) -> str:
+    """Return what a probe is for, in words."""
+    entry: Probe = catalogue.get("probes", name, "probes")
+    if parts.is_own(entry.kind):
+        return ", ".join(_own_types(name, entry, catalogue))
+    if entry.domain:
+        return f"corpora with a target {entry.domain} of kind label"
+    return SERVED.get(entry.kind, "texts and words")
+
+
+def _own_types(name: str, entry: Probe, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the types of task that an own probe states, or all that are trained."""
+    return catalogue.own_part("probe", entry.kind, ("probes", name, "kind")).stated("task_types", TASK_TYPES)
 
 
 def spec(probed: Probed, experiment: Experiment, catalogue: Catalogue) -> dict:
@@ -194,7 +213,7 @@ def spec(probed: Probed, experiment: Experiment, catalogue: Catalogue) -> dict:
         "phases": [] if fitted and probed.runs else phases,
         "seeds": experiment.seeds,
         "compute": spec_of(experiment.compute),
-        **parts.in_spec(task.metrics),
+        **parts.in_spec([*task.metrics, entry.kind]),
     }
 
 

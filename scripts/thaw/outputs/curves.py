@@ -5,15 +5,18 @@ A line for each encoder and probe, as it was pretrained and as runs left it.
 
 from pathlib import Path
 
+from thaw import parts
 from thaw.outputs import drawing, words
 from thaw.outputs.collection import value
 from thaw.records import UserError, read_json, write_text
+from thaw.settings import METRICS
 
 PRETRAINED = "pretrained"
 LINE = ["encoder", "probe", "run"]
 PANEL = ["task", "subset", "measure"]
 CHANCE = {"uuas": "Chain of words"}  # what the broken line is, where it is no majority
 MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
+MEASURES |= {"logme": ("LogME, nats a vector", 1)}
 
 
 def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
@@ -36,7 +39,7 @@ def probe_figure(paths: list[Path], spec: dict, prefix) -> None:
                 axis.fill_between(part["layer"], part["low"], part["high"], color=colour, alpha=0.2, linewidth=0)
             if majority.get(key) is not None:
                 axis.axhline(majority[key], color=drawing.GREY, linestyle=drawing.BROKEN[0], linewidth=0.9)
-            axis.set_ylabel(_axis(key[2], spec["labels"]))
+            axis.set_ylabel(_axis(key[2], spec["labels"])[0])
             axis.set_xlabel("Layer; 0: embeddings")
             axis.set_xticks(ticks(int(rows["layer"].max())))
         runs = run_names(records, spec["labels"])
@@ -96,7 +99,7 @@ def points(records: list[dict], paths: list[Path], split: str):
     rows, majority = [], {}
     for record, path in zip(records, paths, strict=True):
         of, main = value(record, path, "spec", "of"), value(record, path, "main")
-        task, factor = record["spec"]["task"], MEASURES.get(main, ("", 100))[1]
+        task, factor = record["spec"]["task"], _axis(main, {})[1]
         wanted = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
         for end in value(record, path, "layers"):
             shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
@@ -105,7 +108,7 @@ def points(records: list[dict], paths: list[Path], split: str):
             rows.append(
                 {**of, "run": run_key(of), "measure": main, "split": shown, "layer": end["layer"], "value": score}
             )
-        if main not in MEASURES:
+        if main in METRICS or parts.is_own(main):
             score = record["majority"].get(wanted, {}).get(main)
             majority |= {} if score is None else {(of["task"], of["subset"], main): factor * score}
     keys = ["task", "subset", "measure", *LINE, "split", "layer"]
@@ -137,9 +140,11 @@ def _name(line, spec: dict, found, runs: dict[str, str]) -> str:
     return "; ".join(told) or parts["probe"]
 
 
-def _axis(measure: str, labels: dict) -> str:
-    """Return what the vertical axis shows."""
-    return MEASURES[measure][0] if measure in MEASURES else f"{words.metric_name(labels, measure)} × 100"
+def _axis(measure: str, labels: dict) -> tuple[str, int]:
+    """Return what the vertical axis shows of a measure, and its factor: 100 for metrics, 1 for one's own."""
+    if measure in METRICS or parts.is_own(measure):
+        return f"{words.metric_name(labels, measure)} × 100", 100
+    return MEASURES.get(measure, (measure, 1))
 
 
 def ticks(layers: int) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from thaw.analysis.information import Estimate, clusters, edge_weights, entropy, estimate, hashed, projected
+from thaw.analysis.similarity import Products, cka
 from thaw.heads.convex import Solution
 from thaw.probes.coding import spent, surprisal
 from thaw.probes.reading import Reading
@@ -38,6 +39,7 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
         scores = {}
         for name, sample in samples.items():
             scores[name] = _bound(sample, layer, solutions[layer], len(fitted.rows))
+            scores[name]["cka_with_last"] = _alignment(sample.layers[layer], sample.layers[-1])
             for kind, (result, partitions) in found[name][layer].items():
                 scores[name] |= _told(kind, result)
                 common = {"layer": number, "seed": seed, "split": name, "rows": len(sample.labels), "estimator": kind}
@@ -79,6 +81,15 @@ def _bound(sample: Sample, layer: int, solution: Solution, told: int) -> dict[st
     gained = own - bits.cpu()
     error = gained.std().item() / len(gained) ** 0.5
     return {"entropy": entropy(sample.labels), "bound": gained.mean().item(), "bound_error": error}
+
+
+def _alignment(first: torch.Tensor, second: torch.Tensor) -> float | None:
+    """Return the centred kernel alignment of two layers' vectors [N, d], which needs no bins."""
+    sums = []
+    for pair in ((first, second), (first, first), (second, second)):
+        sums.append(Products())
+        sums[-1].add(*pair)
+    return cka(*sums)
 
 
 def _told(kind: str, result: Estimate) -> dict[str, float]:

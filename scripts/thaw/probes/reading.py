@@ -73,9 +73,9 @@ class Reading:
         """The splits that are scored: validation and test."""
         return scored_splits(self.task)
 
-    def divided(self, seed: int) -> tuple[Split, Split]:
-        """Return the training rows to fit and those to choose by, drawn by a seed."""
-        train = self.splits["train"]
+    def divided(self, seed: int, part: Split | None = None) -> tuple[Split, Split]:
+        """Return the training rows (or a part of them) to fit and those to choose by, drawn by a seed."""
+        train = part or self.splits["train"]
         order = np.random.default_rng(stream(seed, "choice")).permutation(len(train.rows))
         count = max(1, round(self.entry.choice * len(order)))
         return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))

@@ -1,18 +1,24 @@
 """What each kind of probe reads, which function it stands for, the name of its score, and how a probe is run."""
 
+import math
+
+from thaw import parts
 from thaw.probes.alike import cka, rsa, svcca
 from thaw.probes.attention import attention_similarity
 from thaw.probes.comparison import Comparison
 from thaw.probes.control import control
 from thaw.probes.distance import weight_distance
+from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.edge import edge
 from thaw.probes.edges import EdgeReading
 from thaw.probes.forgetting import masked_loss
 from thaw.probes.linear import linear
+from thaw.probes.logme import logme
 from thaw.probes.mdl import mdl
 from thaw.probes.mutual_information import mutual_information
 from thaw.probes.reading import Reading
 from thaw.probes.structural import TreeReading, structural
+from thaw.records import UserError
 from thaw.training.inputs import Inputs
 
 # from what is read and a seed to rows of layers.csv, and for each layer what it scores
@@ -24,10 +30,14 @@ PROBES = {
     "surface": linear,
     "edge": edge,
     "structural": structural,
+    "domain_divergence": domain_divergence,
+    "logme": logme,
 }
 READINGS = {"edge": EdgeReading, "structural": TreeReading}  # what is read, where it is no Reading
-NAMES = {"control": "selectivity", "mdl": "compression", "mutual_information": "bound"}
-NAMES |= {"edge": EdgeReading.main, "structural": TreeReading.main}
+
+# the score that stands for a layer, where it is not the task's first metric
+MEASURES = {"control": "selectivity", "mdl": "compression", "mutual_information": "bound", "logme": "logme"}
+MEASURES |= {"edge": EdgeReading.main, "structural": TreeReading.main, "domain_divergence": "correlation"}
 
 # from a Comparison to the same
 COMPARED = {
@@ -42,7 +52,39 @@ COMPARED = {
 
 def measure(reading: Reading | EdgeReading | TreeReading) -> str:
     """Return the name of the score that stands for a layer."""
-    return NAMES.get(reading.entry.kind, reading.task["metrics"][0])
+    kind, metric = reading.entry.kind, reading.task["metrics"][0]
+    return parts.look(kind).stated("measure", metric) if parts.is_own(kind) else MEASURES.get(kind, metric)
+
+
+def fitted(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return the rows and ends of a reading's probe; what one's own returns must look like what ours return."""
+    kind = reading.entry.kind
+    found = parts.find(kind, PROBES)(reading, seed)
+    if parts.is_own(kind) and not _looks_right(found, reading, seed):
+        part = parts.look(kind)
+        raise UserError(
+            f"{part.place}: {kind} must return two lists of dicts, rows for layers.csv and for each layer that is read "
+            "one end with its layer, the seed, and scores {split: {measure: number}} that have "
+            f"{measure(reading)!r}"
+        )
+    return found
+
+
+def _looks_right(found, reading: Reading, seed: int) -> bool:
+    """Tell whether a pair of rows and ends is what `run` writes: one end a layer, with a number for its measure."""
+    try:
+        rows, ends = found
+        scores = [score for end in ends for score in end["scores"].values()]
+        told = [score[measure(reading)] for score in scores]
+        layers = [(end["layer"], end["seed"]) for end in ends] == [(number, seed) for number in reading.numbers]
+        return layers and all(isinstance(row, dict) for row in rows) and all(map(_is_number, told)) and bool(told)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return False
+
+
+def _is_number(value) -> bool:
+    """Tell whether a value is a number that JSON keeps, or None."""
+    return value is None or (isinstance(value, int | float) and math.isfinite(value))
 
 
 def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[list[dict], dict]:
@@ -59,6 +101,6 @@ def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[lis
     reading = None if adapted else read(spec, pretrained)
     for seed in spec["seeds"]:
         reading = read(spec, adapted[seed]) if adapted else reading
-        more, ends = PROBES[kind](reading, seed)
+        more, ends = fitted(reading, seed)
         rows, layers = rows + more, layers + ends
     return rows, {"main": measure(reading), "layers": layers, "majority": reading.majority()}

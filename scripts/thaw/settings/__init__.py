@@ -40,7 +40,7 @@ from thaw.settings.inserts import Insert
 from thaw.settings.models import HEAD_KINDS, After, Encoder, Head, HeadSet, Layers, Phase, Search, Strategy
 from thaw.settings.phases import of_phase
 from thaw.settings.pretraining import FurtherPretraining
-from thaw.settings.probes import COMPARISONS, OF_CLASSES, PROBE_FIGURES, Probe
+from thaw.settings.probes import COMPARISONS, OF_CLASSES, PROBE_FIGURES, Probe, draws
 from thaw.settings.reference import PrintedTable, Reference, Where
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     "TASK_TYPES",
     "Task",
     "View",
+    "draws",
     "of_phase",
     "spec_of",
 ]

@@ -30,6 +30,9 @@ class Output(Entry):
     caption: Text
     split: Literal["test", "validation"] = "test"
     cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")
+    last: bool | None = Field(
+        None, description="information_figure: what a layer shares with the last one, not with labels"
+    )
     paper: Id | None = Field(None, description="paper_table: a file of reference/, as lee2019")
     table: Id | None = Field(None, description="paper_table: one of that file's tables")
     margin: float = Field(1.0, gt=0, description="advice_table, serving_table: points that a cheaper one may lose")

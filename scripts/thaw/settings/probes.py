@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.settings.base import Entry, Rate, Share
+from thaw.settings.base import Entry, Id, Rate, Share, own_or
 
 # Shares of the training rows after which online coding fits anew: those of Voita and Titov 2020, section 4.1.
 PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
@@ -26,7 +26,10 @@ KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
     "surface": LINEAR,
     "edge": (*DESCENT, "projection", "hidden", "dropout"),
     "structural": (*DESCENT, "rank"),
+    "domain_divergence": (*LINEAR, "domain"),
+    "logme": ("pooling", "choice"),
 }
+OF_ONES_OWN = (*LINEAR, "options")
 KINDS = tuple(KEYS)
 OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meaning for labels and tags alone
 # kinds that compare an encoder with what runs made of it
@@ -36,16 +39,23 @@ PROBE_FIGURES = {
     "normalised_figure": ("linear",),
     "change_figure": ("cka", "rsa", "svcca", "attention_similarity", "weight_distance"),
     "attention_figure": ("attention_similarity",),
-    "probe_figure": ("linear", "control", "mdl", "mutual_information", "surface", "edge", "structural"),
+    "probe_figure": ("linear", "control", "mdl", "logme", "surface", "edge", "structural"),
     "heat_figure": ("linear", "surface", "edge", "structural"),
     "mix_figure": ("edge",),
+    "information_figure": ("mutual_information",),
+    "domain_figure": ("domain_divergence",),
 }
+
+
+def draws(figure: str, kind: str) -> bool:
+    """Return whether a kind of figure draws a kind of probe; one's own probes are curves by layer."""
+    return kind in PROBE_FIGURES.get(figure, ()) or (figure == "probe_figure" and kind not in KINDS)
 
 
 class Probe(Entry):
     """A diagnostic fitted to the hidden states of each layer, which changes no encoder."""
 
-    kind: Literal[KINDS]
+    kind: own_or("probe", KINDS)
     pooling: Literal["mean", "first", "max"] = Field(
         "mean", description="how the tokens of a text become one vector; of a word its first piece is read"
     )
@@ -87,10 +97,16 @@ class Probe(Entry):
     hidden: int = Field(256, ge=1, description="edge: width of the hidden layer")
     dropout: float = Field(0.3, ge=0, lt=1, description="edge: dropout of the hidden layer")
     rank: int | None = Field(None, ge=1, description="structural: dimensions of the space of the tree; unless stated d")
+    domain: Id | None = Field(
+        None, description="domain_divergence: the target of the corpus, of kind label, that names each row's domain"
+    )
+    options: dict[Id, int | float | str] = Field({}, description="what a probe of your own reads")
 
     @model_validator(mode="after")
     def _keys_of_the_kind(self):
-        known = {"kind", "layers", "label", *KEYS[self.kind]}
+        known = {"kind", "layers", "label", *KEYS.get(self.kind, OF_ONES_OWN)}
+        if (self.kind == "domain_divergence") and not self.domain:
+            raise ValueError("kind domain_divergence needs domain: the target of the corpus that names the domains")
         for key in sorted(self.model_fields_set - known):
             raise ValueError(f"{key} has no meaning with kind {self.kind}; leave it out")
         if sorted(set(self.portions)) != self.portions:

@@ -7,7 +7,9 @@ from pathlib import Path
 from thaw.outputs import figures
 from thaw.outputs.changes import change_figure
 from thaw.outputs.curves import probe_figure
+from thaw.outputs.domains import domain_figure
 from thaw.outputs.heat import heat_figure
+from thaw.outputs.information import information_figure
 from thaw.outputs.maps import attention_figure
 from thaw.outputs.mixes import mix_figure
 from thaw.outputs.normalised import normalised_figure
@@ -21,6 +23,8 @@ OF_PROBES = {  # by kind, what is drawn from probes
     "attention_figure": attention_figure,
     "heat_figure": heat_figure,
     "mix_figure": mix_figure,
+    "information_figure": information_figure,
+    "domain_figure": domain_figure,
 }
 
 

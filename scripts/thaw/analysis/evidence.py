@@ -1,0 +1,50 @@
+"""LogME: how probable labels are under all linear models of some vectors (You, Liu, Wang and Long 2021).
+
+N vectors [N, d], C classes.
+"""
+
+import math
+
+import numpy as np
+
+STEPS = 100
+CLOSE = 1e-5  # change of the ratio alpha / beta, as a share of it, at which it has settled
+
+
+def logme(vectors: np.ndarray, targets: np.ndarray) -> float:
+    """Return the logarithm of the maximum evidence for each vector, in nats: equation (2) of the paper over N.
+
+    Args: vectors [N, d]; targets [N], scores as floats or classes as integers, whose evidence is the mean over classes
+    of what tells one from the others. Higher is better; values of one task and N can be compared, others can not.
+    """
+    vectors = vectors.astype(np.float64)
+    directions, values, _ = np.linalg.svd(vectors, full_matrices=False)
+    if np.issubdtype(targets.dtype, np.integer):
+        columns = [(targets == label).astype(np.float64) for label in np.unique(targets)]
+    else:
+        columns = [targets.astype(np.float64)]
+    shape = vectors.shape
+    return float(np.mean([_evidence(directions.T @ column, values**2, column @ column, *shape) for column in columns]))
+
+
+def _evidence(moments: np.ndarray, variances: np.ndarray, square: float, count: int, width: int) -> float:
+    """Return the largest evidence of one target by its fixed point, section 4.2, over N.
+
+    Args: moments, the target on each direction; variances of the directions, unscaled; the target's squared length.
+    """
+    alpha = beta = 1.0
+    outside = square - moments @ moments  # of the target's square, what no model of these vectors explains
+    for _ in range(STEPS):
+        shrunk = alpha + beta * variances
+        effective = (beta * variances / shrunk).sum()
+        weights = ((beta * np.sqrt(variances) * moments / shrunk) ** 2).sum()
+        residual = ((alpha * moments / shrunk) ** 2).sum() + outside
+        before, alpha, beta = alpha / beta, effective / max(weights, 1e-12), (count - effective) / max(residual, 1e-12)
+        if abs(alpha / beta - before) <= CLOSE * before:
+            break
+    shrunk = alpha + beta * variances
+    weights = ((beta * np.sqrt(variances) * moments / shrunk) ** 2).sum()
+    residual = ((alpha * moments / shrunk) ** 2).sum() + outside
+    volume = np.log(shrunk).sum() + (width - len(variances)) * math.log(alpha)
+    evidence = count * math.log(beta) + width * math.log(alpha) - count * math.log(2 * math.pi)
+    return (evidence - beta * residual - alpha * weights - volume) / (2 * count)

@@ -1,0 +1,23 @@
+"""LogME of each layer: how near the task is to what the encoder knows already (You et al. 2021).
+
+Measured on the training rows that a seed leaves for fitting, standardised; it has no split that is scored.
+"""
+
+import numpy as np
+
+from thaw.analysis.evidence import logme as evidence
+from thaw.analysis.information import standardised
+from thaw.probes.reading import Reading
+
+
+def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each layer, and for each layer its evidence on train, in nats a vector."""
+    fitted, _ = reading.divided(seed)
+    targets = fitted.targets()
+    targets = targets.astype(np.int64) if reading.labels else targets.astype(np.float64)
+    rows, ends = [], []
+    for number, vectors in zip(reading.numbers, fitted.layers, strict=True):
+        value = evidence(standardised(vectors.values.cpu().numpy()), targets)
+        rows.append({"layer": number, "seed": seed, "vectors": len(targets), "logme": value})
+        ends.append({"layer": number, "seed": seed, "scores": {"train": {"logme": value}}})
+    return rows, ends

@@ -1,0 +1,87 @@
+"""Probes by domain on a small corpus with two of them, and their figure."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from corpora import prepared
+from test_probes import spec_of
+from thaw.outputs.domains import domain_figure, points
+from thaw.plan import load, read_config
+from thaw.probes.domain_divergence import domain_divergence
+from thaw.probes.reading import Reading
+from thaw.records import UserError
+from tiny_corpus import Bench, rows
+
+
+def named(count: int, seed: int) -> list[dict]:
+    """Return examples of two domains: those on singing and those on rivers, which share few words."""
+    found = rows("regression", count, seed)
+    texts = [("sings " * 20 if i % 3 else "river " * 20) + row["text"] for i, row in enumerate(found)]
+    genres = ["songs" if i % 3 else "rivers" for i in range(count)]
+    return [row | {"text": text, "genre": genre} for row, text, genre in zip(found, texts, genres, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("domains")
+    (folder / "data").mkdir()
+    splits = {"train": named(90, 1), "validation": named(24, 2), "test": named(24, 3)}
+    entry = {"texts": ["text"], "targets": {"score": "score", "genre": "label"}}
+    return Bench(folder, "bert", prepared(folder / "data", entry, **splits), "regression")
+
+
+def test_each_domain_is_fitted_and_scored_with_as_many_rows(bench):
+    torch.set_num_threads(1)
+    reading = Reading(spec_of(bench, "domain_divergence", domain="genre", read=[0, 3]), bench.inputs())
+    table, ends = domain_divergence(reading, 1)
+    assert {row["rows"] for row in table} == {24}, "of 30 rows a fifth chooses the strength"
+    assert len(table) == 2 * 2 * 3 * 2 and [end["layer"] for end in ends] == [0, 3]
+    cells = {(cell["trained"], cell["tested"]): cell for cell in ends[0]["cells"] if cell["split"] == "test"}
+    assert set(cells) == {(t, e) for t in ("all", "rivers", "songs") for e in ("rivers", "songs")}
+    own, other = cells["songs", "songs"]["divergence"], cells["songs", "rivers"]["divergence"]
+    assert own < 0.2 < other < 1 and own < cells["all", "songs"]["divergence"] < other
+    scores = ends[0]["scores"]["test"]
+    assert -1 <= scores["correlation"] <= 1 and scores["lost"] is None, "two pairs of two domains order nothing"
+
+
+def test_a_small_domain_is_refused(bench, tmp_path):
+    spec = spec_of(bench, "domain_divergence", domain="genre") | {"subset": {"rows": 45}}
+    with pytest.raises(UserError, match="domain 'rivers' has 16 training rows in the subset, and 20 are due: take a"):
+        bench.step("probe", spec, tmp_path / "out")
+
+
+def test_mistakes_in_an_entry(home, tmp_path):
+    def planned(entry):
+        (tmp_path / "probes.yaml").write_text(f"probes:\n  mine:\n    kind: domain_divergence\n{entry}")
+        chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
+        load(read_config([str(home / "config/config.yaml")], chosen), home)
+
+    with pytest.raises(UserError, match="probes.mine: kind domain_divergence needs domain: the target of the corpus"):
+        planned("")
+    with pytest.raises(
+        UserError,
+        match="mine.kind: domain_divergence is for corpora with a target genre of kind label, and no task",
+    ):
+        planned("    domain: genre\n")
+
+
+def test_the_figure_has_a_point_for_each_pair(bench, tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    closed = []
+    monkeypatch.setattr(pyplot, "close", closed.append)
+    out = bench.step("probe", spec_of(bench, "domain_divergence", domain="genre", read=[0, 3]), tmp_path / "out")
+    record = json.loads((out / "metrics.json").read_text())
+    found = points([record], [out / "metrics.json"], "test")
+    cells = [cell for end in record["layers"] if end["layer"] == 3 for cell in end["cells"]]
+    due = [c["score"] for c in cells if (c["split"], c["trained"], c["tested"]) == ("test", "all", "songs")]
+    row = found.query("layer == 3 and trained == 'all' and tested == 'songs'").iloc[0]
+    assert row["score"] == pytest.approx(100 * np.mean(due)) and row["seeds"] == 2
+    domain_figure([out / "metrics.json"], {"split": "test", "labels": {}}, tmp_path / "figure")
+    (axis,) = closed[0].get_axes()
+    assert len(axis.get_lines()) == 6 and axis.get_xlabel() == "Divergence of words, bits"
+    with pytest.raises(UserError, match="no probe of domains has a result yet; run the workflow first"):
+        domain_figure([], {"split": "test", "labels": {}}, tmp_path / "none")
