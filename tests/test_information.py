@@ -189,7 +189,7 @@ def test_the_figure_flags_what_is_less_than_proved_and_keeps_estimators_apart(be
     information_figure([out / "metrics.json"], {"split": "test", "labels": {}}, tmp_path / "figure")
     axes = closed[0].get_axes()
     assert [axis.get_title("left") for axis in axes] == ["t: EDGE", "t: k-means"]
-    assert (tmp_path / "figure.csv").read_text().startswith("task,subset,estimator,encoder,weights,split,layer,bits,")
+    assert (tmp_path / "figure.csv").read_text().startswith("task,subset,estimator,encoder,run,split,layer,bits,")
     last = {"split": "test", "labels": {}, "last": True}
     information_figure([out / "metrics.json"], last, tmp_path / "last")
     titles = ["t: binned, not absolute", "t: CKA"]

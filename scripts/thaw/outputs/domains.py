@@ -11,8 +11,8 @@ from thaw.records import UserError, read_json, write_text
 def domain_figure(paths: list[Path], spec: dict, prefix) -> None:
     """Draw the last layer's scores against divergence, a panel for each task and encoder.
 
-    Args: paths, the metrics.json of probes of domains; spec as step `figure` gets it. Raises UserError where there is
-    no result.
+    All layers are in the CSV. Args: paths, the metrics.json of probes of domains; spec as step `figure` gets it. Raises
+    UserError where there is no result.
     """
     from matplotlib.lines import Line2D
 
