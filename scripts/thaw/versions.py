@@ -12,7 +12,7 @@ VERSIONS = {
     "features": 2,
     "fit_heads": 5,
     "search_heads": 1,
-    "train": 3,
+    "train": 4,
     "select": 1,
     "baseline": 1,
     "features_adapted": 1,

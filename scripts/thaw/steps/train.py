@@ -31,19 +31,22 @@ def execute(spec: dict, folders, device) -> None:
     from thaw.analysis.results import save_tensors
     from thaw.training.adapted import BASE
     from thaw.training.files import write_run
+    from thaw.training.progress import Progress
     from thaw.training.run import Run, train
 
     watch = Stopwatch()
     with watch("load"):
         (found,) = inputs.open_inputs(spec, folders, device)
         run = Run(spec, found, start(spec, folders.after), inputs.chosen(spec, folders.chosen))
-    (left,) = train([run], watch)
+        progress = Progress(folders.out, spec, watch)
+    (left,) = train([run], watch, progress)
     if spec["keep"]:
         note = {BASE: read_json(folders.encoder / "card.json")["sha256"]} | (
             left.inserts.note() if left.inserts else {}
         )
         save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
     write_run(folders.out, spec, run, left, left.outcome, left.cost | measured(watch, device))
+    progress.end()
 
 
 def start(spec: dict, after: list[Path]):

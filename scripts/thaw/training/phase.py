@@ -1,6 +1,7 @@
 """The one loop: epochs of one phase, with validation and early stopping where the phase asks for them."""
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -55,16 +56,16 @@ class PhaseTraining:
                     together.setdefault(name, []).extend(named)
         return [group | {"number": self.phases.index(phase)} for group in groups(together, phase, layers)]
 
-    def run(self, scores: list, watch) -> bool:
+    def run(self, scores: list, watch, after: Callable[[], None] = lambda: None) -> bool:
         """Train a stage to its last epoch, or to the phase's end by a rule or a loss that is not finite.
 
         Returns whether there are further stages to go on with. Args: for each member what scores it (see `Member`); a
-        Stopwatch. A member that ends while others go on is computed on, and its weights of then are held. At the end of
-        the phase all have the weights of their last epoch or, with pick: best, of the epoch with the best validation
-        score (the first of equal ones; undefined counts as the worst).
+        Stopwatch; what to do after each epoch. A member that ends while others go on is computed on, and its weights of
+        then are held. At the end of the phase all have the weights of their last epoch or, with pick: best, of the
+        epoch with the best validation score (the first of equal ones; undefined counts as the worst).
         """
         last = self.stage == len(self.epochs) - 1
-        for _ in range(self.epochs[self.stage]):
+        while self.epoch < sum(self.epochs[: self.stage + 1]) and not self._over():
             self.epoch += 1
             going = [place for place, member in enumerate(self.members) if not member.course.ended]
             with (
@@ -75,6 +76,7 @@ class PhaseTraining:
             with watch("evaluate"):
                 for place in going:
                     self.members[place].after_epoch(self.epoch, scores[place], last)
+            after()
             if self._over():
                 break
             for place in going:

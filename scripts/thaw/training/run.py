@@ -3,6 +3,7 @@
 L layers, d width, C outputs.
 """
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +28,7 @@ from thaw.training.inputs import Inputs
 from thaw.training.member import Course, Member
 from thaw.training.model import Feed, Model, resumed
 from thaw.training.phase import PhaseTraining
+from thaw.training.progress import Progress
 from thaw.training.single import Single
 from thaw.training.stack import Stack
 from thaw.training.vectors import Reader
@@ -215,14 +217,16 @@ class Run:
         }
 
 
-def train(runs: list[Run], watch: Stopwatch) -> list[Trained]:
-    """Train runs side by side and return what each leaves; a run alone is a list of one.
+def train(runs: list[Run], watch: Stopwatch, progress: Progress | None = None) -> list[Trained]:
+    """Train runs side by side and return what each leaves; a run alone is a list of one, and may keep its progress.
 
     Several runs read the same inputs, have a fixed head and one phase, in which the head alone trains, and differ in
     seed and rates, not in batches and epochs.
     """
-    for number in range(1, len(runs[0].phases) + 1):
-        _train_phase(runs, number, watch)
+    if progress:
+        progress.restore(runs[0])
+    for number in range(progress.phase if progress else 1, len(runs[0].phases) + 1):
+        _train_phase(runs, number, watch, progress)
         if all(run.courses[-1].diverged for run in runs):
             break
     for run in runs:
@@ -231,29 +235,38 @@ def train(runs: list[Run], watch: Stopwatch) -> list[Trained]:
     return [run.finish(watch) for run in runs]
 
 
-def _train_phase(runs: list[Run], number: int, watch: Stopwatch) -> None:
-    """Train one phase, stage by stage, and keep what each stage trained for the next."""
+def _train_phase(runs: list[Run], number: int, watch: Stopwatch, progress: Progress | None) -> None:
+    """Train one phase, stage by stage, or what is left of it, and keep what each stage trained for the next."""
     first, entries = runs[0], [run.phases[number - 1] for run in runs]
     stages = settings.Phase.stages_of_spec(entries[0])
     pairs = zip(runs, entries, strict=True)
     members = [Member(number, settings.Phase.of_spec(entry), run.spec["seed"]) for run, entry in pairs]
     training = PhaseTraining(members, [stage["epochs"] for stage in stages])
-    for run, member in zip(runs, members, strict=True):
-        run.courses.append(member.course)
-    for stage in stages:
+    goes_on = progress is not None and progress.stands_in(number)
+    if goes_on:
+        members[0].course, training.stage = first.courses[-1], progress.state["stage"] - 1
+    else:
+        for run, member in zip(runs, members, strict=True):
+            run.courses.append(member.course)
+    for stage in stages[training.stage + 1 :]:
         with watch("load"):
             trainee = first.trainee(members[0], stage, runs)
+            lengths = members[0].course.lengths
             training.enter(trainee, stage["components"], first.highest)
+            if goes_on:
+                progress.resume(training)
+                members[0].course.lengths, goes_on = lengths, False
         origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
         beside = f"; {len(runs)} runs side by side" if len(runs) > 1 else ""
         what = f"trains {', '.join(stage['components'])}; starts from {origin}; {len(first.rows)} rows{beside}"
         log(f"phase {number}: {what}")
         for place, run in enumerate(runs):
             run.answer_with(trainee, place)
-        goes_on = training.run([run.score for run in runs], watch)
+        after = functools.partial(progress.write, first, training) if progress else lambda: None
+        further = training.run([run.score for run in runs], watch, after)
         for run in runs:
             run.keep(stage)
-        if not goes_on:
+        if not further:
             break
     for run in runs:
         run.end_phase()

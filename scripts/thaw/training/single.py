@@ -67,8 +67,12 @@ class Single:
         losses.sum().backward()
 
     def clip(self, largest: float, each: bool) -> None:
-        """Shrink gradients whose norm is larger, over all that trains or of each tensor by itself."""
-        trained = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
+        """Shrink gradients whose norm is larger, over all that trains or of each tensor by itself.
+
+        What trained in an earlier phase may still have its last gradient, which is none of this one's.
+        """
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        trained = [parameter for parameter in trained if parameter.grad is not None]
         for clipped in [[p] for p in trained] if each else [trained]:
             torch.nn.utils.clip_grad_norm_(clipped, largest)
 

@@ -1,0 +1,128 @@
+"""Where a run stands after an epoch, kept in a file until the run ends, so that a killed run goes on from there.
+
+Random numbers are drawn by seed, phase and epoch, so that nothing of them has to be kept: what goes on from the file
+has the same bits at the end as what was never stopped.
+"""
+
+import json
+import math
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from thaw.records import digest
+from thaw.runtime import log, versions
+from thaw.settings import Phase
+from thaw.strategies.inserts import grown
+from thaw.training.member import Course
+
+FILE = "progress.safetensors"
+SPACING = 60.0  # seconds of training between two writes: a short run is begun anew sooner than its state is written
+COUNTED = ("counts", "flops", "added")  # of a run, what `keep` adds up over stages
+
+
+class Progress:
+    """The file of one run, beside its results."""
+
+    def __init__(self, folder: Path, spec: dict, watch):
+        """Read what is there, if it is of this spec and these versions. Args: the run's folder, spec and Stopwatch."""
+        self.path, self.watch, self.written = folder / FILE, watch, time.monotonic()
+        self.due = {"digest": digest(spec), "torch": versions()["torch"]}
+        self.state, self.tensors = self._read()
+
+    def _read(self) -> tuple[dict, dict[str, torch.Tensor]]:
+        """Return state and tensors, empty where a run begins anew."""
+        from safetensors import SafetensorError, safe_open
+
+        if not self.path.exists():
+            return {}, {}
+        try:
+            with safe_open(self.path, "pt") as file:
+                state = json.loads(file.metadata()["state"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+            log(f"{self.path} cannot be read ({error}); training begins anew")
+            return {}, {}
+        if state["due"] != self.due:
+            log(f"{self.path} is of other settings or another torch; training begins anew")
+            return {}, {}
+        return state, tensors
+
+    @property
+    def phase(self) -> int:
+        """The number of the phase in which the run stands; 1 for one that begins."""
+        return self.state.get("phase", 1)
+
+    def stands_in(self, number: int) -> bool:
+        """Return whether the run goes on within a phase."""
+        return bool(self.state) and self.phase == number
+
+    def restore(self, run) -> None:
+        """Give a run what it had done before its phase, and its head as it stood."""
+        if not self.state:
+            return
+        run.trained, run.courses = self._part("trained"), [Course(**course) for course in self.state["courses"]]
+        run.head.load_state_dict(self._part("head"))
+        for name in COUNTED:
+            setattr(run, name, self.state[name])
+        for number, entry in enumerate(run.phases[: self.phase], 1):
+            stages = Phase.stages_of_spec(entry)
+            for stage in stages if number < self.phase else stages[: self.state["stage"]]:
+                run.inserts = grown(run.inserts, Phase.of_spec(entry), stage["components"], run.spec["seed"])
+        for part, seconds in self.state["seconds"].items():
+            self.watch.parts[part] += seconds
+        self.watch.start -= sum(self.state["seconds"].values())
+        log(f"goes on after epoch {self.state['epoch']} of phase {self.phase}, from {self.path.name}")
+
+    @torch.no_grad()
+    def resume(self, training) -> None:
+        """Give a phase that has entered the stage in which it stood its weights and what its optimizer knew."""
+        (member,) = training.members
+        training.epoch, training.steps = self.state["epoch"], self.state["steps"]
+        member.best = -math.inf if self.state["best"] is None else self.state["best"]
+        member.start, member.stale = self._part("start"), self.state["stale"]
+        if self.state["kept"] is not None:
+            member.kept = self.state["kept"], self._part("kept")
+        now, known = self._part("now"), self._part("optimizer")
+        for name, parameter in member.parameters.items():
+            parameter.copy_(now[name])
+            held = {key.rpartition("/")[2]: value for key, value in known.items() if key.rpartition("/")[0] == name}
+            if held:
+                training.optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in held.items()}
+
+    def write(self, run, training) -> None:
+        """Write where a run stands after an epoch, unless that was done a moment ago."""
+        if time.monotonic() - self.written < SPACING:
+            return
+        from thaw.analysis.results import save_tensors
+
+        (member,) = training.members
+        kept, values = member.kept or (None, {})
+        state = {"due": self.due, "phase": member.number, "stage": training.stage, "epoch": training.epoch}
+        state |= {"steps": training.steps, "stale": member.stale, "kept": kept, "seconds": self.watch.parts}
+        state |= {"best": member.best if math.isfinite(member.best) else None}
+        state |= {"courses": [asdict(course) for course in run.courses]} | {
+            name: getattr(run, name) for name in COUNTED
+        }
+        known = {name: training.optimizer.state.get(parameter, {}) for name, parameter in member.parameters.items()}
+        parts = {
+            "trained": run.trained,
+            "head": run.head.state_dict(),
+            "now": {name: parameter.detach() for name, parameter in member.parameters.items()},
+            "start": member.start,
+            "kept": values,
+            "optimizer": {f"{name}/{key}": value for name, held in known.items() for key, value in held.items()},
+        }
+        tensors = {f"{part}:{name}": value for part, named in parts.items() for name, value in named.items()}
+        save_tensors(self.path, {name: value.clone() for name, value in tensors.items()}, {"state": json.dumps(state)})
+        self.written = time.monotonic()
+
+    def end(self) -> None:
+        """Remove the file: the run's results are written."""
+        self.path.unlink(missing_ok=True)
+
+    def _part(self, part: str) -> dict[str, torch.Tensor]:
+        """Return the tensors of one part by name."""
+        return {name.partition(":")[2]: value for name, value in self.tensors.items() if name.partition(":")[0] == part}

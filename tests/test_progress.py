@@ -1,0 +1,124 @@
+"""A run that was stopped goes on after its last epoch, and ends with the bits of one that was not."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from test_house import PACKAGE
+from thaw.analysis.cost import Stopwatch
+from thaw.records import canonical, read_json
+from thaw.training import progress
+from thaw.training.progress import FILE, Progress
+from thaw.training.run import train
+from tiny_corpus import Bench, tiny_corpus
+from trained import equal, losses, tensors
+
+WAYS = {
+    "best": [{"train": ["head", {"top": "k"}], "epochs": 4, "patience": 2, "pick": "best"}],
+    "gradual": [{"train": ["all"], "epochs": 1, "unfreeze": {"layers": 1, "epochs": 1}, "pick": "best"}],
+    "chain_thaw": [{"train": ["all"], "epochs": 1, "one_by_one": True}],
+    "l2_to_start": [{"train": ["all"], "epochs": 3, "optimizer": "bert_adam", "l2_to_start": 0.01}],
+    "stack": [{"train": ["head"], "epochs": 2}, {"train": ["all"], "epochs": 2, "reinit_top": 1}],
+    "lora": [{"train": ["head"], "epochs": 2, "insert": {"kind": "lora"}}] * 2,
+}
+
+
+class Stopped(Exception):
+    """What ends a run in the middle."""
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("progress")
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+
+
+@pytest.fixture(autouse=True)
+def _every_epoch(monkeypatch):
+    monkeypatch.setattr(progress, "SPACING", 0.0)
+
+
+def trained(bench, spec, folder):
+    """Train a run that keeps its progress in a folder; return what it leaves."""
+    watch, run = Stopwatch(), bench.run(spec)
+    return train([run], watch, Progress(folder, spec, watch))[0]
+
+
+def stop_after(monkeypatch, count: int) -> None:
+    """Let a run end after so many writes of its progress."""
+    write, written = Progress.write, []
+
+    def counting(self, *arguments):
+        write(self, *arguments)
+        written.append(1)
+        if len(written) == count:
+            raise Stopped
+
+    monkeypatch.setattr(Progress, "write", counting)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_goes_on_ends_as_what_was_never_stopped(way, bench, tmp_path, monkeypatch):
+    spec = bench.spec(*WAYS[way])
+    _, whole = bench.train(spec)
+    epochs = sum(whole.outcome["chosen"]["epochs"])
+    for count in sorted({1, epochs - 1}):
+        folder = tmp_path / str(count)
+        with monkeypatch.context() as patched, pytest.raises(Stopped):
+            stop_after(patched, count)
+            trained(bench, spec, folder)
+        assert (folder / FILE).stat().st_size > 0
+        again = trained(bench, spec, folder)
+        assert equal(tensors(again), tensors(whole)) and losses(again) == losses(whole)
+        assert again.outcome == whole.outcome and again.history == whole.history
+        assert again.cost == whole.cost, "operations, parameters, tokens and steps are those of the whole run"
+
+
+@pytest.mark.parametrize("harm", ["cut short", "of other settings"])
+def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, bench, tmp_path, monkeypatch, capsys):
+    spec = bench.spec(*WAYS["l2_to_start"])
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        stop_after(patched, 2)
+        trained(bench, spec if harm == "cut short" else spec | {"seed": 2}, tmp_path)
+    if harm == "cut short":
+        file = tmp_path / FILE
+        file.write_bytes(file.read_bytes()[:1000])
+    again, (_, whole) = trained(bench, spec, tmp_path), bench.train(spec)
+    assert equal(tensors(again), tensors(whole))
+    assert "training begins anew" in "".join(capsys.readouterr())
+
+
+def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
+    spec = bench.spec({"train": ["all"], "epochs": 15})
+    code = "from thaw.training import progress; progress.SPACING = 0.0; from thaw.steps.train import main; main()"
+    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "--spec",
+        canonical(spec),
+        *map(str, folders),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    environment = {"PYTHONPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin"}
+    running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while not (tmp_path / "run" / FILE).exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "goes on after epoch" in done.stdout + done.stderr, done.stderr
+    bench.step("train", spec, tmp_path / "whole")
+    for name in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert not (tmp_path / "run" / FILE).exists()
+    assert json.dumps(read_json(tmp_path / "run/cost.json")["flops"]) == json.dumps(
+        read_json(tmp_path / "whole/cost.json")["flops"]
+    )
