@@ -1,6 +1,7 @@
 """Edge probing on a small encoder: words and their tokens, probes side by side, what counts as wrong, bad input."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,6 +133,8 @@ def test_each_probe_ends_with_its_best_epoch():
 class Oracle(nn.Module):
     """Says of every edge that it is told of what is true, and one label more."""
 
+    probes = 1
+
     def forward(self, tokens: Tokens):
         wrong = torch.zeros_like(tokens.gold)
         wrong[0] = 1
@@ -176,13 +179,20 @@ def test_the_records_of_edge_probing(bench, tmp_path):
     assert (again / "metrics.json").read_bytes() == (out / "metrics.json").read_bytes()
 
 
-def test_too_little_to_tell(tmp_path):
-    bare = LONG | {"arcs": [{"span1": [0, 1], "span2": [1, 2], "label": "det"}]}
-    bench = TreeBench(tmp_path, "bert", tree_corpus(tmp_path / "data", train=[bare, LONG]), "spans")
-    spec = bench.probe_spec("edge", "arcs") | {"subset": {"rows": 1}}
-    with pytest.raises(UserError, match="task t: . labelled spans to fit for 6 labels|have a single label"):
-        EdgeReading(spec, bench.inputs())
-    mixed = LONG | {"arcs": [edge | ({"span2": None} if n else {}) for n, edge in enumerate(LONG["arcs"] * 2)]}
-    bench = TreeBench(tmp_path / "two", "bert", tree_corpus(tmp_path / "mixed", train=[mixed]), "spans")
-    with pytest.raises(UserError, match="some edges of train have one span and others two; all need the same"):
-        EdgeReading(bench.probe_spec("edge", "arcs"), bench.inputs())
+DET = {"span1": [0, 1], "span2": [1, 2], "label": "det"}
+ALONE = [edge | {"span2": None} for edge in LONG["arcs"]]
+
+
+@pytest.mark.parametrize(
+    ("edges", "sentence"),
+    [
+        ([[DET] * 9], "task t: a probe needs two training rows, to fit and to choose by: take a larger subset"),
+        ([[DET], [DET]], "task t: 2 labelled spans to fit for 6 labels; a probe needs at least one for each"),
+        ([[DET] * 4, [DET] * 4], r"task t: the training rows of the subset have a single label \('det'\)"),
+        ([LONG["arcs"], ALONE], "some edges of train have one span and others two; all need the same"),
+    ],
+)
+def test_too_little_to_tell(bench, tmp_path, edges, sentence):
+    corpus = tree_corpus(tmp_path, train=[LONG | {"arcs": found} for found in edges])
+    with pytest.raises(UserError, match=sentence):
+        EdgeReading(bench.probe_spec("edge", "arcs"), replace(bench.inputs(), corpus=corpus))

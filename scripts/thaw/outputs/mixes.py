@@ -62,7 +62,8 @@ def quantities(records: list[dict], paths: list[Path], split: str, negative: str
             layers = [end["layer"] for end in ends]
             if layers != list(range(len(layers))) or len(layers) < 2:
                 raise UserError(f"{path}: a figure of mixes needs every layer; leave layers: out of the probe's entry")
-            scores = [100 * end["mix"]["scores"][shown][main] for end in ends]
+            scores = [end["mix"]["scores"][shown][main] for end in ends]
+            scores = [np.nan if score is None else 100 * score for score in scores]
             rows += [cell | {"seed": seed} | told for told in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
     keys = [*KEYS, "split", "quantity", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float}).dropna(subset="value")

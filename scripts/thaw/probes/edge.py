@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from thaw.probes.descent import Linear, train
 from thaw.probes.edges import EdgeReading, Edges, Tokens
+from thaw.records import finite
 from thaw.runtime import stream
 
 
@@ -24,15 +25,15 @@ class Prober(nn.Module):
     def __init__(self, entry, mask: torch.Tensor, width: int, labels: int, pairs: bool):
         """Make the probes. Args: the probe's entry; mask [P, K] bool; d; C; whether spans come in pairs."""
         super().__init__()
-        probes, self.sides = len(mask), 2 if pairs else 1
+        self.probes, self.sides = len(mask), 2 if pairs else 1
         self.register_buffer("mask", mask)
-        self.weights, self.gamma = nn.Parameter(torch.zeros(mask.shape)), nn.Parameter(torch.ones(probes, 1))
-        self.projections = nn.ModuleList(Linear(probes, width, entry.projection) for _ in range(self.sides))
-        self.attentions = nn.ModuleList(Linear(probes, entry.projection, 1) for _ in range(self.sides))
-        self.hidden = Linear(probes, self.sides * entry.projection, entry.hidden)
-        self.gain = nn.Parameter(torch.ones(probes, 1, entry.hidden))
-        self.shift = nn.Parameter(torch.zeros(probes, 1, entry.hidden))
-        self.dropout, self.output = nn.Dropout(entry.dropout), Linear(probes, entry.hidden, labels)
+        self.weights, self.gamma = nn.Parameter(torch.zeros(mask.shape)), nn.Parameter(torch.ones(self.probes, 1))
+        self.projections = nn.ModuleList(Linear(self.probes, width, entry.projection) for _ in range(self.sides))
+        self.attentions = nn.ModuleList(Linear(self.probes, entry.projection, 1) for _ in range(self.sides))
+        self.hidden = Linear(self.probes, self.sides * entry.projection, entry.hidden)
+        self.gain = nn.Parameter(torch.ones(self.probes, 1, entry.hidden))
+        self.shift = nn.Parameter(torch.zeros(self.probes, 1, entry.hidden))
+        self.dropout, self.output = nn.Dropout(entry.dropout), Linear(self.probes, entry.hidden, labels)
 
     def shares(self) -> torch.Tensor:
         """Return how much of each layer is in each mix, [P, K]; 0 for layers that a probe does not read."""
@@ -66,36 +67,50 @@ def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
 
     def epoch():
         for tokens in reading.batches(fitted, order.permutation(len(fitted.rows))):
-            logits = model(tokens)
-            losses = functional.binary_cross_entropy_with_logits(
-                logits, tokens.gold.expand_as(logits), reduction="none"
-            )
-            yield losses.mean((1, 2))
+            yield losses(model, tokens)
 
-    best = train(model, epoch, lambda: scores(reading, model, held), reading.entry)
+    best = train(model, epoch, lambda: -_mean_loss(reading, model, held), reading.entry)
     found = {name: scores(reading, model, reading.splits[name]) for name in reading.scored}
     shares, rows, ends = model.shares().tolist(), [], []
     for number, place in zip(reading.numbers, range(layers), strict=True):
         mixed = layers + place - 1 if place else 0
         for kind, probe in (("alone", place), ("mixed", mixed)):
             told = {"layer": number, "seed": seed, "read": kind, **best[probe]}
-            rows.append(told | {f"{name}_{reading.main}": float(values[probe]) for name, values in found.items()})
+            rows.append(told | {f"{name}_{reading.main}": finite(values[probe]) for name, values in found.items()})
         by_split = [
-            {name: {reading.main: float(values[probe])} for name, values in found.items()} for probe in (place, mixed)
+            {name: {reading.main: finite(values[probe])} for name, values in found.items()} for probe in (place, mixed)
         ]
         mix = {"scores": by_split[1], "weights": shares[mixed][: place + 1]}
         ends.append({"layer": number, "seed": seed, "scores": by_split[0], "mix": mix})
     return rows, ends
 
 
+def losses(model: Prober, tokens: Tokens) -> torch.Tensor:
+    """Return the cross-entropy of each probe [P], the mean over edges and labels."""
+    logits = model(tokens)
+    each = functional.binary_cross_entropy_with_logits(logits, tokens.gold.expand_as(logits), reduction="none")
+    return each.mean((1, 2))
+
+
+@torch.no_grad()
+def _mean_loss(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
+    """Return the cross-entropy of each probe over all edges of some rows that it is told of [P]; NaN without any.
+
+    F1 would not do to choose an epoch by: it is 0 as long as no label has a probability above one half.
+    """
+    total, count = torch.zeros(model.probes, device=reading.device), 0
+    for tokens in reading.batches(split, np.arange(len(split.rows))):
+        total, count = total + losses(model, tokens) * len(tokens.gold), count + len(tokens.gold)
+    return (total / count).cpu().numpy() if count else np.full(model.probes, np.nan)
+
+
 @torch.no_grad()
 def scores(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
     """Return the micro F1 of each probe on some rows [P]; edges with a word that has no token are misses."""
-    hits, told = 0, 0
+    hits, told = torch.zeros(2, model.probes, dtype=torch.float64, device=reading.device)
     for tokens in reading.batches(split, np.arange(len(split.rows))):
         answers = model(tokens) > 0
         told = told + answers.sum((1, 2))
         hits = hits + (answers & (tokens.gold > 0)).sum((1, 2))
     truths = sum(len(labels) for labels in split.labels)
-    total = torch.as_tensor(told, dtype=torch.float64) + truths
-    return (2 * torch.as_tensor(hits, dtype=torch.float64) / total).cpu().numpy()
+    return (2 * hits / (told + truths)).cpu().numpy()

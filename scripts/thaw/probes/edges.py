@@ -159,6 +159,8 @@ class EdgeReading:
         """Raise UserError where there is nothing to tell apart, or not enough to tell it by."""
         train, place = self.splits["train"], f"task {self.task['id']}"
         known = sorted({label for labels in train.labels for label in labels})
+        if len(train.rows) < 2:
+            raise UserError(f"{place}: a probe needs two training rows, to fit and to choose by: take a larger subset")
         if len(train.labels) < len(self.labels):
             raise UserError(
                 f"{place}: {len(train.labels)} labelled spans to fit for {len(self.labels)} labels; a probe needs at "

@@ -20,7 +20,7 @@ from thaw.analysis.trees import attachment, correlation, root_accuracy, tree_dep
 from thaw.probes.descent import train
 from thaw.probes.rows import read_rows
 from thaw.probes.states import States, word_means
-from thaw.records import UserError, read_json
+from thaw.records import UserError, finite, read_json
 from thaw.runtime import stream
 from thaw.training.inputs import Inputs
 
@@ -193,11 +193,12 @@ def _of_known(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     return values
 
 
-def measured(trees: Trees, distances: list[np.ndarray], depths: list[np.ndarray]) -> dict[str, float]:
-    """Return the four scores of distances and depths."""
-    return {
+def measured(trees: Trees, distances: list[np.ndarray], depths: list[np.ndarray]) -> dict[str, float | None]:
+    """Return the four scores of distances and depths; None for one that no sentence defines."""
+    found = {
         "uuas": attachment(distances, trees.distances, trees.words),
         "dspr": correlation(distances, trees.distances),
         "nspr": correlation(depths, trees.depths),
         "root": root_accuracy(depths, trees.depths, trees.words),
     }
+    return {name: finite(score) for name, score in found.items()}
