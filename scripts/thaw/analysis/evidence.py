@@ -15,15 +15,18 @@ def logme(vectors: np.ndarray, targets: np.ndarray) -> float:
     """Return the logarithm of the maximum evidence for each vector, in nats: equation (2) of the paper over N.
 
     Args: vectors [N, d]; targets [N], scores as floats or classes as integers, whose evidence is the mean over classes
-    of what tells one from the others. Higher is better; values of one task and N can be compared, others can not.
+    of what tells one from the others. Both are centred, so that the bias is free: N - 1 dimensions are left.
+    Higher is better; values of one task and N can be compared, others can not.
     """
     vectors = vectors.astype(np.float64)
+    vectors = vectors - vectors.mean(0)
     directions, values, _ = np.linalg.svd(vectors, full_matrices=False)
     if np.issubdtype(targets.dtype, np.integer):
         columns = [(targets == label).astype(np.float64) for label in np.unique(targets)]
     else:
         columns = [targets.astype(np.float64)]
-    shape = vectors.shape
+    columns = [column - column.mean() for column in columns]
+    shape = len(vectors) - 1, vectors.shape[1]
     return float(np.mean([_evidence(directions.T @ column, values**2, column @ column, *shape) for column in columns]))
 
 
