@@ -61,7 +61,7 @@ def _p(value: float) -> str:
 
 def _slices(result, frame) -> list[str]:
     """Return the mean credit of both by slice as a table."""
-    corpus = result.corpus()
+    corpus = result.corpus
     texts = corpus.texts or [corpus.words]
     scale, unit = (1, "mean distance, negative") if result.task["type"].endswith("regression") else (100, "right, %")
     rows = [

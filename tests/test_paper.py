@@ -8,9 +8,8 @@ import pytest
 
 import invented
 from thaw.outputs import formats
-from thaw.outputs.findings import Answered, FindingTable
 from thaw.outputs.summary import Column
-from thaw.outputs.tables import Group, Row
+from thaw.outputs.tables import Group, Row, Text, ToldTable
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +34,11 @@ def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
 
 
 def test_a_table_of_sentences_breaks_pages_and_its_lines():
-    cells = [Answered("holds"), Answered("a sentence that is long enough to need several lines in any table of a page")]
+    cells = [Text("holds"), Text("a sentence that is long enough to need several lines in any table of a page")]
     columns = [Column("", "", title, "", False) for title in ("Answer", "Why")]
-    table = FindingTable("told", "What is told.", columns, [], [Group("", [], [Row({}, "100 % of it", cells)])], [])
+    table = ToldTable(
+        "told", "What is told.", columns, [], [Group("", [], [Row({}, "100 % of it", cells)])], [], sentences=True
+    )
     text = formats.to_tex(table)
     assert text.count("p{0.") == 3 and "\\begin{longtable}" in text and "100 \\% of it & holds & a sentence" in text
     assert "| :--" not in formats.to_markdown(table) and "|:--|:--|:--|" in formats.to_markdown(table)

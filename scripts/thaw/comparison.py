@@ -49,8 +49,9 @@ class Result:
         """The results folder."""
         return next(parent.parent for parent in self.folder.parents if parent.name in KINDS)
 
+    @cached_property
     def corpus(self) -> Corpus:
-        """Return the corpus that the task reads."""
+        """The corpus that the task reads."""
         return Corpus(self.results / "data" / self.task["corpus"])
 
     def score(self, split: str) -> float | None:
@@ -62,7 +63,7 @@ class Result:
         """Return the credit of each example of a split, [N]."""
         import pandas
 
-        frame, each = self.corpus().frame(split), []
+        frame, each = self.corpus.frame(split), []
         gold = frame[self.task["target"]]
         for folder in self.folders:
             answers = pandas.read_parquet(folder / "predictions.parquet")
@@ -109,7 +110,7 @@ def compared(first: Result, second: Result, split: str):
     scored = list(first.records[0]["scores"])
     if split not in scored:
         raise UserError(f"--split {split}: these results have {', '.join(scored)}")
-    corpus = first.corpus()
+    corpus = first.corpus
     columns = ["row", *corpus.texts, *([corpus.words] if corpus.words else []), first.task["target"]]
     frame = corpus.frame(split)[columns].reset_index(drop=True)
     return frame.assign(first=first.credits(split), second=second.credits(split))

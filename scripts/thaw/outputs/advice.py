@@ -1,14 +1,11 @@
 """A table of advice: by task the cheapest strategy that is no worse than the best, and what papers would take."""
 
-from dataclasses import dataclass, field
-
 from thaw.analysis.advice import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, judged
 from thaw.analysis.significance import FEWEST_SEEDS
 from thaw.outputs import summary, words
 from thaw.outputs.answers import Answers
-from thaw.outputs.findings import Answered
 from thaw.outputs.runs import CELL
-from thaw.outputs.tables import Group, Row, Table
+from thaw.outputs.tables import Group, Row, Text, ToldTable
 
 TITLES = ("Take", "Score", "Best on validation", "Difference", "Cost", "Not settled", "Papers")
 HEADER = (
@@ -19,20 +16,7 @@ MOST = 3  # of the strategies that are not settled, so many are named; the CSV h
 ALONE, SHARED = "seconds_alone", "seconds_shared"
 
 
-@dataclass
-class AdviceTable(Table):
-    """A table of advice; `lines` are its numbers for programs."""
-
-    lines: list[list] = field(default_factory=list)
-    of: str = "Task"
-    sentences: bool = True
-
-    def records(self) -> list[list]:
-        """Return a header and one line for each strategy that was judged."""
-        return [HEADER.split(), *self.lines]
-
-
-def table(runs, spec: dict, answers: Answers) -> AdviceTable:
+def table(runs, spec: dict, answers: Answers) -> ToldTable:
     """Return the advice for every task, encoder, head and subset.
 
     Args: runs as `read_runs` gives them; spec, with `margin` in points and `papers` as `thaw.advice.shown` makes them;
@@ -49,12 +33,24 @@ def table(runs, spec: dict, answers: Answers) -> AdviceTable:
             if candidates:
                 every = judged(candidates, spec["margin"])
                 papers = _papers(spec["papers"], column.task, group[1], every)
-                rows.append(Row({}, column.title, [Answered(text) for text in _cells(every, papers, labels)]))
+                rows.append(Row({}, column.title, [Text(text) for text in _cells(every, papers, labels)]))
                 lines += _lines(every, papers, column, group)
                 few |= len(candidates[0].scores) < FEWEST_SEEDS
         groups.append(Group(name, [], rows))
     heads = [summary.Column("", "", title, "", False) for title in TITLES]
-    return AdviceTable(spec["id"], spec["caption"], heads, [], groups, [], _notes(spec["margin"], few), lines=lines)
+    return ToldTable(
+        spec["id"],
+        spec["caption"],
+        heads,
+        [],
+        groups,
+        [],
+        _notes(spec["margin"], few),
+        of="Task",
+        sentences=True,
+        header=HEADER.split(),
+        lines=lines,
+    )
 
 
 def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:

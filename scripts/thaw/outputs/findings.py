@@ -1,38 +1,14 @@
 """A table of findings: what papers claim, and whether it holds here."""
 
-from dataclasses import dataclass, field
-
 from thaw.analysis.verdicts import Verdict, overall, verdicts
 from thaw.outputs import words
 from thaw.outputs.summary import Column
-from thaw.outputs.tables import Group, Row, Table
+from thaw.outputs.tables import Group, Row, Text, ToldTable
 
 HEADER = "finding claim paper encoder task split metric margin contrast p seeds answer more_seeds reason"
 
 
-@dataclass
-class Answered:
-    """A cell: the answer, with its contrast; or why there is none."""
-
-    text: str
-    mean: float | None = None
-    best: bool = False
-
-
-@dataclass
-class FindingTable(Table):
-    """A table of answers; `lines` are its numbers for programs."""
-
-    lines: list[list] = field(default_factory=list)
-    of: str = "Claim"
-    sentences: bool = True
-
-    def records(self) -> list[list]:
-        """Return a header and one line for each test, or for each claim that is not tested."""
-        return [HEADER.split(), *self.lines]
-
-
-def table(runs, spec: dict) -> FindingTable:
+def table(runs, spec: dict) -> ToldTable:
     """Return the answers. Args: runs as `read_runs` gives them; spec, with `findings` of `thaw.findings.shown`."""
     names, entries = spec["labels"], spec["findings"]
     tests = [(place, test) for place, entry in enumerate(entries) for test in entry.get("tests", [])]
@@ -55,7 +31,19 @@ def table(runs, spec: dict) -> FindingTable:
         for encoder in encoders
     ]
     columns = [Column("", "", title, "", False) for title in ("Whose", "Answer", "By task")]
-    return FindingTable(spec["id"], spec["caption"], columns, [], groups, [], _notes(), lines=lines)
+    return ToldTable(
+        spec["id"],
+        spec["caption"],
+        columns,
+        [],
+        groups,
+        [],
+        _notes(),
+        of="Claim",
+        sentences=True,
+        header=HEADER.split(),
+        lines=lines,
+    )
 
 
 def _contrast(runs, encoder: str, test: dict) -> list[float]:
@@ -83,7 +71,7 @@ def _row(entry: dict, found: list[tuple[dict, Verdict]], labels: dict) -> Row:
         for test, verdict in found
     ]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all its scores")
-    return Row({}, entry["claim"], [Answered(entry["paper"]), Answered(answer), Answered(detail)])
+    return Row({}, entry["claim"], [Text(entry["paper"]), Text(answer), Text(detail)])
 
 
 def _said(verdict: Verdict) -> str:

@@ -1,6 +1,6 @@
 """A paper's table: each printed number, ours with its interval, the difference, and what is not as in the paper."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from thaw.analysis.intervals import interval, least_interval
 from thaw.outputs import protocol, words
 from thaw.outputs.answers import Answers
 from thaw.outputs.summary import Column
-from thaw.outputs.tables import Group, Row, Table
+from thaw.outputs.tables import Group, Row, Text, ToldTable
 
 DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
 HEADER = (
@@ -33,27 +33,7 @@ class Ours:
     draws: np.ndarray | None = None
 
 
-@dataclass
-class Written:
-    """A cell that is written already; `mean` is what it is sorted by."""
-
-    text: str
-    mean: float | None = None
-    best: bool = False
-
-
-@dataclass
-class PaperTable(Table):
-    """A table in which each row of the paper is a group of lines; `lines` are its numbers for programs."""
-
-    lines: list[list] = field(default_factory=list)
-
-    def records(self) -> list[list]:
-        """Return a header and one line for each printed number."""
-        return [[*HEADER.split(), "marks", "reason"], *self.lines]
-
-
-def table(runs, spec: dict, answers: Answers) -> PaperTable:
+def table(runs, spec: dict, answers: Answers) -> ToldTable:
     """Return the table of printed numbers beside ours.
 
     Args: runs as `read_runs` gives them; spec as step `table` gets it, with `beside` as `thaw.papers.shown` makes it;
@@ -71,7 +51,17 @@ def table(runs, spec: dict, answers: Answers) -> PaperTable:
         groups.append(Group(row["label"], [], _rows(row, found, beside)))
         lines += [_line(row, entry, *both) for entry, *both in zip(row["cells"], found, beside["columns"], strict=True)]
     notes = protocol.notes(beside, ours, spec)
-    return PaperTable(spec["id"], spec["caption"], columns, [], groups, [], notes, lines=lines)
+    return ToldTable(
+        spec["id"],
+        spec["caption"],
+        columns,
+        [],
+        groups,
+        [],
+        notes,
+        header=[*HEADER.split(), "marks", "reason"],
+        lines=lines,
+    )
 
 
 class Measured:
@@ -157,13 +147,13 @@ def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
     """Return the lines of one row of the paper: printed, ours, by the paper's own rule, and the difference."""
     scales = [column["scale"] for column in beside["columns"]]
     printed = [_printed(cell["printed"]) for cell in row["cells"]]
-    lines = {"printed": [Written(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
+    lines = {"printed": [Text(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
     every = list(zip(found, row["cells"], scales, strict=True))
     if any(found):
         lines["ours"] = [_ours(*entry) for entry in every]
     if any(found) and beside["aggregation"] != "mean":
         lines["ours, by the paper's rule"] = [
-            _number(one.rule, scale) if one else Written(words.DASH) for one, _, scale in every
+            _number(one.rule, scale) if one else Text(words.DASH) for one, _, scale in every
         ]
     if any(one and cell["printed"] is not None for one, cell, _ in every):
         lines["difference"] = [_difference(*entry) for entry in every]
@@ -175,24 +165,24 @@ def _printed(value: float | None) -> str:
     return words.DASH if value is None else str(value).replace("-", "−")
 
 
-def _ours(one: Ours | None, cell: dict, scale: str) -> Written:
+def _ours(one: Ours | None, cell: dict, scale: str) -> Text:
     """Return our number with its interval and the marks of what is not as in the paper."""
     if one is None:
-        return Written(words.DASH)
+        return Text(words.DASH)
     text = words.number(one.value, DIGITS[scale])
     if one.low is not None:
         text += f" [{words.number(one.low, DIGITS[scale])}, {words.number(one.high, DIGITS[scale])}]"
-    return Written(text + "".join(protocol.MARKS[mark] for mark in cell.get("marks", [])), one.value)
+    return Text(text + "".join(protocol.MARKS[mark] for mark in cell.get("marks", [])), one.value)
 
 
-def _number(value: float, scale: str) -> Written:
-    return Written(words.number(value, DIGITS[scale]), value)
+def _number(value: float, scale: str) -> Text:
+    return Text(words.number(value, DIGITS[scale]), value)
 
 
-def _difference(one: Ours | None, cell: dict, scale: str) -> Written:
+def _difference(one: Ours | None, cell: dict, scale: str) -> Text:
     """Return our number, put together in the paper's way, less the printed one."""
     if one is None or cell["printed"] is None:
-        return Written(words.DASH)
+        return Text(words.DASH)
     return _number(one.rule - cell["printed"], scale)
 
 

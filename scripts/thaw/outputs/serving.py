@@ -5,25 +5,12 @@ for every task and run once: max(L - k_t) + sum(k_t) layers are executed for a t
 al. 2022, section 3).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from thaw.outputs import summary, words
-from thaw.outputs.findings import Answered
-from thaw.outputs.tables import Group, Row, Table
+from thaw.outputs.tables import Group, Row, Text, ToldTable
 
 HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
-
-
-@dataclass
-class ServingTable(Table):
-    """A table of choices; `lines` are its numbers for programs."""
-
-    lines: list[list] = field(default_factory=list)
-    of: str = "Choice"
-
-    def records(self) -> list[list]:
-        """Return a header and one line for each choice."""
-        return [HEADER.split(), *self.lines]
 
 
 @dataclass(frozen=True)
@@ -41,7 +28,7 @@ def executed(thawed: list[int], layers: int) -> int:
     return max(layers - k for k in thawed) + sum(thawed)
 
 
-def table(runs, spec: dict) -> ServingTable:
+def table(runs, spec: dict) -> ToldTable:
     """Return what the choices of a sweep over thawed layers score and execute, over all tasks that have it.
 
     Args: runs as `read_runs` gives them; spec, with `sweep` and `whole`, the ids of the sweep and of the full model,
@@ -58,7 +45,7 @@ def table(runs, spec: dict) -> ServingTable:
         rows = []
         for choice, chosen in _choices(found, whole, spec["margin"]).items():
             numbers = _numbers(chosen, whole, layers)
-            rows.append(Row({}, choice, [Answered(text) for text in _cells(chosen, numbers)]))
+            rows.append(Row({}, choice, [Text(text) for text in _cells(chosen, numbers)]))
             thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
             plain = ["" if value is None else f"{value:.4f}" for value in (numbers["mean"], numbers["relative"])]
             counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]
@@ -66,7 +53,18 @@ def table(runs, spec: dict) -> ServingTable:
         groups.append(Group(name, [], rows))
     names = [words.task_name(labels["tasks"], task) for task in tasks]
     columns = [summary.Column("", "", name, "", False) for name in [*names, "Mean", "Of full, %", "Layers", "Share, %"]]
-    return ServingTable(spec["id"], spec["caption"], columns, [], groups, [], _notes(spec["margin"]), lines=lines)
+    return ToldTable(
+        spec["id"],
+        spec["caption"],
+        columns,
+        [],
+        groups,
+        [],
+        _notes(spec["margin"]),
+        of="Choice",
+        header=HEADER.split(),
+        lines=lines,
+    )
 
 
 def _points(validation, test, spec: dict) -> dict[str, list[Point]]:

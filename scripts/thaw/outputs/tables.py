@@ -82,6 +82,27 @@ class Table:
         return [header + [f"{name}.{part}" for name in names for part in parts], *lines]
 
 
+@dataclass
+class Text:
+    """A cell that is written already; `mean` is what it is sorted by."""
+
+    text: str
+    mean: float | None = None
+    best: bool = False
+
+
+@dataclass
+class ToldTable(Table):
+    """A table of cells that are written already; `header` and `lines` are its numbers for programs."""
+
+    header: list[str] = field(default_factory=list)
+    lines: list[list] = field(default_factory=list)
+
+    def records(self) -> list[list]:
+        """Return the header and the lines."""
+        return [self.header, *self.lines]
+
+
 def _numbers(cell: Cell | None) -> list:
     """Return a cell as mean, sd, seeds, flagged, missing; empty where there is none."""
     if cell is None:
