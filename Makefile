@@ -15,6 +15,8 @@ VENV := .venv
 INSTALLED := $(VENV)/installed
 PEERS := $(VENV)/bench/installed
 REPORT := results/outputs/demo/report.html
+# A file of tests to each worker, which computes with one thread.
+PYTEST := OMP_NUM_THREADS=1 pytest -q --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:  ## this list
@@ -43,10 +45,10 @@ test: $(INSTALLED)  ## style and all unmarked tests
 	@ruff check scripts tests
 	@ruff format --check scripts tests
 	@snakefmt --check Snakefile workflow
-	@pytest -q
+	@$(PYTEST)
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
-	@pytest -q -m slow
+	@$(PYTEST) -m slow
 
 bench: $(INSTALLED) $(PEERS)  ## speed beside what people use, all parts; hours (docs/performance.md)
 	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python $(ARGS)

@@ -29,6 +29,11 @@ def pytest_configure(config):
     parts.search(config.getoption("catalogues"))
 
 
+def pytest_collection_modifyitems(items):
+    """Put the longest file first, so that it does not run alone at the end where several workers share the tests."""
+    items.sort(key=lambda item: item.path.name != "test_workflow.py")
+
+
 @pytest.fixture(scope="session")
 def home() -> Path:
     """The repository's root."""
