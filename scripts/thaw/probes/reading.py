@@ -13,6 +13,8 @@ from thaw.analysis.cost import Shape
 from thaw.analysis.metrics import majority, score
 from thaw.analysis.results import scored_splits, take, whole_task
 from thaw.boundaries import taken
+from thaw.encoders.transformers import Encoder
+from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
 from thaw.probes.rows import read_rows
@@ -52,17 +54,18 @@ class Reading:
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Read the vectors of all layers on train (see `read_rows`), validation and test."""
-        self.corpus, self.device = inputs.corpus, inputs.device
+        self.inputs, self.corpus, self.device = inputs, inputs.corpus, inputs.device
         self.task, self.entry = whole_task(spec["task"]), settings.Probe.model_validate(spec["probe"])
         self.labels = self.corpus.labels(self.task["target"])
         self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
+        self.layers = spec["layers"]
         rows = read_rows(spec, self.corpus)
         gold = {split: take(self.corpus.targets(self.task, split), found) for split, found in rows.items()}
         self._check(gold["train"])
         layers: dict[str, list[Vectors]] = {split: [] for split in rows}
         phases = spec["phases"] or [{"boundary": number} for number in self.numbers]  # an adapted store has them all
         for number, phase in zip(self.numbers, phases, strict=True):
-            read = self._reader(number, phase, spec["layers"], inputs)
+            read = self._reader(number, phase)
             for split, found in rows.items():
                 words = [len(tags) for tags in gold[split]] if self.words else None
                 layers[split].append(read(inputs.store, split, found, words))
@@ -120,14 +123,25 @@ class Reading:
             found[name] = score(self.task, gold, constant, self.labels or None)
         return found
 
-    def _reader(self, number: int, phase: dict, layers: int, inputs: Inputs) -> Reader:
+    def whole(self) -> Reader:
+        """Return what reads the last layer's vectors from text, through the frozen encoder, pretrained or adapted."""
+        adapted = self.inputs.adapted
+        encoder = adapted.encoder() if adapted else Encoder.load(self.inputs.encoder)
+        encoder.thaw(set())
+        return Reader(encoder.to(self.device), self._head(self.layers), [], self.device)
+
+    def _reader(self, number: int, phase: dict) -> Reader:
         """Return what reads the vectors of one layer."""
+        encoder = resumed(self.inputs.encoder, phase["boundary"], number, {}, self.device)
+        return Reader(encoder, self._head(number), taken([phase]), self.device)
+
+    def _head(self, number: int) -> Head:
+        """Return what makes one vector of the states of a layer."""
         pooling = self.entry.pooling
         head = settings.Head(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
-        encoder = resumed(inputs.encoder, phase["boundary"], number, {}, inputs.device)
-        width = Shape.of(read_json(inputs.encoder / "config.json")).width
-        head = build(head, width, len(self.labels) or 1, self.task["type"], inputs.store.apart, layers)
-        return Reader(encoder, head.to(inputs.device), taken([phase]), inputs.device)
+        width = Shape.of(read_json(self.inputs.encoder / "config.json")).width
+        apart = self.inputs.store.apart
+        return build(head, width, len(self.labels) or 1, self.task["type"], apart, self.layers).to(self.device)
 
     def _check(self, gold) -> None:
         """Raise UserError where there is nothing to tell apart."""

@@ -12,6 +12,7 @@ from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.edge import edge
 from thaw.probes.edges import EdgeReading
 from thaw.probes.forgetting import masked_loss
+from thaw.probes.head_importance import head_importance
 from thaw.probes.linear import linear
 from thaw.probes.logme import logme
 from thaw.probes.mdl import mdl
@@ -32,12 +33,14 @@ PROBES = {
     "structural": structural,
     "domain_divergence": domain_divergence,
     "logme": logme,
+    "head_importance": head_importance,
 }
 READINGS = {"edge": EdgeReading, "structural": TreeReading}  # what is read, where it is no Reading
 
 # the score that stands for a layer, where it is not the task's first metric
 MEASURES = {"control": "selectivity", "mdl": "compression", "mutual_information": "bound", "logme": "logme"}
 MEASURES |= {"edge": EdgeReading.main, "structural": TreeReading.main, "domain_divergence": "correlation"}
+MEASURES |= {"head_importance": "importance"}
 
 # from a Comparison to the same
 COMPARED = {

@@ -28,6 +28,7 @@ KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
     "structural": (*DESCENT, "rank"),
     "domain_divergence": (*LINEAR, "domain"),
     "logme": ("pooling", "choice"),
+    "head_importance": (*LINEAR, "examples"),
 }
 OF_ONES_OWN = (*LINEAR, "options")
 KINDS = tuple(KEYS)
@@ -44,6 +45,7 @@ PROBE_FIGURES = {
     "mix_figure": ("edge",),
     "information_figure": ("mutual_information",),
     "domain_figure": ("domain_divergence",),
+    "heads_figure": ("head_importance",),
 }
 
 
@@ -88,7 +90,9 @@ class Probe(Entry):
 
     tokens: int = Field(10_000, ge=4, description="cka, rsa, svcca: tokens of validation that are compared, at most")
     examples: int = Field(
-        1000, ge=1, description="attention_similarity, masked_loss: texts of validation that are read, at most"
+        1000,
+        ge=1,
+        description="attention_similarity, masked_loss, head_importance: texts of a split that are read, at most",
     )
     rate: Rate = Field(1e-3, description="edge, structural: the learning rate of Adam")
     epochs: int = Field(30, ge=1, le=1000, description="edge, structural: how many at most")

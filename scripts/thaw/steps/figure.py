@@ -8,6 +8,7 @@ from thaw.outputs import figures
 from thaw.outputs.changes import change_figure
 from thaw.outputs.curves import probe_figure
 from thaw.outputs.domains import domain_figure
+from thaw.outputs.heads import heads_figure
 from thaw.outputs.heat import heat_figure
 from thaw.outputs.information import information_figure
 from thaw.outputs.maps import attention_figure
@@ -25,6 +26,7 @@ OF_PROBES = {  # by kind, what is drawn from probes
     "mix_figure": mix_figure,
     "information_figure": information_figure,
     "domain_figure": domain_figure,
+    "heads_figure": heads_figure,
 }
 
 

@@ -1,0 +1,139 @@
+"""Attention heads: how much the loss depends on each, and what is left when those that matter least are removed.
+
+Michel, Levy and Neubig 2019: every head's output is multiplied by a mask of 1; a head's importance is the mean over
+texts of the size of the loss' gradient by its mask (equation 2), divided by the norm over its layer (section 4.1).
+Nothing is trained: the loss is that of the linear probe on the last layer, and heads are removed by a mask of 0.
+
+B examples, S sequences, T tokens, L layers, H heads, d width.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from thaw.encoders.transformers import Encoder
+from thaw.features.extract import batches
+from thaw.heads.convex import Solution
+from thaw.probes.reading import Reading, Split, chosen
+from thaw.records import UserError
+from thaw.runtime import progress, stream
+from thaw.training.model import read_states
+from thaw.training.vectors import Reader
+
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of all heads, removed together
+
+
+def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
+    """Return a row for each head and for each share removed, and for each layer its heads; the last has the shares.
+
+    Importance is measured on the training rows that choose the strength, the score on validation. Heads are removed by
+    rising importance, and in an order drawn by the seed.
+    """
+    solution, held = _solution(reading, seed)
+    reader = reading.whole()
+    raw = importance(reading, reader, held.part(np.arange(len(held.rows))[: reading.entry.examples]), solution)
+    normed = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1e-20)
+    drawn = np.random.default_rng(stream(seed, "heads")).permutation(raw.size)
+    orders = {"importance": np.argsort(normed, axis=None, kind="stable"), "random": drawn}
+    removed = [
+        {"order": name, "share": share, "score": _score(reading, reader, solution, order[: round(share * raw.size)])}
+        for name, order in orders.items()
+        for share in SHARES
+    ]
+    rows, ends = [], []
+    for layer, values in enumerate(normed.tolist(), 1):
+        common = {"layer": layer, "seed": seed}
+        found = zip(raw[layer - 1].tolist(), values, strict=True)
+        rows += [common | {"head": head, "importance": one, "normed": two} for head, (one, two) in enumerate(found)]
+        ends.append(common | {"scores": {"train": {"importance": float(raw[layer - 1].mean())}}, "heads": values})
+    ends[-1]["removed"] = removed
+    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], ends
+
+
+def importance(reading: Reading, reader: Reader, split: Split, solution: Solution) -> np.ndarray:
+    """Return the mean over rows of train of the size of the loss' gradient by each head's mask, [L, H]."""
+    encoder, head = reader.encoder, reader.head
+    store, total = reading.inputs.store, 0.0
+    targets = _by_row(split)
+    for places in progress(batches(store.sizes("train")[split.rows]), "heads"):
+        batch = store.batch("train", split.rows[places]).to(reading.device)
+        with masked(encoder, len(batch.mask)) as masks:
+            vectors = head.vectors(read_states(encoder, head, batch, {}), batch)
+            vectors = vectors[batch.first_pieces >= 0] if reading.words else vectors
+            gold = torch.as_tensor(np.concatenate([targets[place] for place in places]), device=reading.device)
+            (gradient,) = torch.autograd.grad(_loss(solution.logits(vectors), gold, bool(reading.labels)), [masks])
+        per_text = gradient.unflatten(0, (len(places), -1)).sum(1)  # the texts of a pair that are read apart
+        total = total + per_text.abs().sum(0)
+    return (total / len(split.rows)).cpu().numpy()
+
+
+@contextlib.contextmanager
+def masked(encoder: Encoder, sequences: int, removed=()) -> Iterator[torch.Tensor]:
+    """Multiply what each head gives by its mask, which is yielded, [S, L, H] of ones, and 0 for heads that are removed.
+
+    Args: sequences S of a batch, or 1 for the same masks in any; removed, places of heads, counted through all layers.
+    Raises UserError where there are no such heads.
+    """
+    layers = encoder.model.get_submodule(encoder.anatomy.layers)
+    count = getattr(encoder.model.config, "num_attention_heads", 0)
+    outputs = [found.output for found in encoder.sublayers]
+    if not count or None in outputs:
+        raise UserError("head_importance: this encoder has no attention heads in each layer; leave it out")
+    masks = torch.ones(sequences, len(outputs) * count, device=next(encoder.parameters()).device)
+    masks[:, np.asarray(removed, dtype=np.int64)] = 0
+    masks = masks.unflatten(1, (len(outputs), count)).requires_grad_()
+
+    def hook(layer: int):
+        def multiply(module, inputs):
+            given = inputs[0].unflatten(-1, (count, -1))  # [S, T, H, d / H]
+            return ((given * masks[: len(given), layer, None, :, None]).flatten(-2), *inputs[1:])
+
+        return multiply
+
+    placed = [layers[n].get_submodule(path).register_forward_pre_hook(hook(n)) for n, path in enumerate(outputs)]
+    try:
+        yield masks
+    finally:
+        for one in placed:
+            one.remove()
+
+
+def _solution(reading: Reading, seed: int) -> tuple[Solution, Split]:
+    """Return the linear probe on the last layer that is read, and the rows that its strength was chosen on."""
+    fitted, held = reading.divided(seed)
+    last = len(reading.numbers) - 1
+    if reading.numbers[last] != reading.layers:
+        raise UserError("head_importance: the last layer must be among layers:, since the loss is that of its probe")
+    solutions = reading.fit(Split(fitted.rows, fitted.gold, fitted.layers[last:]))[0]
+    found = [reading.main(held, last, solution) for solution in solutions]
+    return solutions[chosen(found, reading.entry.l2)], held
+
+
+def _by_row(split: Split) -> list[np.ndarray]:
+    """Return the targets of each row: one of a text, or those of its words that have a piece."""
+    seen = split.layers[0].seen
+    if seen is None:
+        return [np.asarray([target]) for target in split.gold]
+    return [np.asarray(tags)[there] for tags, there in zip(split.gold, seen, strict=True)]
+
+
+def _loss(logits: torch.Tensor, gold: torch.Tensor, labels: bool) -> torch.Tensor:
+    """Return the sum over vectors of the loss that the probe was fitted by."""
+    if labels:
+        return functional.cross_entropy(logits, gold, reduction="sum")
+    return (logits.squeeze(1) - gold.to(logits.dtype)).square().sum()
+
+
+def _score(reading: Reading, reader: Reader, solution: Solution, removed: np.ndarray) -> float | None:
+    """Return the main metric on validation without some heads."""
+    name = reading.task["validation"]
+    split = reading.splits[name]
+    rows, gold = split.rows[: reading.entry.examples], split.gold[: reading.entry.examples]
+    words = [len(tags) for tags in gold] if reading.words else None
+    anew = Reader(reader.encoder, reader.head, [], reading.device)  # it knows nothing that was read with other masks
+    with masked(reader.encoder, 1, removed):
+        found = anew(reading.inputs.store, name, rows, words)
+    return reading.main(Split(rows, gold, [found]), 0, solution)
