@@ -67,7 +67,7 @@ def test_a_task_without_any_score_has_no_panel(invented_frame):
     frame = invented_frame.copy()
     frame.loc[(frame["task"] == "odd") & (frame["kind"] == "run"), "value"] = float("nan")
     found = summary.summarise(frame, "test", {})
-    assert [column.task for _, column, _ in figures._panels(found, invented.LABELS)] == ["entities"]
+    assert [column.task for _, column, _ in figures.task_panels(found, invented.LABELS)] == ["entities"]
 
 
 def test_the_pareto_front_has_what_nothing_beats(invented_frame):

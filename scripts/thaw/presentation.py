@@ -15,8 +15,8 @@ from thaw.settings import BASELINES, PROBE_FIGURES, RUN_BASELINES, Experiment, O
 from thaw.versions import VERSIONS
 
 STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table", "serving_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", *PROBE_FIGURES), "figure")
+STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table", "serving_table", "spread_table"), "table")
+STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", "trial_figure", *PROBE_FIGURES), "figure")
 
 
 def specs(

@@ -190,9 +190,8 @@ class RunPlanner:
                 check_reinit(phase, trained, layers)
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
-        phases = [
-            phase.changed(of_phase(run.settings, number)) for number, phase in enumerate(strategy.phases, start=1)
-        ]
+        settings = run.settings | {name: value for name, value in variables.items() if name in Phase.model_fields}
+        phases = [phase.changed(of_phase(settings, number)) for number, phase in enumerate(strategy.phases, start=1)]
         pairs = zip(phases, chosen, strict=True)
         return [(phase, parts) for phase, trained in pairs for parts in turns(phase, trained)]
 

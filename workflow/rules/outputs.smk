@@ -86,6 +86,7 @@ rule figure:
         "figure: {wildcards.id}"
     shell:
         "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
 

@@ -21,11 +21,11 @@ def draw(runs, spec: dict, prefix) -> None:
     if spec["kind"] == "size_figure":
         return size_figure(runs, spec, prefix)
     found = summary.summarise(runs, summary.role(spec), spec["order"])
-    panels = _panels(found, spec["labels"])
+    panels = task_panels(found, spec["labels"])
     return {"layer_figure": layer_figure, "cost_figure": cost_figure}[spec["kind"]](found, panels, spec, prefix)
 
 
-def _panels(found, labels: dict) -> list[tuple]:
+def task_panels(found, labels: dict) -> list[tuple]:
     """Return (title, column, rows) per panel: each task with a score, and where there are several, each group of runs.
 
     A title ends in ‡ where a run is missing.
@@ -51,7 +51,7 @@ def _write_csv(frame, prefix, extra=()) -> None:
     write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
 
 
-def _strategy_marks(found, spec: dict) -> dict[str, tuple]:
+def strategy_marks(found, spec: dict) -> dict[str, tuple]:
     """Return the marks of the strategies that a figure shows."""
     shown = set(found.loc[found["fitted"], "strategy"])
     known = [strategy for strategy, _ in spec["order"].get("strategies", [])]
@@ -59,7 +59,7 @@ def _strategy_marks(found, spec: dict) -> dict[str, tuple]:
     return {strategy: mark for strategy, mark in marks.items() if strategy in shown}
 
 
-def _handles(found, spec: dict, marks: dict, lines: bool = True) -> list:
+def handles(found, spec: dict, marks: dict, lines: bool = True) -> list:
     """Return a legend entry per strategy, a line where it is swept and `lines` are drawn, and one for missing runs."""
     from matplotlib.lines import Line2D
 
@@ -85,7 +85,7 @@ def layer_figure(found, panels, spec: dict, prefix) -> None:
     """
     from matplotlib.patches import Patch
 
-    marks = _strategy_marks(found, spec)
+    marks = strategy_marks(found, spec)
     layers = int(found.loc[found["fitted"], "thawed"].max())
     places = _places(found[found["fitted"]], list(marks), layers)
     names = dict.fromkeys(summary.row_name(row, spec["labels"]) for row in found[~found["fitted"]].itertuples())
@@ -99,7 +99,7 @@ def layer_figure(found, panels, spec: dict, prefix) -> None:
             _beside_lines(axis, rows, spec["labels"], broken)
         spread = _spread_name(found)
         band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
-        drawing.legend(figure, [*_handles(found, spec, marks), *band, *_beside_handles(axes)])
+        drawing.legend(figure, [*handles(found, spec, marks), *band, *_beside_handles(axes)])
         drawing.save(figure, prefix)
     _write_csv(found, prefix)
 
@@ -205,7 +205,7 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
     from matplotlib.lines import Line2D
 
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
-    marks = _strategy_marks(found, spec)
+    marks = strategy_marks(found, spec)
     fronts = [index for _, _, rows in panels for index in pareto(rows[rows["fitted"]], cost)]
     with drawing.panels([title for title, *_ in panels]) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
@@ -219,7 +219,7 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
                 axis.plot(getattr(row, cost), row.mean, color=colour, marker=marker, markersize=5.5, zorder=4)
             axis.margins(y=0.16)
         line = Line2D([], [], color=drawing.GREY, linewidth=0.8, label="Pareto front")
-        drawing.legend(figure, [*_handles(found, spec, marks, lines=False), line])
+        drawing.legend(figure, [*handles(found, spec, marks, lines=False), line])
         drawing.settle(figure)
         for axis, (_, _, rows) in zip(axes, panels, strict=True):
             front = rows[rows.index.isin(fronts)].sort_values(cost)

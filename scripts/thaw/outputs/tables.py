@@ -160,3 +160,12 @@ def _mark_best(rows: list[Row]) -> None:
         top = max((round(entry.mean, 1) for entry in present), default=None)
         for entry in present:
             entry.best = round(entry.mean, 1) == top
+
+
+def told(
+    spec: dict, titles, groups: list[Group], notes: list[str], header: str, lines: list[list], **look
+) -> ToldTable:
+    """Return a table of cells that are written already. Args: titles of its columns; the words of the CSV's header."""
+    columns = [summary.Column("", "", title, "", False) for title in titles]
+    base = (spec["id"], spec["caption"], columns, [], groups, [], notes)
+    return ToldTable(*base, header=header.split(), lines=lines, **look)

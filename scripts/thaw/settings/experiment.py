@@ -22,9 +22,11 @@ class Output(Entry):
         "finding_table",
         "advice_table",
         "serving_table",
+        "spread_table",
         "layer_figure",
         "cost_figure",
         "size_figure",
+        "trial_figure",
         *PROBE_FIGURES,
     ]
     caption: Text

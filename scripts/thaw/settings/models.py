@@ -206,7 +206,7 @@ class Strategy(Entry):
         "best (lbfgs only) as validation chooses",
     )
     sweep: dict[Id, list[int] | Literal["layers"]] = Field(
-        {}, max_length=1, description="one variable and its values; layers: 0 to L"
+        {}, max_length=1, description="one variable of train:, or a key of phases, and its values; layers: 0 to L"
     )
     phases: list[Phase] = Field(min_length=1)
     search: Search | None = Field(None, description="choose rates and the like on validation first")

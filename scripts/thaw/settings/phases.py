@@ -66,6 +66,7 @@ class Phase(BaseModel):
     ratio: float = Field(32.0, gt=1, description="slanted_triangular: highest rate by lowest")
     epochs: int = Field(3, ge=1, le=1000)
     batch_size: int = Field(32, ge=1)
+    order: int | None = Field(None, ge=0, description="seed of the order of the rows; unless stated the run's own")
     patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better validation")
     stop: Stop | None = Field(None, description="stop by a gap between training and validation, or by a score")
     pick: Literal["last", "best"] = Field("last", description="the epoch whose weights are kept, best by validation")

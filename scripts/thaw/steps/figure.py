@@ -15,6 +15,7 @@ from thaw.outputs.maps import attention_figure
 from thaw.outputs.mixes import mix_figure
 from thaw.outputs.normalised import normalised_figure
 from thaw.outputs.runs import read_runs
+from thaw.outputs.trials import trial_figure
 from thaw.runtime import log, run_step
 
 OF_PROBES = {  # by kind, what is drawn from probes
@@ -36,10 +37,13 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
     parser.add_argument("--probes", type=Path, nargs="*", default=[], help="metrics.json of each probe")
+    parser.add_argument("--results", required=True, type=Path, help="where the trials of searches lie")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
     if draw := OF_PROBES.get(arguments.spec["kind"]):
         draw(arguments.probes, arguments.spec, arguments.out)
+    elif arguments.spec["kind"] == "trial_figure":
+        trial_figure(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out)
     else:
         figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
     log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")

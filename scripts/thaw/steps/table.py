@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import advice, findings, formats, papers, serving, tables
+from thaw.outputs import advice, findings, formats, papers, serving, spread, tables
 from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
@@ -28,6 +28,8 @@ def main() -> None:
         table = advice.table(runs, spec, Answers(arguments.results))
     elif spec["kind"] == "serving_table":
         table = serving.table(runs, spec)
+    elif spec["kind"] == "spread_table":
+        table = spread.table(runs, spec)
     else:
         table = tables.table(runs, spec)
     for ending, written in formats.FORMATS.items():

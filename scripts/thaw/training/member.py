@@ -64,7 +64,8 @@ class Member:
 
     def stream(self, purpose: str, epoch: int) -> tuple[int, str]:
         """Return an epoch's stream of random numbers for a purpose, "order" or "dropout", by seed and name."""
-        return self.seed, f"{purpose}:{self.number}:{epoch}"
+        own = self.phase.order if purpose == "order" else None
+        return self.seed if own is None else own, f"{purpose}:{self.number}:{epoch}"
 
     def note(self, epoch: int, step: int, loss: float, share: float) -> None:
         """Add a row to the history, and see whether the loss is still finite."""

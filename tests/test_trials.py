@@ -1,0 +1,49 @@
+"""What a search is worth: the figure of the best score to expect of so many trials."""
+
+import pandas
+import pytest
+
+import invented
+from thaw.outputs import collection, trials
+from thaw.outputs.runs import COLUMNS, read_runs
+from thaw.records import UserError, read_json, write_json
+
+SPEC = invented.shown("trials", "trial_figure")
+MEANS = {("top_k", "k01"): [0.5, 0.7, 0.6], ("full", "base"): [0.8, None, 0.6]}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return a results folder in which two cells of each task have a search of their own, and one an outdated one."""
+    folder = tmp_path_factory.mktemp("searched")
+    invented.write_runs(folder)
+    invented.write_cards(folder)
+    for task in invented.TASKS:
+        for (strategy, variant), means in (MEANS | {("top_k", "k03"): [0.1]}).items():
+            cell = folder / f"runs/{task}/all/tiny/linear/{strategy}/{variant}"
+            made = [{"settings": {"rate": n}, "mean": mean, "seeds": {"101": mean}} for n, mean in enumerate(means)]
+            record = {"digest": "old" if variant == "k03" else "due", "metric": "accuracy", "trials": made}
+            write_json(cell / "chosen.json", record)
+            for path in cell.glob("seed*/metrics.json"):
+                run = read_json(path)
+                write_json(path, run | {"spec": run["spec"] | {"chosen": "due"}})
+    rows = collection.rows(invented.collect_spec(), folder, folder / "logs")
+    pandas.DataFrame(rows, columns=COLUMNS).to_csv(folder / "runs.csv", index=False)
+    return folder
+
+
+def test_the_best_to_expect_by_hand(results, tmp_path):
+    trials.trial_figure(read_runs(results / "runs.csv"), SPEC, results, tmp_path / "trials")
+    found = pandas.read_csv(tmp_path / "trials.csv").set_index(["task", "strategy", "variant"])
+    assert set(found.index) == {(task, *point) for task in invented.TASKS for point in MEANS}, "an outdated search"
+    one = found.loc["odd", "top_k", "k01"]
+    # of 0.5, 0.6, 0.7 with two draws: nine pairs, of which 1, 3 and 5 have these as their highest
+    pairs = (50 + 3 * 60 + 5 * 70) / 9
+    assert list(one["trials"]) == [1, 2, 3] and list(one["expected"][:2]) == pytest.approx([60, pairs], abs=1e-3)
+    assert list(found.loc["odd", "full", "base"]["expected"]) == pytest.approx([70, 75]), "without what has no score"
+    assert (tmp_path / "trials.svg").stat().st_size > 3000
+
+
+def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results, tmp_path):
+    with pytest.raises(UserError, match="needs strategies with a search"):
+        trials.trial_figure(invented_frame, SPEC, invented_results, tmp_path / "trials")
