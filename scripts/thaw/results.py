@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from thaw.outputs.collection import joined, role, value
+from thaw.outputs.collection import Cards, joined, role, value
 from thaw.outputs.runs import CELL
 from thaw.records import UserError, read_json
 from thaw.strategies.selectors import thawed_layers, trains_embeddings
@@ -31,10 +31,10 @@ def table(folder="results"):
     """
     import pandas
 
-    rows, views = [], _views(Path(folder))
+    rows, views, cards = [], _views(Path(folder)), Cards(folder)
     for kind, (pattern, names) in PLACES.items():
         for path in sorted(Path(folder).glob(f"{pattern}/metrics.json")):
-            rows += _rows(kind, names, path, Path(folder), views)
+            rows += _rows(kind, names, path, views, cards)
     if not rows:
         raise UserError(f"{Path(folder).resolve()} holds no results; run the workflow, or name its results folder")
     return pandas.DataFrame(rows, columns=COLUMNS).astype(NUMBERS)
@@ -46,16 +46,17 @@ def _views(folder: Path) -> dict[str, str]:
     return {card["digest"]: "separate" if card.get("apart") else "joint" for card in cards}
 
 
-def _rows(kind: str, names: list[str], path: Path, folder: Path, views: dict[str, str]) -> list[dict]:
+def _rows(kind: str, names: list[str], path: Path, views: dict[str, str], cards: Cards) -> list[dict]:
     """Return the rows of one metrics.json."""
     record = read_json(path)
     spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
-    parts = path.parent.relative_to(folder).parts[1:]
+    parts = path.parent.relative_to(cards.results).parts[1:]
     common = {name: "" for name in COLUMNS if name not in NUMBERS} | {"kind": kind, "path": str(path.parent)}
     common |= {"variant": "base", "thawed": 0, "embeddings": False}
     common |= dict(zip(names, parts, strict=False)) | {"protocol": task.get("protocol", "clean")}
     common |= {"flags": ";".join(value(record, path, "flags")), "digest": value(record, path, "digest")}
     if kind == "run":
+        common["flags"] = ";".join(filter(None, [common["flags"], *cards.doubts(record, path.parent)]))
         common |= _run(spec, path) | {"seed": int(parts[-1].removeprefix("seed"))}
     if kind == "run" and value(task, path, "type").startswith("pair_"):
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")

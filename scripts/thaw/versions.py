@@ -19,7 +19,7 @@ VERSIONS = {
     "probe": 2,
     "external": 1,
     "ensemble": 1,
-    "collect": 5,
+    "collect": 6,
     "table": 3,
     "figure": 4,
     "report": 3,

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 
 from thaw.encoders.transformers import Encoder
-from thaw.features.payload import Payload
+from thaw.features.payload import Payload, floats
 from thaw.features.store import Store
 from thaw.records import UserError, file_sha256, replacing
 from thaw.runtime import log, progress, set_threads
 
 TOKENS_PER_BATCH = 2048  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
+
+ROUNDING = 0.01  # of the largest value: bf16 keeps three digits
 
 
 def batches(sizes: np.ndarray) -> list[np.ndarray]:
@@ -49,6 +51,7 @@ def extract(
             _pass(store, encoder, split, payloads, device)
         for payload in payloads.values():
             payload.flush()
+        _look_again(store, encoder, payloads, device)
         facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
         for n, checksum in (due or {}).items():
             if facts[n]["sha256"] != checksum:
@@ -70,6 +73,23 @@ def remake(store: Store, encoder_folder, boundaries: list[int], device) -> None:
         extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, due)
     finally:
         set_threads(threads)
+
+
+def _look_again(store: Store, encoder: Encoder, payloads: dict[int, Payload], device) -> None:
+    """Compare what was written with what the encoder says once more, on the shortest training rows.
+
+    Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
+    """
+    for rows in batches(store.sizes("train"))[-1:]:
+        batch, places = store.batch("train", rows), store.places("train", rows)
+        again = encoder.states(batch.to(device), list(payloads))
+        for n, payload in payloads.items():
+            found, due = floats(payload.tensors["train"].take(places, 0), payload.dtype), again[n].cpu()[batch.mask]
+            if (found - due).abs().max() > ROUNDING * due.abs().max():
+                raise UserError(
+                    f"{store.payload_path(n)}: what was written is not what {store.card['encoder']} gives at boundary "
+                    f"{n} when it reads the same texts again: states at random, or of another layer; nothing was kept"
+                )
 
 
 def _pass(store: Store, encoder: Encoder, split: str, payloads: dict[int, Payload], device) -> None:

@@ -64,6 +64,12 @@ class Payload:
                 tensor.flush()
 
 
+def floats(values: np.ndarray, dtype: str) -> torch.Tensor:
+    """Return stored values of any shape as float32."""
+    found = torch.from_numpy(values)
+    return found.view(torch.bfloat16).float() if dtype == "bf16" else found
+
+
 def _header(dtype: str, shapes: dict) -> bytes:
     """Return length and JSON of the header, padded with spaces so that the data begin at a multiple of 8 bytes."""
     entries, start = {}, 0

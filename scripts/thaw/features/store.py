@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from thaw.features.batch import Batch
-from thaw.features.payload import Payload
+from thaw.features.payload import Payload, floats
 from thaw.records import UserError, file_sha256, read_json, replacing
 
 
@@ -67,12 +67,12 @@ class Boundary:
 
     def __init__(self, flat: np.ndarray, dtype: str, tokens: Sequences):
         self.flat = flat  # [tokens, d], memory-mapped; bf16 as its 16 bits
-        self._bf16 = dtype == "bf16"
+        self._dtype = dtype
         self._tokens = tokens
 
     def at(self, places: np.ndarray) -> torch.Tensor:
         """Return the states at some places [n] of the payload, float32 [n, d]."""
-        return self._float(self.flat.take(places, 0))
+        return floats(self.flat.take(places, 0), self._dtype)
 
     def gather(self, rows, batch: Batch) -> torch.Tensor:
         """Return the states of some rows, float32 [S, T, d], zero where the batch is padded."""
@@ -82,12 +82,7 @@ class Boundary:
         found = self.flat.take(places.ravel(), 0)  # numpy gathers rows in less time than torch
         if not real.all():
             found[~real.ravel()] = 0
-        return self._float(found).view(*places.shape, -1)
-
-    def _float(self, values: np.ndarray) -> torch.Tensor:
-        """Return stored values as float32."""
-        found = torch.from_numpy(values)
-        return found.view(torch.bfloat16).float() if self._bf16 else found
+        return floats(found, self._dtype).view(*places.shape, -1)
 
 
 def write_spellings(folder: Path, table: np.ndarray) -> None:
@@ -225,6 +220,11 @@ class Store:
                     f"{self._card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
                     f"({self.card[key]}); delete {self.folder} and run the workflow again"
                 )
+        if card["boundary"] != boundary:
+            raise UserError(
+                f"{self._card_path(boundary)} is the card of boundary {card['boundary']}; delete {self.folder} and run "
+                "the workflow again"
+            )
         return card
 
     @contextlib.contextmanager

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 from thaw.boundaries import taken
-from thaw.outputs import gaps
+from thaw.outputs import doubts, gaps
 from thaw.outputs.runs import CELL, COLUMNS
 from thaw.records import UserError, read_json
 
@@ -110,6 +110,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
     passes, cards, made = extraction_seconds(present, results), Cards(results), []
+    repeated = doubts.repeated([Path(results, result.folder) for result in present if result.stores])
     for result in everything:
         task = spec["tasks"][result.row["task"]]
         common = {name: "" for name in COLUMNS} | cards.facts(task)
@@ -118,7 +119,8 @@ def rows(spec: dict, results, logs) -> list[dict]:
             reason = "made under other settings" if result.folder in stale else gaps.reason(result, task, logs)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
-            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards)
+            again = Path(results, result.folder) in repeated
+            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards, again)
     return made
 
 
@@ -134,17 +136,22 @@ class Cards:
         path = self.results / "data" / task["corpus"] / "card.json"
         if not path.exists():
             return {}
-        card = self._card(path)
+        card = self.read(path)
         carved = value(card, path, "splits", task["validation"], "carved_from") is not None
         total = value(card, path, "splits", "train", "rows")
         return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
 
+    def doubts(self, record: dict, folder: Path) -> list[str]:
+        """Return the doubts that a run raises by itself."""
+        return doubts.of_run(record, folder, self.results, self.read)
+
     def truncated(self, store: str) -> dict[str, int]:
         """Return for each split of a store how many of its texts were cut."""
         path = self.results / store / "tokens.json"
-        return {name: split["truncated"] for name, split in value(self._card(path), path, "splits").items()}
+        return {name: split["truncated"] for name, split in value(self.read(path), path, "splits").items()}
 
-    def _card(self, path: Path) -> dict:
+    def read(self, path: Path) -> dict:
+        """Return a card."""
         if path not in self._read:
             self._read[path] = read_json(path)
         return self._read[path]
@@ -208,13 +215,13 @@ def _costs(result: Result, results) -> dict:
     }
 
 
-def _score_rows(result: Result, common: dict, results, cards: Cards) -> list[dict]:
-    """Return one row per split and metric of a result that is there."""
+def _score_rows(result: Result, common: dict, results, cards: Cards, repeated: bool) -> list[dict]:
+    """Return one row per split and metric of a result that is there; `repeated`: it is that of another seed again."""
     path = Path(results, result.folder, "metrics.json")
     record = read_json(path)
     phases, task = record.get("spec", {}).get("phases", []), value(record, path, "spec", "task")
     common = common | {
-        "flags": ";".join(value(record, path, "flags")),
+        "flags": ";".join(value(record, path, "flags") + ["same_seeds"] * repeated),
         "digest": value(record, path, "digest"),
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": joined(phases, "precision", "fp32"),
@@ -224,6 +231,7 @@ def _score_rows(result: Result, common: dict, results, cards: Cards) -> list[dic
     cut = {}
     if result.stores:
         common |= _costs(result, results)
+        common["flags"] = ";".join(filter(None, [common["flags"], *cards.doubts(record, path.parent)]))
         common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     found, main = [], value(record, path, "spec", "task", "metrics")[0]

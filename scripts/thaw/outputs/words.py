@@ -36,6 +36,15 @@ FLAG_LABELS = {
     "diverged": "the loss left the finite numbers",
     "undefined": "a score is not defined",
     "below_majority": "scores below the majority class on validation",
+    "test_below_majority": "scores below the majority class on test, by more than chance",
+    "validation_flat": "has one and the same validation score after every epoch",
+    "rate_stuck": "was trained at a rate that never moved, against its schedule",
+    "same_seeds": "has the very losses of another seed",
+    "memorised": "knows its training rows by heart and hardly beats the majority class on validation, "
+    "as a head does that is too large for its data",
+    "all_seen": "is judged on rows that all share a sentence with train",
+    "label_unknown": "is tested on a label that train does not have",
+    "foreign_tokenizer": "reads its texts by a tokenizer that seems to be another model's",
 }
 SYNTHETIC = "SYNTHETIC"
 MISSING = "‡"

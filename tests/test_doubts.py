@@ -1,0 +1,108 @@
+"""Bad science: each kind is found, flagged in the run's row, and told under the table, and no other run suffers."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from shown import Shown
+from thaw.outputs import words
+from thaw.outputs.doubts import of_run
+from thaw.records import UserError, read_json
+from tiny import tiny_encoder
+from tiny_corpus import Bench, rows, tiny_corpus
+
+HEAD = {"train": ["head"], "epochs": 2}
+STILL = {"rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("doubts")
+    bench = Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+    return Shown(bench, folder / "results")
+
+
+def other(folder, kind="classification", **splits) -> Shown:
+    """Return results on a corpus with other splits."""
+    bench = Bench(folder, "bert", tiny_corpus(folder / "data", kind, **splits), kind)
+    return Shown(bench, folder / "results")
+
+
+def relabelled(count: int, seed: int, name) -> list[dict]:
+    """Return examples whose labels are given by number."""
+    return [row | {"label": name(number)} for number, row in enumerate(rows("classification", count, seed))]
+
+
+def test_sound_runs_raise_no_doubt(shown):
+    shown.train("sound", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2}, seeds=(1, 2))
+    assert shown.flags("sound", seeds=(1, 2)) == []
+    assert "†" not in shown.table("sound", seeds=(1, 2))
+
+
+def test_a_loss_that_is_no_number_ends_its_run_alone(shown):
+    shown.train("broken", HEAD | {"train": ["all"], "weight_decay": 1e38, "clip": None})
+    shown.train("beside", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2})
+    assert "diverged" in shown.flags("broken") and shown.flags("beside") == []
+    broken, beside = (line for line in shown.table("broken", "beside").splitlines() if line.startswith("| b"))
+    assert "†" in broken and "†" not in beside
+
+
+def test_validation_that_never_moves(shown):
+    shown.train("still", HEAD | STILL | {"epochs": 4, "pick": "best"})
+    assert "validation_flat" in shown.flags("still")
+    assert words.flag_label("validation_flat") in shown.table("still")
+
+
+def test_a_rate_of_zero_is_refused(shown):
+    with pytest.raises(ValueError, match="greater than 0"):
+        shown.bench.spec(HEAD | {"head_rate": 0.0})
+
+
+def test_a_head_that_learns_its_rows_by_heart(tmp_path):
+    draw = np.random.default_rng(5)
+    noise = {
+        split: relabelled(n, seed, lambda _: "ny"[draw.integers(2)])
+        for split, n, seed in (("train", 16, 1), ("validation", 40, 2), ("test", 40, 3))
+    }
+    found = other(tmp_path, **noise)
+    found.train("large", HEAD | {"epochs": 60, "head_rate": 3e-2}, head={"kind": "mlp"})
+    assert "memorised" in found.flags("large")
+
+
+def test_test_rows_that_are_training_rows(tmp_path):
+    train = rows("classification", 24, 1)
+    found = other(tmp_path, test=train[:8])
+    found.train("leaky", HEAD)
+    assert "all_seen" in found.flags("leaky")
+    assert "share a sentence with train" in found.table("leaky")
+
+
+def test_labels_that_differ_between_splits(tmp_path):
+    with pytest.raises(UserError, match="label 'perhaps' is not in train; state labels if that is meant"):
+        tiny_corpus(tmp_path / "data", "classification", test=relabelled(8, 3, lambda _: "perhaps"))
+
+
+def test_a_tokenizer_of_another_model(tmp_path, shown):
+    folder = shown.folder / "runs/t/all/e/linear/sound/base/seed1"
+    record, encoders = read_json(folder / "metrics.json"), tmp_path / "encoders"
+    own = tiny_encoder("bert", tmp_path / "own")
+    config = json.loads((own / "config.json").read_text())
+
+    def doubts(pad: int, vocabulary: int) -> list[str]:
+        shutil.copytree(own, encoders / "e", dirs_exist_ok=True)
+        (encoders / "e/config.json").write_text(json.dumps(config | {"pad_token_id": pad, "vocab_size": vocabulary}))
+        return of_run(record, tmp_path / folder.relative_to(shown.folder), tmp_path, lambda _: {"pad": 0})
+
+    (tmp_path / "features/e/mine/joint").mkdir(parents=True)
+    (tmp_path / "features/e/mine/joint/tokens.json").touch()
+    size = config["vocab_size"]
+    assert doubts(0, size) == []
+    assert doubts(1, size) == ["foreign_tokenizer"], "padded with what the model knows as a word"
+    assert doubts(0, size * 2) == ["foreign_tokenizer"], "half the embeddings are never named"
+
+
+def test_every_flag_is_explained(home):
+    told = (home / "docs/results.md").read_text()
+    assert [flag for flag in words.FLAG_LABELS if f"`{flag}`" not in told] == []
