@@ -49,9 +49,9 @@ FAMILIES = {
 }
 
 
-def model_of(family):
+def model_of(family, attention="eager"):
     config = AutoConfig.for_model(family, **FAMILIES[family])
-    config._attn_implementation = "eager"
+    config._attn_implementation = attention
     return AutoModel.from_config(config), Shape.of(config.to_dict())
 
 
@@ -72,6 +72,15 @@ def test_forward_against_torchs_counter(family):
         model(torch.ones(batch, tokens, dtype=torch.long))
     pooler = 2 * batch * shape.width**2 if family == "bert" else 0
     assert encoder_flops(shape, [tokens] * batch) == pytest.approx(counter.get_total_flops() - pooler, rel=0.03)
+
+
+def test_torch_counts_no_fused_attention_on_a_processor_and_the_formula_does():
+    model, shape = model_of("bert", "sdpa")
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.eval()(torch.ones(8, 24, dtype=torch.long))
+    fused = 8 * LAYERS * shape.attention(24)
+    due = encoder_flops(shape, [24] * 8) - fused + 2 * 8 * shape.width**2
+    assert fused > 0 and counter.get_total_flops() == pytest.approx(due, rel=1e-6)
 
 
 @pytest.mark.parametrize(

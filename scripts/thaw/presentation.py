@@ -16,7 +16,9 @@ from thaw.versions import VERSIONS
 
 STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
 STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table", "serving_table", "spread_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(("layer_figure", "cost_figure", "size_figure", "trial_figure", *PROBE_FIGURES), "figure")
+STEP_OF_KIND |= dict.fromkeys(
+    ("layer_figure", "cost_figure", "size_figure", "trial_figure", "saving_figure", *PROBE_FIGURES), "figure"
+)
 
 
 def specs(

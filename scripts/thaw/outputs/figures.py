@@ -4,6 +4,7 @@ import itertools
 import textwrap
 
 from thaw.outputs import drawing, placing, summary, words
+from thaw.outputs.savings import saving_figure
 from thaw.outputs.sizes import size_figure
 from thaw.records import write_text
 
@@ -18,8 +19,8 @@ COSTS = {
 
 def draw(runs, spec: dict, prefix) -> None:
     """Draw an output's figure and write PDF, SVG, PNG and the CSV behind them under a path prefix."""
-    if spec["kind"] == "size_figure":
-        return size_figure(runs, spec, prefix)
+    if draw := {"size_figure": size_figure, "saving_figure": saving_figure}.get(spec["kind"]):
+        return draw(runs, spec, prefix)
     found = summary.summarise(runs, summary.role(spec), spec["order"])
     panels = task_panels(found, spec["labels"])
     return {"layer_figure": layer_figure, "cost_figure": cost_figure}[spec["kind"]](found, panels, spec, prefix)

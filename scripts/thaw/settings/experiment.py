@@ -11,6 +11,8 @@ BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
 RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", "_random")}
 
+BESIDE_WHOLE = ("serving_table", "saving_figure")  # what compares with one strategy, that which trains everything
+
 
 class Output(Entry):
     """A table or a figure."""
@@ -27,6 +29,7 @@ class Output(Entry):
         "cost_figure",
         "size_figure",
         "trial_figure",
+        "saving_figure",
         *PROBE_FIGURES,
     ]
     caption: Text
@@ -39,7 +42,7 @@ class Output(Entry):
     table: Id | None = Field(None, description="paper_table: one of that file's tables")
     margin: float = Field(1.0, gt=0, description="advice_table, serving_table: points that a cheaper one may lose")
     sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
-    whole: Id | None = Field(None, description="serving_table: the strategy that trains everything")
+    whole: Id | None = Field(None, description="serving_table, saving_figure: the strategy that trains everything")
     negative: Literal["keep", "zero", "running_max"] | None = Field(
         None, description="mix_figure: what a layer that takes away from the score counts as; keep unless stated"
     )
@@ -48,8 +51,10 @@ class Output(Entry):
     def _some_kinds_name_what_they_show(self):
         if (self.kind == "paper_table") != bool(self.paper) or bool(self.paper) != bool(self.table):
             raise ValueError("paper and table belong to kind paper_table, which needs both")
-        if (self.kind == "serving_table") != bool(self.sweep) or bool(self.sweep) != bool(self.whole):
-            raise ValueError("sweep and whole belong to kind serving_table, which needs both")
+        if (self.kind == "serving_table") != bool(self.sweep):
+            raise ValueError("sweep belongs to kind serving_table, which needs it")
+        if (self.kind in BESIDE_WHOLE) != bool(self.whole):
+            raise ValueError(f"whole belongs to the kinds {', '.join(BESIDE_WHOLE)}, which need it")
         return self
 
 
