@@ -16,9 +16,8 @@ from thaw.versions import VERSIONS
 
 STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
 STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table", "serving_table", "spread_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(
-    ("layer_figure", "cost_figure", "size_figure", "trial_figure", "saving_figure", *PROBE_FIGURES), "figure"
-)
+FROM_RUNS = ("layer_figure", "cost_figure", "size_figure", "trial_figure", "gradient_figure", "saving_figure")
+STEP_OF_KIND |= dict.fromkeys((*FROM_RUNS, *PROBE_FIGURES), "figure")
 
 
 def specs(
@@ -57,6 +56,9 @@ def specs(
         if entry.kind == "serving_table":
             layers = {encoder: catalogue.get("encoders", encoder, "encoders").layers for encoder in experiment.encoders}
             options |= {"layers": layers}
+        if entry.kind == "gradient_figure" and not experiment.gradients:
+            place = catalogue.place("outputs", output, "kind")
+            raise UserError(f"{place}: this figure draws what runs note on request alone; say gradients: true")
         if entry.kind == "advice_table":
             options |= {"papers": advice.shown(experiment, catalogue, runs)}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}

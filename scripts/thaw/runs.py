@@ -235,6 +235,7 @@ class RunPlanner:
             "keep": strategy.keep or self.is_probed(run),
             "seed": run.seed,
             **({"trial": True} if run.trial else {}),
+            **({"gradients": True} if self.experiment.gradients and run.step == "train" and not run.trial else {}),
             "compute": spec_of(self.experiment.compute),
             **self._parts(run),
         }

@@ -14,6 +14,7 @@ from thaw.runtime import stream
 from thaw.settings import Task
 
 SCORED_TRAINING_ROWS = 500
+GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to layer.L, embeddings or head
 
 
 @dataclass

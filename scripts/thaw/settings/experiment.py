@@ -30,6 +30,7 @@ class Output(Entry):
         "size_figure",
         "trial_figure",
         "saving_figure",
+        "gradient_figure",
         *PROBE_FIGURES,
     ]
     caption: Text
@@ -130,6 +131,7 @@ class Experiment(BaseModel):
         [], description="of the strategies, or points of their sweeps: probes read what their runs leave, too"
     )
     probe_tasks: list[Id] = Field([], description="further tasks that probes read; nothing trains on them")
+    gradients: bool = Field(False, description="runs note in each epoch how large the gradient of each layer was")
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
     external: dict[Id, External] = Field({}, description="id: predictions that were made elsewhere, by task")
     ensembles: dict[Id, Ensemble] = Field({}, description="id: runs whose answers are put together")

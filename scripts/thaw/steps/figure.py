@@ -8,6 +8,7 @@ from thaw.outputs import figures
 from thaw.outputs.changes import change_figure
 from thaw.outputs.curves import probe_figure
 from thaw.outputs.domains import domain_figure
+from thaw.outputs.gradients import gradient_figure
 from thaw.outputs.heads import heads_figure
 from thaw.outputs.heat import heat_figure
 from thaw.outputs.information import information_figure
@@ -29,6 +30,7 @@ OF_PROBES = {  # by kind, what is drawn from probes
     "domain_figure": domain_figure,
     "heads_figure": heads_figure,
 }
+OF_RESULTS = {"trial_figure": trial_figure, "gradient_figure": gradient_figure}  # from runs and their folders
 
 
 def main() -> None:
@@ -37,13 +39,13 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
     parser.add_argument("--probes", type=Path, nargs="*", default=[], help="metrics.json of each probe")
-    parser.add_argument("--results", required=True, type=Path, help="where the trials of searches lie")
+    parser.add_argument("--results", required=True, type=Path, help="where histories, and trials of searches, lie")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
     if draw := OF_PROBES.get(arguments.spec["kind"]):
         draw(arguments.probes, arguments.spec, arguments.out)
-    elif arguments.spec["kind"] == "trial_figure":
-        trial_figure(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out)
+    elif draw := OF_RESULTS.get(arguments.spec["kind"]):
+        draw(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out)
     else:
         figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
     log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")

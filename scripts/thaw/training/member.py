@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from thaw.settings import Phase
+from thaw.training.gradients import Gradients
 
 
 @dataclass
@@ -46,9 +47,13 @@ class Course:
 class Member:
     """One run in a phase, alone or beside others."""
 
-    def __init__(self, number: int, phase: Phase, seed: int):
-        """Begin a phase. Args: its number in the run, from 1; its settings; the run's seed."""
+    def __init__(self, number: int, phase: Phase, seed: int, gradients: bool = False):
+        """Begin a phase.
+
+        Args: its number in the run, from 1; its settings; the run's seed; whether norms of gradients are noted.
+        """
         self.number, self.phase, self.seed = number, phase, seed
+        self.gradients = Gradients() if gradients else None
         self.course = Course()
         self.parameters: dict[str, torch.nn.Parameter] = {}
         self.start: dict[str, torch.Tensor] = {}
@@ -126,6 +131,17 @@ class Member:
             for name, parameter in self.parameters.items():
                 if not name.startswith("head/") and parameter.grad is not None:
                     parameter.grad.add_(parameter - self.start[name], alpha=self.phase.l2_to_start)
+
+    def measure(self) -> None:
+        """Measure the gradients of an update, where that was asked for."""
+        if self.gradients:
+            self.gradients.add(self.parameters)
+
+    def after_updates(self, spent: Spent) -> None:
+        """Count what an epoch's updates took, and note how large their gradients were."""
+        self.course.add(spent)
+        if self.gradients:
+            self.course.history[-1].update(self.gradients.told())
 
     def _values(self) -> dict[str, torch.Tensor]:
         """Return the weights as they are now."""

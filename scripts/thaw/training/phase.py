@@ -111,7 +111,7 @@ class PhaseTraining:
                 if self._over():
                     break
         for member in going:
-            member.course.add(self.trainee.spent)
+            member.after_updates(self.trainee.spent)
 
     def _update(self, places, shares: list[float]) -> torch.Tensor:
         """Make one update at a share of the peak rates of each settings; return the losses [M], still on the device."""
@@ -122,6 +122,7 @@ class PhaseTraining:
         self.trainee.backward(losses)
         for member in self.members:
             member.pull_to_start()
+            member.measure()
         phase = self.phases[0]  # a search changes rates and the like, but not how gradients are clipped
         if phase.clip is not None:
             self.trainee.clip(phase.clip, phase.clip_each)

@@ -240,7 +240,8 @@ def _train_phase(runs: list[Run], number: int, watch: Stopwatch, progress: Progr
     first, entries = runs[0], [run.phases[number - 1] for run in runs]
     stages = settings.Phase.stages_of_spec(entries[0])
     pairs = zip(runs, entries, strict=True)
-    members = [Member(number, settings.Phase.of_spec(entry), run.spec["seed"]) for run, entry in pairs]
+    noted = first.spec.get("gradients", False)
+    members = [Member(number, settings.Phase.of_spec(entry), run.spec["seed"], noted) for run, entry in pairs]
     training = PhaseTraining(members, [stage["epochs"] for stage in stages])
     goes_on = progress is not None and progress.stands_in(number)
     if goes_on:

@@ -1,0 +1,86 @@
+"""Norms of gradients: those of the loss, by layer, of every epoch; noting them changes no number; their figure."""
+
+import pandas
+import pytest
+import torch
+
+import invented
+from thaw.outputs.gradients import gradient_figure, norms
+from thaw.outputs.runs import CELL, folder
+from thaw.plan import load, read_config
+from thaw.records import UserError
+from thaw.settings import Phase
+from thaw.training.member import Member
+from tiny_corpus import Bench, tiny_corpus
+from trained import equal, tensors
+
+ALL = {"train": ["all"], "epochs": 1, "batch_size": 24, "clip": 0.01}
+STAGED = {"train": ["all"], "epochs": 1, "unfreeze": {"layers": 1, "epochs": 1}}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    folder = tmp_path_factory.mktemp("gradients")
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+
+
+def test_a_norm_is_that_of_the_loss_of_the_batch_before_it_is_clipped(bench):
+    spec = bench.spec(ALL, gradients=True)
+    run, (entry,) = bench.run(spec), spec["phases"]
+    member = Member(1, Phase.of_spec(entry), spec["seed"])
+    trainee = run.trainee(member, entry, [run])
+    trainee.thaw(entry["components"])
+    with trainee.drawing([member.stream("dropout", 1)]):
+        (rows,) = trainee.batches([member.stream("order", 1)], 24)
+        trainee.losses(rows).sum().backward()
+    _, left = bench.train(spec)
+    for component, named in trainee.components(entry["components"])[0].items():
+        flat = torch.cat([parameter.grad.flatten() for _, parameter in named if parameter.grad is not None])
+        assert left.history[-1][f"gradient/{component}"] == pytest.approx(flat.norm().item(), rel=1e-4)
+
+
+def test_noting_gradients_changes_no_number(bench):
+    (_, plain), (_, noted) = (bench.train(bench.spec(STAGED, **more)) for more in ({}, {"gradients": True}))
+    assert equal(tensors(plain), tensors(noted)) and plain.outcome == noted.outcome
+    kept = [{key: value for key, value in row.items() if "gradient/" not in key} for row in noted.history]
+    assert kept == plain.history
+    by_epoch = [{key.partition("/")[2] for key in row if "gradient/" in key} for row in noted.history]
+    found = [names for names in by_epoch if names]
+    layers = [{"head"}, {"layer.3"}, {"layer.2"}, {"layer.1"}, {"embeddings"}]
+    assert found == [set().union(*layers[: place + 1]) for place in range(5)], "each epoch thaws one more"
+
+
+def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(invented_frame, tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    closed = []
+    monkeypatch.setattr(pyplot, "close", closed.append)
+    chosen = (invented_frame["task"] == "odd") & (invented_frame["strategy"] == "full")
+    runs = invented_frame[(invented_frame["kind"] == "run") & chosen]
+    spec = {"labels": invented.LABELS}
+    with pytest.raises(UserError, match="no run here has noted its gradients; say gradients: true, and run"):
+        norms(runs, tmp_path)
+    seeds = runs.drop_duplicates([*CELL, "seed"]).to_dict("records")
+    for place, row in enumerate(seeds):
+        noted = {"phase": [1, 1, 1, 2], "epoch": [1, 1, 2, 1], "gradient/head": [None, 1.0 + place, 2.0, 3.0]}
+        noted["gradient/layer.1"] = [None, None, None, 0.5]
+        (tmp_path / folder(row)).mkdir(parents=True)
+        pandas.DataFrame(noted).to_csv(tmp_path / folder(row) / "history.csv", index=False)
+    found = norms(runs, tmp_path)
+    first = found[(found["layer"] == "head") & (found["passed"] == 1)].iloc[0]
+    assert (first["low"], first["high"], first["seeds"]) == (1, len(seeds), len(seeds)) and len(found) == 4
+    gradient_figure(runs, spec, tmp_path, tmp_path / "figure")
+    (axis,) = closed[0].get_axes()
+    curves = [line.get_xydata().tolist() for line in axis.get_lines() if line.get_marker() == "o"]
+    assert [point[0] for point in curves[0]] == [1, 2, 3] and curves[1] == [[3, 0.5]]
+    assert axis.get_yscale() == "log" and (tmp_path / "figure.csv").stat().st_size
+
+
+def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
+    with pytest.raises(UserError, match="gradients.kind: this figure draws what runs note on request alone; say grad"):
+        load(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"]}), home)
+    plan = load(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"], "gradients": True}), home)
+    plain = load(read_config([str(home / "config/config.yaml")], {}), home)
+    assert plan.jobs["train"]
+    for key, job in plan.jobs["train"].items():
+        assert job.spec == plain.jobs["train"][key].spec | {"gradients": True}
