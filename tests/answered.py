@@ -13,7 +13,7 @@ ROWS = 200
 TASK = {"id": "odd", "corpus": "real", "target": "label", "type": "classification", "metrics": ["accuracy"]}
 
 
-def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS)) -> pandas.DataFrame:
+def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS), head="linear"):
     """Write runs that answer right at the given rates, by strategy and variant; return their rows of runs.csv, test."""
     rng = np.random.default_rng(0)
     gold, names = rng.integers(0, 2, ROWS), np.array(["no", "yes"])
@@ -24,12 +24,12 @@ def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS)
     rows = []
     for (strategy, variant), rate in rates.items():
         for seed in seeds:
-            folder = results / f"runs/odd/all/tiny/linear/{strategy}/{variant}/seed{seed}"
+            folder = results / f"runs/odd/all/tiny/{head}/{strategy}/{variant}/seed{seed}"
             predicted = np.where(rng.random(ROWS) < rate, gold, 1 - gold)
             found = pandas.DataFrame({"split": "test", "row": np.arange(ROWS), "prediction": names[predicted]})
             write_parquet(folder / "predictions.parquet", found)
             write_json(folder / "metrics.json", {"spec": {"task": TASK}})
-            row = {"kind": "run", "task": "odd", "subset": "all", "encoder": "tiny", "head": "linear", "seed": seed}
+            row = {"kind": "run", "task": "odd", "subset": "all", "encoder": "tiny", "head": head, "seed": seed}
             row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
             rows.append({**dict.fromkeys(COLUMNS, ""), **row, "value": (predicted == gold).mean()})
     return pandas.DataFrame(rows)

@@ -103,7 +103,7 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
     table = findings.table(frame(**SCORES), spec)
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     assert cells["First wins."][:2] == ["Nobody 2020", "holds"]
-    assert cells["First wins."][2].startswith("R&D_50%: holds (2.8, p 0.0")
+    assert cells["First wins."][2].startswith("R&D_50%: holds (2.8, d 3.9, p 0.0")
     assert cells["Deep wins."] == ["Nobody 2020", "not testable", "it needs 12 layers"]
     header, *lines = csv.reader(io.StringIO(formats.to_csv(table)))
     assert [line[header.index("answer")] for line in lines] == ["holds", "not testable", "holds"]

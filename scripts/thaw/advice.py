@@ -4,7 +4,7 @@ from thaw.catalogue import Catalogue
 from thaw.cells import Run, variant_at
 from thaw.settings import Advice, Encoder, Experiment, Task
 
-PLACE = "advice"
+PLACE, GUIDELINES = "advice", "guidelines"
 
 
 def shown(experiment: Experiment, catalogue: Catalogue, runs: list[Run]) -> list[dict]:
@@ -35,3 +35,21 @@ def _variant(rule: Advice, strategy: str, encoder: Encoder, catalogue: Catalogue
     """Return the point of a strategy that a rule means."""
     entry = catalogue.get("strategies", strategy, PLACE)
     return variant_at(entry, encoder.layers, rule.depth) if entry.sweep else "base"
+
+
+def guidelines(experiment: Experiment, catalogue: Catalogue) -> dict:
+    """Return what the spec of a table of guidelines says: {types: {task: type}, guidelines: [...]}.
+
+    A guideline is {question, types, papers}, where papers holds by encoder {paper, answer} of each that is about it;
+    one question about the same types is asked once, whoever answers it.
+    """
+    asked: dict[tuple, dict] = {}
+    encoders = {name: catalogue.get("encoders", name, GUIDELINES) for name in experiment.encoders}
+    for name in catalogue.ids(GUIDELINES):
+        rule = catalogue.get(GUIDELINES, name, GUIDELINES)
+        entry = {"question": rule.question, "types": rule.types, "papers": {}}
+        entry = asked.setdefault((rule.question, tuple(rule.types)), entry)
+        for encoder in (id for id, model in encoders.items() if (rule.objective or "") in model.objective):
+            entry["papers"].setdefault(encoder, []).append({"paper": rule.paper, "answer": rule.answer})
+    types = {task: catalogue.get("tasks", task, "tasks").type for task in experiment.tasks}
+    return {"types": types, "guidelines": list(asked.values())}

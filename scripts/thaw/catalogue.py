@@ -24,6 +24,7 @@ BLOCKS = {
     "outputs": ("outputs.yaml", settings.Output),
     "findings": ("findings.yaml", settings.Finding),
     "advice": ("advice.yaml", settings.Advice),
+    "guidelines": ("advice.yaml", settings.Guideline),
 }
 
 

@@ -14,11 +14,6 @@ from thaw.runs import RunPlanner
 from thaw.settings import BASELINES, PROBE_FIGURES, RUN_BASELINES, Experiment, Output, draws
 from thaw.versions import VERSIONS
 
-STEP_OF_KIND = dict.fromkeys(("strategy_table", "transfer_table", "paper_table"), "table")
-STEP_OF_KIND |= dict.fromkeys(("finding_table", "advice_table", "serving_table", "spread_table"), "table")
-FROM_RUNS = ("layer_figure", "cost_figure", "size_figure", "trial_figure", "gradient_figure", "saving_figure")
-STEP_OF_KIND |= dict.fromkeys((*FROM_RUNS, *PROBE_FIGURES), "figure")
-
 
 def specs(
     experiment: Experiment,
@@ -44,7 +39,7 @@ def specs(
     outputs = []
     for output in experiment.outputs:
         entry: Output = catalogue.get("outputs", output, "outputs")
-        step = STEP_OF_KIND[entry.kind]
+        step = entry.kind.rpartition("_")[2]  # every kind ends in table or figure
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
         if entry.kind in PROBE_FIGURES:
             options |= _probes(output, experiment, catalogue, probed)
@@ -61,6 +56,8 @@ def specs(
             raise UserError(f"{place}: this figure draws what runs note on request alone; say gradients: true")
         if entry.kind == "advice_table":
             options |= {"papers": advice.shown(experiment, catalogue, runs)}
+        if entry.kind == "guideline_table":
+            options |= advice.guidelines(experiment, catalogue)
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     yield "report", name, report | _methods(experiment, catalogue)

@@ -5,20 +5,23 @@ from math import ceil, log2
 
 import numpy as np
 
-from thaw.analysis.significance import ALPHA, FEWEST_SEEDS, holm, seeds_needed, sign_flip
+from thaw.analysis.significance import ALPHA, FEWEST_SEEDS, effect_size, holm, seeds_needed, sign_flip
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer to one test, the mean contrast, p by Holm, the seeds, and how many more an undecided one lacks."""
+    """The answer to one test, the mean contrast, p by Holm, the seeds, how many more an undecided one lacks, and the
+    effect: the mean way to the margin in its own standard deviations, above 0 where the claim is borne out.
+    """
 
     answer: str
     contrast: float
     p: float
     seeds: int
     more: int | None = None
+    effect: float | None = None
 
 
 def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = ALPHA) -> list[Verdict]:
@@ -37,7 +40,7 @@ def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = A
         answer = (HOLDS if way.mean() > 0 else FAILS) if decided else UNDECIDED
         due = None if decided else seeds_needed(way)
         more = max(due - len(way), fewest - len(way), 1) if due else None
-        found.append(Verdict(answer, float(np.mean(contrast)), p, len(way), more))
+        found.append(Verdict(answer, float(np.mean(contrast)), p, len(way), more, effect_size(way)))
     return found
 
 

@@ -5,7 +5,7 @@ from thaw.outputs import words
 from thaw.outputs.summary import Column
 from thaw.outputs.tables import Group, Row, Text, ToldTable
 
-HEADER = "finding claim paper encoder task split metric margin contrast p seeds answer more_seeds reason"
+HEADER = "finding claim paper encoder task split metric margin contrast p seeds answer more_seeds reason effect"
 
 
 def table(runs, spec: dict) -> ToldTable:
@@ -77,7 +77,8 @@ def _row(entry: dict, found: list[tuple[dict, Verdict]], labels: dict) -> Row:
 def _said(verdict: Verdict) -> str:
     """Return an answer in print."""
     more = f", {words.plural(verdict.more, 'more seed')}" if verdict.more else ""
-    return f"{verdict.answer} ({words.number(verdict.contrast)}, p {words.number(verdict.p, 2)}{more})"
+    effect = "" if verdict.effect is None else f", d {words.number(verdict.effect)}"
+    return f"{verdict.answer} ({words.number(verdict.contrast)}{effect}, p {words.number(verdict.p, 2)}{more})"
 
 
 def _lines(entry: dict, found: list[tuple[dict, Verdict]]) -> list[list]:
@@ -85,10 +86,10 @@ def _lines(entry: dict, found: list[tuple[dict, Verdict]]) -> list[list]:
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
     if not found:
-        return [[*common, "", "", "", margin, "", "", "", "not testable", "", entry.get("reason", "no scores")]]
+        return [[*common, "", "", "", margin, "", "", "", "not testable", "", entry.get("reason", "no scores"), ""]]
     return [
         [*common, test["task"], test["split"], test["metric"], margin, f"{v.contrast:.4f}", f"{v.p:.4f}", v.seeds]
-        + [v.answer, v.more or "", ""]
+        + [v.answer, v.more or "", "", "" if v.effect is None else f"{v.effect:.4f}"]
         for test, v in found
     ]
 
@@ -96,7 +97,8 @@ def _lines(entry: dict, found: list[tuple[dict, Verdict]]) -> list[list]:
 def _notes() -> list[str]:
     return [
         "In brackets: the mean contrast over seeds in points (what is claimed to be higher less the other; of a share "
-        "the first less that share of the second), and p of a sign-flip test over seeds, by Holm over the table.",
+        "the first less that share of the second), d, the mean way to the margin in its own "
+        "deviations, and p of a sign-flip test over seeds, by Holm over the table.",
         "Over all tasks a claim fails where it fails on one and holds where it holds on all. Undecided: p above 0.05, "
         "or fewer than six seeds; beside it how many more would do, if mean and deviation stayed.",
     ]

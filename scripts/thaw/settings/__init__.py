@@ -4,7 +4,7 @@ A spec holds an entry without its display keys and without values equal to the d
 option orphans no finished result. Unknown keys are errors; `thaw.catalogue` names the near misses.
 """
 
-from thaw.settings.advice import Advice
+from thaw.settings.advice import Advice, Guideline
 from thaw.settings.base import DISPLAY_KEYS, Entry, spec_of
 from thaw.settings.data import (
     EDGE_METRICS,
@@ -62,6 +62,7 @@ __all__ = [
     "FurtherPretraining",
     "GRAMMARS",
     "GROUPINGS",
+    "Guideline",
     "HEAD_KINDS",
     "Head",
     "HeadSet",

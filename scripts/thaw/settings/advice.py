@@ -17,3 +17,15 @@ class Advice(Entry):
     types: list[Literal[TASK_TYPES]] = Field([], description="of tasks; unless stated all")
     objective: Text | None = Field(None, description="the encoder's objective must have these words")
     depth: float | None = Field(None, ge=0, le=1, description="of a sweep over layers: this share of the encoder's")
+
+
+class Guideline(Entry):
+    """What a paper advises in general: an answer about tasks of some types and encoders of an objective."""
+
+    paper: Text = Field(description="authors and year")
+    question: Literal["adaptation", "features", "tuning"] = Field(
+        description="adaptation: freeze or fine-tune; features, tuning: which head on a frozen, a fine-tuned encoder"
+    )
+    answer: Literal["frozen", "fine-tuned", "large head", "small head", "either"]
+    types: list[Literal[TASK_TYPES]] = Field([], description="of tasks; unless stated all")
+    objective: Text | None = Field(None, description="the encoder's objective must have these words")

@@ -11,7 +11,11 @@ BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
 RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", "_random")}
 
-BESIDE_WHOLE = ("serving_table", "saving_figure")  # what compares with one strategy, that which trains everything
+BESIDE_WHOLE = (
+    "serving_table",
+    "saving_figure",
+    "comparison_table",
+)  # what compares with one strategy, that which trains everything
 
 
 class Output(Entry):
@@ -25,6 +29,8 @@ class Output(Entry):
         "advice_table",
         "serving_table",
         "spread_table",
+        "comparison_table",
+        "guideline_table",
         "layer_figure",
         "cost_figure",
         "size_figure",
@@ -41,9 +47,15 @@ class Output(Entry):
     )
     paper: Id | None = Field(None, description="paper_table: a file of reference/, as lee2019")
     table: Id | None = Field(None, description="paper_table: one of that file's tables")
-    margin: float = Field(1.0, gt=0, description="advice_table, serving_table: points that a cheaper one may lose")
+    margin: float = Field(
+        1.0,
+        gt=0,
+        description="advice_table, serving_table: points that a cheaper one may lose; guideline_table: that are none",
+    )
     sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
-    whole: Id | None = Field(None, description="serving_table, saving_figure: the strategy that trains everything")
+    whole: Id | None = Field(
+        None, description="serving_table, saving_figure, comparison_table: the strategy that trains everything"
+    )
     negative: Literal["keep", "zero", "running_max"] | None = Field(
         None, description="mix_figure: what a layer that takes away from the score counts as; keep unless stated"
     )

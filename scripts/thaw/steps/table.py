@@ -4,11 +4,19 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import advice, findings, formats, papers, serving, spread, tables
+from thaw.outputs import advice, comparisons, findings, formats, guidelines, papers, serving, spread, tables
 from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
 from thaw.runtime import log, run_step
+
+OF_SCORES = {"finding_table": findings.table, "serving_table": serving.table, "spread_table": spread.table}
+OF_ANSWERS = {  # by kind, what has intervals over examples
+    "paper_table": papers.table,
+    "advice_table": advice.table,
+    "comparison_table": comparisons.table,
+    "guideline_table": guidelines.table,
+}
 
 
 def main() -> None:
@@ -20,18 +28,10 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
     spec, runs = arguments.spec, read_runs(arguments.runs)
-    if spec["kind"] == "paper_table":
-        table = papers.table(runs, spec, Answers(arguments.results))
-    elif spec["kind"] == "finding_table":
-        table = findings.table(runs, spec)
-    elif spec["kind"] == "advice_table":
-        table = advice.table(runs, spec, Answers(arguments.results))
-    elif spec["kind"] == "serving_table":
-        table = serving.table(runs, spec)
-    elif spec["kind"] == "spread_table":
-        table = spread.table(runs, spec)
+    if made := OF_ANSWERS.get(spec["kind"]):
+        table = made(runs, spec, Answers(arguments.results))
     else:
-        table = tables.table(runs, spec)
+        table = OF_SCORES.get(spec["kind"], tables.table)(runs, spec)
     for ending, written in formats.FORMATS.items():
         write_text(f"{arguments.out}.{ending}", written(table))
     log(f"table: {arguments.out}.{{{','.join(formats.FORMATS)}}}")

@@ -1,0 +1,116 @@
+"""Strategies against one, and frozen against fine-tuned: differences, effect sizes, tests and the rule, by hand."""
+
+import csv
+import io
+
+import numpy as np
+import pandas
+import pytest
+
+import answered
+import invented
+from thaw.analysis.verdicts import verdicts
+from thaw.outputs import comparisons, formats, guidelines
+from thaw.outputs.answers import Answers
+from thaw.plan import load, read_config
+from thaw.records import UserError
+
+RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.90, ("full", "base"): 0.90}
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """Return a results folder of three strategies with two heads on 200 rows, and its rows, on test and validation."""
+    results, parts = tmp_path_factory.mktemp("results"), []
+    for head, size, rates in (("linear", 10.0, RATES), ("wide", 99.0, {("frozen", "base"): 0.75})):
+        parts.append(answered.write(results, rates, head=head).assign(trained_parameters=size))
+    tested = pandas.concat(parts, ignore_index=True).assign(main=True, role="test", optimizer="adamw", synthetic=False)
+    for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
+        tested[name] = 0.0
+    tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, embeddings=tested["strategy"] == "full")
+    tested["thawed"] = (tested["strategy"] == "top_k").astype(int)
+    return results, pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
+
+
+def lines_of(table) -> list[dict]:
+    return list(csv.DictReader(io.StringIO(formats.to_csv(table))))
+
+
+def test_every_strategy_against_the_full_model(scored):
+    results, frame = scored
+    spec = invented.shown("c", "comparison_table", whole="full")
+    table = comparisons.table(frame[frame["head"] == "linear"], spec, Answers(results))
+    found = {(line["strategy"], line["variant"]): line for line in lines_of(table)}
+    assert set(found) == {("frozen", "base"), ("top_k", "k01")}
+    scores = frame[(frame["role"] == "test") & (frame["head"] == "linear")].pivot(
+        index="seed", columns="strategy", values="value"
+    )
+    apart = 100 * (scores["frozen"] - scores["full"])
+    line = found["frozen", "base"]
+    assert float(line["difference"]) == pytest.approx(apart.mean(), abs=1e-3)
+    assert float(line["effect"]) == pytest.approx(apart.mean() / apart.std(ddof=1), abs=1e-3)
+    assert float(line["p"]) == pytest.approx(2 / 64, abs=1e-4), "all six seeds have one sign"
+    assert float(line["p_holm"]) == pytest.approx(2 * 2 / 64, abs=1e-4) and line["answer"] == "not distinguishable"
+    assert float(line["low"]) < apart.mean() < float(line["high"]) < 0
+    assert "p 0.062" in table.groups[0].rows[0].cells[0].text and not table.groups[0].rows[0].cells[0].best
+
+
+def test_alone_in_its_family_it_is_lower_and_with_five_seeds_nothing_is(scored):
+    results, frame = scored
+    spec, pair = invented.shown("c", "comparison_table", whole="full"), frame[frame["strategy"] != "top_k"]
+    pair = pair[pair["head"] == "linear"]
+    table = comparisons.table(pair, spec, Answers(results))
+    assert lines_of(table)[0]["answer"] == "lower" and table.groups[0].rows[0].cells[0].best
+    few = comparisons.table(pair[pair["seed"] < 6], spec, Answers(results))
+    assert lines_of(few)[0]["answer"] == "too few seeds" and ", p " not in few.groups[0].rows[0].cells[0].text
+    assert "With fewer than 6 seeds" in few.notes[-1]
+    with pytest.raises(UserError, match="needs runs of full and of another strategy"):
+        comparisons.table(frame[frame["strategy"] == "full"], spec, Answers(results))
+
+
+@pytest.mark.parametrize(
+    "low, high, due",
+    [
+        (-0.5, 0.5, "either"),
+        (0.2, 0.9, "either"),
+        (0.2, 3.0, "fine-tuned"),
+        (-3.0, -0.2, "frozen"),
+        (-3.0, 0.5, "undecided"),
+    ],
+)
+def test_the_rule_of_guidelines(low, high, due):
+    draws = np.linspace(low, high, 1001) * (1 / 0.95) - (low + high) / 2 * (1 / 0.95 - 1)
+    assert guidelines.answer((low + high) / 2, draws, 1.0, guidelines.SIDES["adaptation"]) == due
+
+
+def test_guidelines_take_the_best_of_each_side(scored):
+    results, frame = scored
+    entries = [
+        {"question": q, "types": t, "papers": {}} for q, t in (("adaptation", ["classification"]), ("features", []))
+    ]
+    entries[0]["papers"] = {"tiny": [{"paper": "One 2020", "answer": "either"}]}
+    entries.append({"question": "tuning", "types": [], "papers": {}})
+    spec = invented.shown("g", "guideline_table", margin=1.0, types={"odd": "classification"}, guidelines=entries)
+    table = guidelines.table(frame, spec, Answers(results))
+    rows = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
+    adaptation, features = rows["Classification: frozen or fine-tuned"], rows["All tasks: head on the frozen encoder"]
+    assert len(rows) == 2, "under fine-tuning there is one head alone"
+    assert adaptation[0] == "fine-tuned" and adaptation[3] == "One 2020: either (not here)"
+    assert features[0] == "large head" and features[3] == "–"
+    line = lines_of(table)[0]
+    assert line["second"] == "wide/frozen/base", "the frozen side stands with the head that validation prefers"
+
+
+def test_the_plan_finds_who_is_about_which_encoder(home, tmp_path):
+    more = {"data_dir": str(tmp_path), "tasks": ["mrpc", "sst2"]}
+    plan = load(read_config([str(home / "config/experiments/peters2019.yaml")], more), home)
+    spec = plan.job("table", "peters2019/peters2019_table_1").spec
+    asked = {(entry["question"], tuple(entry["types"])): entry["papers"] for entry in spec["guidelines"]}
+    about = asked["adaptation", ("pair_classification", "pair_regression")]
+    assert about == {"bert_base_uncased": [{"paper": "Peters et al. 2019", "answer": "fine-tuned"}]}
+    assert spec["types"] == {"mrpc": "pair_classification", "sst2": "classification"} and len(asked) == 4
+
+
+def test_findings_have_an_effect_size():
+    (one,) = verdicts([[1.0, 3.0]], [{"above": 0.0}])
+    assert one.effect == pytest.approx(2 / 2**0.5)
