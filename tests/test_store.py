@@ -41,7 +41,8 @@ def write_store(folder: Path, splits: dict[str, list[int]], width: int, dtype: s
     columns["texts"] = [[1] * len(row[2]) for row in rows]
     parquet.write_table(pyarrow.table(columns, schema=schema()), folder / "tokens.parquet")
     facts = {name: {"examples": len(rows)} for name, rows in ids.items()}
-    write_json(folder / "tokens.json", SHARED | {"splits": facts, "pad": 99, "types": True, "words": words})
+    facts = {"splits": facts, "sha256": file_sha256(folder / "tokens.parquet")}
+    write_json(folder / "tokens.json", SHARED | facts | {"pad": 99, "types": True, "words": words})
     states = {name: torch.randn(sum(lengths), width) for name, lengths in splits.items()}
     path = folder / "b2.safetensors"
     payload = Payload.create(path, dtype, {name: tuple(values.shape) for name, values in states.items()})

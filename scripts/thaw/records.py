@@ -60,6 +60,18 @@ def replacing(path):
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def intact(path, mend: str):
+    """Turn whatever a library raises over a file that was made here into one sentence; `mend` says what to delete."""
+    try:
+        yield
+    except (UserError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"{path} is damaged ({reason}); delete {mend} and run the workflow again") from error
+
+
 def write_text(path, text: str) -> None:
     """Write a text file in one step, UTF-8 with plain line feeds."""
     with replacing(path) as temporary:

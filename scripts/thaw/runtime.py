@@ -11,6 +11,15 @@ from pathlib import Path
 
 from thaw.records import UserError
 
+# What the libraries write where memory or a GPU gives way.
+NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "Unable to allocate")
+GPU = ("CUDA error", "CUDA driver", "cuDNN error", "CUBLAS_STATUS", "NVML", "GPU is lost")
+LESS_MEMORY = (
+    "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
+    "smaller encoder; on a cluster --set-resources <rule>:mem_mb=<more> asks for more"
+)
+ELSE = "on another (CUDA_VISIBLE_DEVICES=<number>) or on the processor (CUDA_VISIBLE_DEVICES=)"
+
 
 def run_step(main) -> None:
     """Run a step's main(); a UserError prints as one line, an interrupt or broken disk too, and exits with 1."""
@@ -21,10 +30,39 @@ def run_step(main) -> None:
         sys.exit(f"error: {error}")
     except BrokenPipeError:  # a reader of what is printed that has seen enough, such as head, is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        sys.exit(f"error: {error.strerror or error}: {error.filename or 'no file named'}")
     except KeyboardInterrupt:
         sys.exit("error: interrupted; nothing half-written was left")
+    except Exception as error:
+        if told := explained(error):
+            sys.exit(f"error: {told}")
+        raise
+
+
+def explained(error: BaseException) -> str | None:
+    """Return one sentence for what a machine does to a job: disk, memory, GPU, libraries; None for our own mistakes."""
+    text = next(iter(str(error).splitlines()), type(error).__name__)
+    if isinstance(error, ImportError):
+        return f"{text}: a library is missing or broken; pip install -r requirements.txt puts it in its place"
+    if isinstance(error, MemoryError) or any(word in str(error) for word in NO_MEMORY):
+        where = " of the GPU" if "CUDA" in text else ""
+        return f"the memory{where} is not enough ({text}): {LESS_MEMORY}"
+    if isinstance(error, RuntimeError) and any(word in str(error) for word in GPU):
+        return (
+            f"the GPU failed ({text}); finished results stay. Run again, and where nvidia-smi lists it no more, {ELSE}"
+        )
+    if type(error).__name__ == "SafetensorError" or (isinstance(error, OSError) and not error.strerror):
+        return text
+    if isinstance(error, OSError):
+        return error.strerror + (f": {error.filename}" if error.filename else "")
+    return explained(error.__context__) if isinstance(error.__context__, OSError) else None  # what closing a file added
+
+
+def explain_imports(kind, error, trace) -> None:
+    """Print a library that is missing as one sentence, where Python would print a traceback: a `sys.excepthook`."""
+    if isinstance(error, ImportError):
+        print(f"error: {explained(error)}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
 
 
 def log(message: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from thaw.analysis.results import Answers, scored_splits
 from thaw.data.corpus import Corpus
-from thaw.records import UserError
+from thaw.records import UserError, intact
 
 
 def combined(files: list[Path], by: str, task: dict, corpus: Corpus) -> dict[str, Answers]:
@@ -21,7 +21,10 @@ def combined(files: list[Path], by: str, task: dict, corpus: Corpus) -> dict[str
     """
     import pandas
 
-    frames = [pandas.read_parquet(file) for file in files]
+    frames = []
+    for file in files:
+        with intact(file, f"{file.parent}/metrics.json"):
+            frames.append(pandas.read_parquet(file))
     labels, answers = corpus.labels(task["target"]), {}
     for split in scored_splits(task):
         due = corpus.frame(split)["row"].to_numpy()

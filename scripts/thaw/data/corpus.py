@@ -6,7 +6,7 @@ import numpy as np
 
 from thaw.data.carving import sentences
 from thaw.data.edges import encoded
-from thaw.records import UserError, read_json
+from thaw.records import UserError, intact, read_json
 from thaw.runtime import stream
 from thaw.settings import Subset
 
@@ -36,7 +36,8 @@ class Corpus:
             path = self.folder / f"{split}.parquet"
             if not path.exists():
                 raise UserError(f"{path} is missing though the card names it; delete {self.folder} and run again")
-            self._frames[split] = pandas.read_parquet(path)
+            with intact(path, f"{self.folder}/card.json"):
+                self._frames[split] = pandas.read_parquet(path)
         return self._frames[split]
 
     def labels(self, target: str) -> list[str]:

@@ -18,7 +18,7 @@ import torch
 
 from thaw.features.batch import Batch
 from thaw.features.payload import Payload, floats
-from thaw.records import UserError, file_sha256, read_json, replacing
+from thaw.records import UserError, file_sha256, intact, read_json, replacing
 
 
 class Ragged:
@@ -97,7 +97,9 @@ def read_spellings(folder: Path) -> torch.Tensor:
     """Return what `write_spellings` wrote, int64 [V, C]."""
     from safetensors.torch import load_file
 
-    return load_file(folder / "spellings.safetensors")["spellings"].long()
+    path = folder / "spellings.safetensors"
+    with intact(path, f"{folder}/tokens.json"):
+        return load_file(path)["spellings"].long()
 
 
 class Store:
@@ -198,9 +200,10 @@ class Store:
             if not path.is_file():
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
             if file_sha256(path) != card["sha256"]:
+                path.unlink()
                 raise UserError(
-                    f"{path} is not the file that its card describes (sha256 differs); delete it and "
-                    f"{self._card_path(boundary).name}, then run the workflow again"
+                    f"{path} is not the file that its card describes (sha256 differs): the disk fails, or somebody "
+                    "wrote to it; it was deleted, and run again the workflow makes it again"
                 )
 
     def payload_path(self, boundary: int) -> Path:
@@ -236,6 +239,8 @@ class Store:
 
     def _columns(self, split: str) -> dict[str, Ragged]:
         """Read the token ids of a split, once."""
+        if not self._rows:
+            self._check_tokens()
         if split not in self._rows:
             if split not in self.card["splits"]:
                 raise UserError(f"{self.folder} has no split {split}; it has {', '.join(self.splits)}")
@@ -244,6 +249,18 @@ class Store:
             if len(self._rows[split]["input_ids"].rows) != rows:
                 raise UserError(f"{self.folder}/tokens.parquet does not hold the {rows} rows of {split} on its card")
         return self._rows[split]
+
+    def _check_tokens(self) -> None:
+        """Raise UserError where the token ids are not those that the card describes; the card goes, so that a rerun
+        makes both again.
+        """
+        path = self.folder / "tokens.parquet"
+        if not path.is_file() or file_sha256(path) != self.card["sha256"]:
+            (self.folder / "tokens.json").unlink(missing_ok=True)
+            raise UserError(
+                f"{path} is missing or not the file that its card describes (sha256 differs); the card was deleted, "
+                "and run again the workflow makes both again"
+            )
 
 
 def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:

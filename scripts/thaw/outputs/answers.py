@@ -11,7 +11,7 @@ from thaw.analysis.results import whole_task
 from thaw.analysis.weighted import Scorer, scorer
 from thaw.data.corpus import Corpus
 from thaw.outputs.runs import folder
-from thaw.records import UserError, read_json
+from thaw.records import UserError, intact, read_json
 
 BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
 
@@ -39,7 +39,8 @@ class Answers:
         path, task = self.results / folder / "predictions.parquet", self._task(folder)
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {path.parent}/metrics.json, so that the run is made again")
-        data, frame = self._corpus(task["corpus"]), pandas.read_parquet(path)
+        with intact(path, f"{path.parent}/metrics.json"):
+            data, frame = self._corpus(task["corpus"]), pandas.read_parquet(path)
         found = frame[frame["split"] == split].set_index("row").loc[data.frame(split)["row"], "prediction"]
         labels = data.labels(task["target"])
         return scorer(task, metric, data.targets(task, split), _encoded(found, labels), labels)

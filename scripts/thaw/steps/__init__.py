@@ -1,1 +1,7 @@
 """Steps: one module per rule, same name as the rule."""
+
+import sys
+
+from thaw.runtime import explain_imports
+
+sys.excepthook = explain_imports

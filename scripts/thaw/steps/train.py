@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.records import UserError, read_json
+from thaw.records import UserError, intact, read_json
 from thaw.runtime import claim_device, run_step, set_threads
 from thaw.settings import Compute, Phase
 from thaw.training import inputs
@@ -74,8 +74,9 @@ def start(spec: dict, after: list[Path]):
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
-    head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
-    return Start(head, load_file(encoder), noted(encoder)) if encoder.is_file() else Start(head, {})
+    with intact(folder, f"{folder}/metrics.json"):
+        head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
+        return Start(head, load_file(encoder), noted(encoder)) if encoder.is_file() else Start(head, {})
 
 
 if __name__ == "__main__":

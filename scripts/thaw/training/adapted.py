@@ -7,7 +7,7 @@ import torch
 
 from thaw.analysis.results import check_digest
 from thaw.encoders.transformers import Encoder
-from thaw.records import UserError, read_json
+from thaw.records import UserError, intact, read_json
 from thaw.strategies.inserts import Inserts, noted
 
 BASE = "base"  # under which a file of trained tensors names the sha256 of the weights that they belong to
@@ -37,7 +37,7 @@ class Adapted:
         path = metrics.parent / "encoder.safetensors"
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {metrics} and run the workflow again")
-        with safe_open(path, "pt") as file:
+        with intact(path, metrics), safe_open(path, "pt") as file:
             base = (file.metadata() or {}).get(BASE)
         if base not in (None, read_json(folder / "card.json")["sha256"]):
             raise UserError(f"{path} belongs to other weights than those of {folder}; delete {metrics} and run again")

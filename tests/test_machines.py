@@ -1,0 +1,278 @@
+"""Bad machines: each ends its own job with one clear sentence, leaves what was finished, and a rerun repairs it."""
+
+import copy
+import importlib
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import invented
+from conftest import HOME
+from thaw.data.corpus import Corpus
+from thaw.features.store import Store
+from thaw.records import canonical, read_json
+from thaw.runtime import explained, run_step
+from tiny_corpus import Bench, tiny_corpus
+
+HEAD = {"train": ["head"], "epochs": 1}
+TOP = {"train": ["head", {"top": "k"}], "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("machines")
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+
+
+@pytest.fixture
+def bench(made, tmp_path):
+    """A bench whose files a test may harm."""
+    found = copy.copy(made)
+    found.encoder = Path(shutil.copytree(made.encoder, tmp_path / "encoder"))
+    found.features = Path(shutil.copytree(made.features, tmp_path / "features"))
+    found.corpus = Corpus(shutil.copytree(made.corpus.folder, tmp_path / "corpus"))
+    return found
+
+
+@contextmanager
+def disk(folder: Path, pages: int):
+    """Mount a disk of so many pages of 4 KiB on a folder; skipped where that is not allowed."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={4 * pages}k", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def remount(folder: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
+
+
+def told(step: str, *arguments) -> str:
+    """Run a step that must fail, as the rule does, and return the one line that it prints."""
+    module, before = importlib.import_module(f"thaw.steps.{step}"), sys.argv
+    sys.argv = [step, *map(str, arguments)]
+    try:
+        with pytest.raises(SystemExit) as ended:
+            run_step(module.main)
+    finally:
+        sys.argv = before
+    assert isinstance(ended.value.code, str) and "\n" not in ended.value.code, "a text is printed, and the code is 1"
+    return ended.value.code
+
+
+def run_again(step: str, *arguments) -> None:
+    """Run a step that must succeed."""
+    module, before = importlib.import_module(f"thaw.steps.{step}"), sys.argv
+    sys.argv = [step, *map(str, arguments)]
+    try:
+        run_step(module.main)
+    finally:
+        sys.argv = before
+
+
+def arguments(bench: Bench, spec: dict, out: Path) -> list:
+    """Return the command line of a run."""
+    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
+    return ["--spec", canonical(spec), *folders, "--out", out]
+
+
+def flip(path: Path, place: float = 0.6) -> None:
+    """Turn one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * place)] ^= 1
+    path.write_bytes(content)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+def features(bench: Bench, out: Path) -> list:
+    """Return the command line that extracts a bench's features into another folder."""
+    spec = {"version": 1, "view": {"max_length": 64}, "dtype": "fp32", "compute": {"threads": 1}}
+    spec |= {"data": bench.corpus.card["digest"], "encoder": read_json(bench.encoder / "card.json")["digest"]}
+    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--out", out]
+    return ["--spec", canonical(spec), "--boundaries", 2, 3, *folders]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pages", [1, 12, 60])
+def test_full_disk_while_features_are_written(pages, bench, tmp_path):
+    with disk(tmp_path / "disk", pages) as small:
+        line = told("features", *features(bench, small / "features"))
+        assert "No space left on device" in line
+        cards = [int(card.stem[1:]) for card in small.glob("features/b*.json")]
+        assert len(cards) < 2 and not [*small.glob("features/.*")], "no temporary file stays"
+        if cards:
+            Store(small / "features").require(cards)
+        remount(small, "size=4m")
+        run_again("features", *features(bench, small / "features"))
+        assert {"b2.json", "b3.safetensors"} <= set(contents(small / "features"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pages", [0, 1, 2, 4])
+def test_full_disk_while_metrics_are_written(pages, bench, tmp_path):
+    spec = bench.spec(HEAD)
+    whole = bench.step("train", spec, tmp_path / "whole")
+    with disk(tmp_path / "disk", 200) as small:
+        (small / "earlier.json").write_text("{}")
+        room = 199 - pages
+        (small / "filler").write_bytes(b"x" * 4096 * room)
+        line = told("train", *arguments(bench, spec, small / "run"))
+        assert "No space left on device" in line
+        left = contents(small)
+        assert left["earlier.json"] == b"{}" and "run/metrics.json" not in left
+        assert not [name for name in left if "/." in name], "no temporary file stays"
+        (small / "filler").unlink()
+        run_again("train", *arguments(bench, spec, small / "run"))
+        assert (small / "run/metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
+
+
+def figure(results: Path, out: Path) -> list:
+    """Return the command line of a figure of the invented results."""
+    spec = canonical(invented.shown("layers", "layer_figure"))
+    return ["--spec", spec, "--runs", results / "outputs/invented/runs.csv", "--results", results, "--out", out]
+
+
+@pytest.mark.slow
+def test_full_disk_while_a_figure_is_written(invented_results, tmp_path):
+    with disk(tmp_path / "disk", 3) as small:
+        (small / "layers.png").write_bytes(b"earlier")
+        line = told("figure", *figure(invented_results, small / "layers"))
+        assert "No space left on device" in line
+        assert contents(small)["layers.png"] == b"earlier"
+        remount(small, "size=4m")
+        run_again("figure", *figure(invented_results, small / "layers"))
+        assert {f"layers.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= set(contents(small))
+
+
+@pytest.mark.slow
+def test_read_only_results(bench, invented_results, tmp_path):
+    spec = bench.spec(HEAD)
+    with disk(tmp_path / "disk", 200) as small:
+        (small / "earlier.json").write_text("{}")
+        remount(small, "ro")
+        lines = [told("train", *arguments(bench, spec, small / "run"))]
+        lines.append(told("features", *features(bench, small / "features")))
+        lines.append(told("figure", *figure(invented_results, small / "layers")))
+        assert all("Read-only file system" in line and str(small) in line for line in lines), lines
+        remount(small, "rw")
+        run_again("train", *arguments(bench, spec, small / "run"))
+        assert contents(small)["earlier.json"] == b"{}"
+
+
+# --- damaged files ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("harm", ["cut short", "one bit"])
+def test_a_damaged_payload_is_told_and_made_again(harm, bench, tmp_path):
+    spec, payload = bench.spec(TOP), bench.features / "b2.safetensors"
+    whole = bench.step("train", spec, tmp_path / "whole")
+    flip(payload) if harm == "one bit" else payload.write_bytes(payload.read_bytes()[:999])
+    line = told("train", *arguments(bench, spec, tmp_path / "run"))
+    assert "b2.safetensors is not the file that its card describes" in line and not (tmp_path / "run").exists()
+    bench.step("train", spec, tmp_path / "run")
+    assert (tmp_path / "run/metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("harm", ["cut short", "one bit", "missing"])
+def test_damaged_token_ids_are_told_and_made_again(harm, bench, tmp_path):
+    spec, tokens = bench.spec(TOP), bench.features / "tokens.parquet"
+    whole = bench.step("train", spec, tmp_path / "whole")
+    if harm == "missing":
+        tokens.unlink()
+    else:
+        flip(tokens) if harm == "one bit" else tokens.write_bytes(tokens.read_bytes()[:999])
+    line = told("train", *arguments(bench, spec, tmp_path / "run"))
+    assert "tokens.parquet is missing or not the file that its card describes" in line
+    assert not (bench.features / "tokens.json").exists(), "so that the workflow makes the store again"
+    run_again("features", *features(bench, bench.features))
+    bench.step("train", spec, tmp_path / "run")
+    assert (tmp_path / "run/metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["corpus/validation.parquet", "encoder/model.safetensors"])
+def test_other_files_cut_short_are_named(file, bench, tmp_path):
+    path = tmp_path / file
+    path.write_bytes(path.read_bytes()[:500])
+    line = told("train", *arguments(bench, bench.spec({"train": ["all"], "epochs": 1}), tmp_path / "run"))
+    assert str(path if "corpus" in file else path.parent) in line and not (tmp_path / "run/metrics.json").exists()
+
+
+@pytest.mark.parametrize("key", ["weights", "tokenizer", "data"])
+def test_a_store_of_another_making_is_refused(key, bench, tmp_path):
+    card = read_json(bench.features / "b2.json")
+    (bench.features / "b2.json").write_text(canonical(card | {key: "other"}))
+    line = told("train", *arguments(bench, bench.spec(TOP), tmp_path / "run"))
+    assert f"made for another {key} (other)" in line and f"delete {bench.features}" in line
+
+
+# --- libraries, memory, GPU -------------------------------------------------------------------------------------------
+
+
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("safetensors", "pandas", "pyarrow")]
+
+
+@pytest.mark.parametrize("library", ["torch", *SLOW])
+def test_a_missing_library_is_named(library, bench, tmp_path):
+    hidden = f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv[0] = 'train'; import thaw.steps; "
+    code = hidden + "runpy.run_module('thaw.steps.train', run_name='__main__')"
+    command = [sys.executable, "-c", code, *map(str, arguments(bench, bench.spec(HEAD), tmp_path / "run"))]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": str(HOME / "scripts")})
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert last.startswith("error: ") and library in last and "pip install -r requirements.txt" in last
+
+
+@pytest.mark.parametrize("allocate", [lambda: torch.empty(2**50), lambda: np.empty(2**55)], ids=["torch", "numpy"])
+def test_memory_that_is_not_enough_names_the_settings(allocate):
+    with pytest.raises(SystemExit) as ended:
+        run_step(allocate)
+    assert "the memory is not enough" in ended.value.code
+    assert "batch_size" in ended.value.code and "max_length" in ended.value.code and "mem_mb" in ended.value.code
+
+
+GPU = {
+    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.1 GiB": "memory of the GPU",
+    "CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later": "the GPU failed",
+    "CUDA error: no CUDA-capable device is detected": "the GPU failed",
+    "CUDA driver error: invalid device ordinal": "the GPU failed",
+    "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR": "the GPU failed",
+}
+
+
+@pytest.mark.parametrize("text", GPU)
+def test_a_gpu_that_gives_way_in_training(text, bench, tmp_path, monkeypatch):
+    from thaw.training.phase import PhaseTraining
+
+    def lost(*_):
+        raise RuntimeError(text)
+
+    spec = bench.spec(HEAD)
+    with monkeypatch.context() as patched:
+        patched.setattr(PhaseTraining, "_update", lost)
+        line = told("train", *arguments(bench, spec, tmp_path / "run"))
+    assert GPU[text] in line and text.splitlines()[0] in line and not (tmp_path / "run/metrics.json").exists()
+    bench.step("train", spec, tmp_path / "run")
+
+
+def test_our_own_mistakes_keep_their_traceback():
+    for error in (KeyError("x"), ValueError("x"), RuntimeError("shapes do not match"), AttributeError("x")):
+        assert explained(error) is None
