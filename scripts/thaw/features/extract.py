@@ -84,7 +84,7 @@ def _look_again(store: Store, encoder: Encoder, payloads: dict[int, Payload], de
         batch, places = store.batch("train", rows), store.places("train", rows)
         again = encoder.states(batch.to(device), list(payloads))
         for n, payload in payloads.items():
-            found, due = floats(payload.tensors["train"].take(places, 0), payload.dtype), again[n].cpu()[batch.mask]
+            found, due = floats(payload.take("train", places), payload.dtype), again[n].cpu()[batch.mask]
             if (found - due).abs().max() > ROUNDING * due.abs().max():
                 raise UserError(
                     f"{store.payload_path(n)}: what was written is not what {store.card['encoder']} gives at boundary "

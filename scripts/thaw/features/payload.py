@@ -1,5 +1,8 @@
 """A boundary's payload: a safetensors file that is written in place, row by row, and read through a memory map.
 
+A process counts the mapped pages that it touched as its own, up to the whole file. They are given back now and then, so
+that its memory does not grow with the corpus; the system keeps them cached as long as nobody needs the room.
+
 The safetensors library writes whole tensors from memory; a corpus' states do not fit there. Its format is simple (8
 bytes length, a JSON header, then the tensors' bytes), so the header is written first, from sizes known beforehand.
 Source: https://github.com/huggingface/safetensors, "Format".
@@ -8,6 +11,7 @@ N tokens of a split, d width.
 """
 
 import json
+import mmap
 import os
 import struct
 from pathlib import Path
@@ -19,6 +23,7 @@ from thaw.records import UserError
 
 NUMPY = {"bf16": np.dtype("<i2"), "fp32": np.dtype("<f4")}  # numpy has no bf16: its 16 bits are carried as integers
 NAMES = {"bf16": "BF16", "fp32": "F32"}
+MAPPED = 2**28  # bytes that are written or read before their pages are given back
 
 
 class Payload:
@@ -27,6 +32,7 @@ class Payload:
     def __init__(self, tensors: dict[str, np.ndarray], dtype: str):
         self.tensors = tensors
         self.dtype = dtype
+        self._touched = 0
 
     @classmethod
     def create(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
@@ -56,12 +62,28 @@ class Payload:
         """Store states, float32 [n, d], at their places [n] in a split."""
         values = states.to(torch.bfloat16).view(torch.int16) if self.dtype == "bf16" else states
         self.tensors[split][places] = values.numpy()
+        self._touch(values.nbytes)
+
+    def take(self, split: str, places: np.ndarray) -> np.ndarray:
+        """Return the values at some places [n] of a split, [n, d], as they are stored."""
+        found = self.tensors[split].take(places, 0)  # numpy gathers rows in less time than torch
+        self._touch(found.nbytes)
+        return found
 
     def flush(self) -> None:
         """Write to disk what is still in memory."""
         for tensor in self.tensors.values():
             if isinstance(tensor, np.memmap):
                 tensor.flush()
+
+    def _touch(self, size: int) -> None:
+        """Count bytes that were written or read, and give the pages back when there are many."""
+        self._touched += size
+        if self._touched > MAPPED and hasattr(mmap, "MADV_DONTNEED"):
+            for tensor in self.tensors.values():
+                if isinstance(tensor, np.memmap):
+                    tensor.base.madvise(mmap.MADV_DONTNEED)  # of a shared map of a file: nothing written is lost
+            self._touched = 0
 
 
 def floats(values: np.ndarray, dtype: str) -> torch.Tensor:

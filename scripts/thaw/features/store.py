@@ -65,24 +65,28 @@ class Sequences(Ragged):
 class Boundary:
     """The hidden states of one boundary and split."""
 
-    def __init__(self, flat: np.ndarray, dtype: str, tokens: Sequences):
-        self.flat = flat  # [tokens, d], memory-mapped; bf16 as its 16 bits
-        self._dtype = dtype
+    def __init__(self, payload: Payload, split: str, tokens: Sequences):
+        self._payload, self._split = payload, split
         self._tokens = tokens
+
+    @property
+    def flat(self) -> np.ndarray:
+        """Return all states [tokens, d], memory-mapped; bf16 as its 16 bits."""
+        return self._payload.tensors[self._split]
 
     def at(self, places: np.ndarray) -> torch.Tensor:
         """Return the states at some places [n] of the payload, float32 [n, d]."""
-        return floats(self.flat.take(places, 0), self._dtype)
+        return floats(self._payload.take(self._split, places), self._payload.dtype)
 
     def gather(self, rows, batch: Batch) -> torch.Tensor:
         """Return the states of some rows, float32 [S, T, d], zero where the batch is padded."""
         places, real = self._tokens.places(self._tokens.of(rows))
         if tuple(batch.mask.shape) != places.shape:
             raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
-        found = self.flat.take(places.ravel(), 0)  # numpy gathers rows in less time than torch
+        found = self._payload.take(self._split, places.ravel())
         if not real.all():
             found[~real.ravel()] = 0
-        return floats(found, self._dtype).view(*places.shape, -1)
+        return floats(found, self._payload.dtype).view(*places.shape, -1)
 
 
 def write_spellings(folder: Path, table: np.ndarray) -> None:
@@ -181,8 +185,7 @@ class Store:
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
             shapes = {name: (self.tokens(name), card["width"]) for name in self.splits}
             self._payloads[boundary] = Payload.open(path, card["dtype"], shapes)
-        payload = self._payloads[boundary]
-        return Boundary(payload.tensors[split], payload.dtype, self._columns(split)["input_ids"])
+        return Boundary(self._payloads[boundary], split, self._columns(split)["input_ids"])
 
     def require(self, boundaries: list[int], remake=None) -> None:
         """Make sure that payloads are there and are what their cards say, or raise a UserError.
@@ -264,17 +267,25 @@ class Store:
 
 
 def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
-    """Return the list columns of a split of tokens.parquet."""
+    """Return the list columns of a split of tokens.parquet, read one by one and piece by piece."""
     import pyarrow.compute as compute
     import pyarrow.parquet as parquet
 
-    table = parquet.read_table(path, filters=[("split", "=", split)]).combine_chunks()
-    seconds = table.column("second").to_numpy() if "second" in table.column_names else None
+    file = parquet.ParquetFile(path)
+
+    def pieces(name: str) -> list:
+        read = file.iter_batches(columns=["split", name])
+        return [piece.filter(compute.equal(piece.column("split"), split)).column(name) for piece in read]
+
+    def joined(arrays: list) -> np.ndarray:
+        return np.concatenate([array.to_numpy(zero_copy_only=False) for array in arrays] or [np.empty(0, np.int64)])
+
+    seconds = joined(pieces("second")) if "second" in file.schema_arrow.names else None
     columns = {}
     for name in ("input_ids", "type_ids", "first_pieces", "texts"):
-        column = table.column(name).combine_chunks()
-        lengths = compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        lists = pieces(name)
+        lengths = joined([compute.list_value_length(piece) for piece in lists])
         kind = Ragged if name == "first_pieces" else Sequences
         more = [seconds] if name in ("input_ids", "texts") or (name == "type_ids" and lengths.any()) else []
-        columns[name] = kind(column.flatten().to_numpy(zero_copy_only=False), lengths, *more)
+        columns[name] = kind(joined([piece.flatten() for piece in lists]), lengths, *more)
     return columns
