@@ -6,7 +6,7 @@ from itertools import product
 
 from thaw import boundaries, compatibility, parts
 from thaw.catalogue import Catalogue
-from thaw.cells import Run, named_points
+from thaw.cells import Run, is_pair, named_points
 from thaw.records import UserError, near
 from thaw.runs import task_spec
 from thaw.settings import COMPARISONS, OF_CLASSES, PROBED_TYPES, TASK_TYPES, Experiment, Probe, Task, spec_of
@@ -15,6 +15,7 @@ from thaw.weights import Weights
 
 SERVED = dict.fromkeys(OF_CLASSES, "labels and tags") | {
     "surface": "labels of single texts",
+    "next_sentence_loss": "pairs of texts",
     "edge": "tags, spans and edges",
     "structural": "edges of a corpus that keeps the heads of its words",
 }
@@ -157,6 +158,8 @@ def _is_for(name: str, task: Task, catalogue: Catalogue) -> bool:
     if entry.kind == "structural":
         kept = catalogue.get("corpora", task.corpus, "corpora").keep
         return task.type == "edges" and "head" in kept
+    if entry.kind == "next_sentence_loss":
+        return is_pair(task)
     if entry.kind == "surface":
         return task.type == "classification"
     if entry.domain and catalogue.get("corpora", task.corpus, "corpora").targets.get(entry.domain) != "label":

@@ -72,17 +72,25 @@ def load_pooler(folder) -> dict[str, torch.Tensor]:
 
 def find_pooler(folder) -> dict[str, torch.Tensor]:
     """Return weight [d, d] and bias [d] of the pooler that came with an encoder, nothing where none did."""
+    return _linear(folder, "pooler.dense")
+
+
+def find_next_sentence(folder) -> dict[str, torch.Tensor]:
+    """Return weight [2, d] and bias [2] of what tells whether a text is the next one, nothing where none came.
+
+    It reads the pooler; output 0 is for texts that follow each other (Devlin et al. 2019, section 3.1).
+    """
+    return _linear(folder, "cls.seq_relationship")
+
+
+def _linear(folder, path: str) -> dict[str, torch.Tensor]:
+    """Return weight and bias of a linear layer in a file of weights; task models put their own name before its path."""
     from safetensors import safe_open
 
     with safe_open(Path(folder) / "model.safetensors", "pt") as file:
-        names = [*file.keys()]
-        places = {tensor: name for name in names for tensor in ("weight", "bias") if _is_pooler(name, tensor)}
+        named = [(tensor, name) for name in file.keys() for tensor in ("weight", "bias")]  # noqa: SIM118 - no mapping
+        places = {tensor: name for tensor, name in named if f".{name}".endswith(f".{path}.{tensor}")}
         return {tensor: file.get_tensor(name).float() for tensor, name in places.items()}
-
-
-def _is_pooler(name: str, tensor: str) -> bool:
-    """Return whether a tensor of a file is the pooler's; task models put their own name before it."""
-    return f".{name}".endswith(f".pooler.dense.{tensor}")
 
 
 def load_tokenizer(folder, words: bool = False):

@@ -1,14 +1,21 @@
-"""Forgetting: how well an encoder still predicts masked tokens with the predictor that it was pretrained with.
+"""Forgetting: how well an encoder still does what it was pretrained to do, with what came beside it for that.
 
-The masked-language-model loss on the texts of validation, before and after adaptation, with the same masks.
+The losses of masked tokens and of next sentences on the texts of validation, before and after adaptation.
+
+B pairs of a batch, d width.
 """
 
-import numpy as np
+from collections.abc import Callable
 
-from thaw.encoders.loading import load_tokenizer
+import numpy as np
+import torch
+from torch.nn import functional
+
+from thaw.encoders.loading import find_next_sentence, find_pooler, load_tokenizer
 from thaw.encoders.masked import MaskedModel
 from thaw.encoders.registry import own_kind
-from thaw.probes.comparison import Comparison
+from thaw.features.extract import batches
+from thaw.probes.comparison import PRETRAINED, Comparison
 from thaw.runtime import log
 from thaw.training.masking import Marks, MaskedFeed, mean_loss
 from thaw.training.pretraining import TokenModel
@@ -19,20 +26,45 @@ SHARE = 0.15  # of the tokens are masked (Devlin et al. 2019, section 3.1)
 def masked_loss(comparison: Comparison) -> tuple[list[dict], list[dict]]:
     """Return the loss in nats a masked token after each run, with that before it; of the last layer alone.
 
-    An encoder that came without what predicts tokens has none: nothing is returned, and the log says so.
+    Masks are the same before and after. An encoder that came without what predicts tokens has none: nothing is
+    returned, and the log says so.
     """
-    folder = comparison.sides[None].encoder
+    folder = comparison.sides[PRETRAINED].encoder
     tokenizer = None if own_kind(folder) else load_tokenizer(folder)
     if tokenizer is None or tokenizer.mask_token_id is None or not MaskedModel(folder, 0).came:
         log(f"left out: {folder} came without what predicts masked tokens, so there is no loss of its own to compare")
         return [], []
-    marks, rows, ends = Marks(tokenizer.mask_token_id, len(tokenizer)), [], []
-    chosen = comparison.rows()
+    marks, chosen = Marks(tokenizer.mask_token_id, len(tokenizer)), comparison.rows()
+    return _told(comparison, lambda side, seed: _loss(comparison, side, marks, seed, chosen))
+
+
+def next_sentence_loss(comparison: Comparison) -> tuple[list[dict], list[dict]]:
+    """Return the loss in nats a pair, its second text taken for the next one, after each run, with that before it.
+
+    An encoder that came without what tells next sentences has none, nor pairs that are read apart: nothing is returned,
+    and the log says so.
+    """
+    pretrained = comparison.sides[PRETRAINED]
+    pooler, judge = find_pooler(pretrained.encoder), find_next_sentence(pretrained.encoder)
+    if len(pooler) < 2 or len(judge) < 2:
+        log(f"left out: {pretrained.encoder} came without what tells whether a text follows another")
+        return [], []
+    if pretrained.store.apart:
+        log(
+            f"left out: the texts of {comparison.task['id']} are read apart, and next sentences are told of both in one"
+        )
+        return [], []
+    losses = {side: _next_sentence(comparison, side, pooler, judge) for side in comparison.sides}
+    return _told(comparison, lambda side, seed: losses[side])
+
+
+def _told(comparison: Comparison, loss: Callable[[int | None, int], float]) -> tuple[list[dict], list[dict]]:
+    """Return the rows and ends of losses, `loss(side, seed)`, before and after each run."""
+    name, rows, ends = comparison.entry.kind, [], []
     for seed in comparison.seeds:
-        before, after = (_loss(comparison, side, marks, seed, chosen) for side in (None, seed))
-        rows.append({"layer": comparison.layers, "seed": seed, "before": before, "masked_loss": after})
-        scores = {comparison.split: {"masked_loss": after, "before": before}}
-        ends.append({"layer": comparison.layers, "seed": seed, "scores": scores})
+        found = {"before": loss(PRETRAINED, seed), name: loss(seed, seed)}
+        rows.append({"layer": comparison.layers, "seed": seed, **found})
+        ends.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: found}})
     return rows, ends
 
 
@@ -45,3 +77,16 @@ def _loss(comparison: Comparison, side: int | None, marks: Marks, seed: int, row
     store = comparison.sides[None].store
     feed = MaskedFeed(store, inputs.device, SHARE, marks, seed, "masks")
     return mean_loss(TokenModel(model.to(inputs.device), "fp32"), feed, comparison.split, rows)
+
+
+@torch.no_grad()
+def _next_sentence(comparison: Comparison, side: int | None, pooler: dict, judge: dict) -> float:
+    """Return the mean of -log p(the second text is the next) of one side over some pairs of validation."""
+    store, device = comparison.sides[PRETRAINED].store, comparison.sides[PRETRAINED].device
+    encoder, rows, total = comparison.encoder(side), comparison.rows(), 0.0
+    pooler, judge = ({name: tensor.to(device) for name, tensor in layer.items()} for layer in (pooler, judge))
+    for places in batches(store.sizes(comparison.split)[rows]):
+        first = encoder(store.batch(comparison.split, rows[places]).to(device))[:, 0]  # [B, d]
+        logits = functional.linear(functional.linear(first, **pooler).tanh(), **judge)
+        total -= logits.log_softmax(1)[:, 0].sum().item()
+    return total / len(rows)

@@ -11,7 +11,7 @@ from thaw.probes.distance import weight_distance
 from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.edge import edge
 from thaw.probes.edges import EdgeReading
-from thaw.probes.forgetting import masked_loss
+from thaw.probes.forgetting import masked_loss, next_sentence_loss
 from thaw.probes.head_importance import head_importance
 from thaw.probes.linear import linear
 from thaw.probes.logme import logme
@@ -50,6 +50,7 @@ COMPARED = {
     "attention_similarity": attention_similarity,
     "weight_distance": weight_distance,
     "masked_loss": masked_loss,
+    "next_sentence_loss": next_sentence_loss,
 }
 
 

@@ -14,6 +14,7 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 BESIDE_WHOLE = (
     "serving_table",
     "saving_figure",
+    "gain_figure",
     "comparison_table",
 )  # what compares with one strategy, that which trains everything
 
@@ -54,7 +55,7 @@ class Output(Entry):
     )
     sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
     whole: Id | None = Field(
-        None, description="serving_table, saving_figure, comparison_table: the strategy that trains everything"
+        None, description="serving_table, saving_figure, gain_figure, comparison_table: what trains everything"
     )
     negative: Literal["keep", "zero", "running_max"] | None = Field(
         None, description="mix_figure: what a layer that takes away from the score counts as; keep unless stated"

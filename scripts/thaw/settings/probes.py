@@ -23,6 +23,7 @@ KEYS = {  # of each kind: the keys that have a meaning for it, beside `layers`
     "attention_similarity": ("examples",),
     "weight_distance": (),
     "masked_loss": ("examples",),
+    "next_sentence_loss": ("examples",),
     "surface": LINEAR,
     "edge": (*DESCENT, "projection", "hidden", "dropout"),
     "structural": (*DESCENT, "rank"),
@@ -34,7 +35,7 @@ OF_ONES_OWN = (*LINEAR, "options")
 KINDS = tuple(KEYS)
 OF_CLASSES = ("control", "mdl", "mutual_information")  # kinds that have a meaning for labels and tags alone
 # kinds that compare an encoder with what runs made of it
-COMPARISONS = ("cka", "rsa", "svcca", "attention_similarity", "weight_distance", "masked_loss")
+COMPARISONS = ("cka", "rsa", "svcca", "attention_similarity", "weight_distance", "masked_loss", "next_sentence_loss")
 # figures that are drawn from probes, and the kinds that each draws
 PROBE_FIGURES = {
     "normalised_figure": ("linear",),
@@ -46,6 +47,7 @@ PROBE_FIGURES = {
     "information_figure": ("mutual_information",),
     "domain_figure": ("domain_divergence",),
     "heads_figure": ("head_importance",),
+    "gain_figure": ("logme", "masked_loss", "next_sentence_loss"),
 }
 
 
@@ -92,7 +94,7 @@ class Probe(Entry):
     examples: int = Field(
         1000,
         ge=1,
-        description="attention_similarity, masked_loss, head_importance: texts of a split that are read, at most",
+        description="attention_similarity, head_importance and losses of pretraining: texts that are read, at most",
     )
     rate: Rate = Field(1e-3, description="edge, structural: the learning rate of Adam")
     epochs: int = Field(30, ge=1, le=1000, description="edge, structural: how many at most")

@@ -5,9 +5,11 @@ import json
 from pathlib import Path
 
 from thaw.outputs import figures
+from thaw.outputs.answers import Answers
 from thaw.outputs.changes import change_figure
 from thaw.outputs.curves import probe_figure
 from thaw.outputs.domains import domain_figure
+from thaw.outputs.gains import gain_figure
 from thaw.outputs.gradients import gradient_figure
 from thaw.outputs.heads import heads_figure
 from thaw.outputs.heat import heat_figure
@@ -39,10 +41,13 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
     parser.add_argument("--probes", type=Path, nargs="*", default=[], help="metrics.json of each probe")
-    parser.add_argument("--results", required=True, type=Path, help="where histories, and trials of searches, lie")
+    parser.add_argument("--results", required=True, type=Path, help="where histories, answers and trials of runs lie")
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
-    if draw := OF_PROBES.get(arguments.spec["kind"]):
+    if arguments.spec["kind"] == "gain_figure":
+        runs, answers = read_runs(arguments.runs), Answers(arguments.results)
+        gain_figure(arguments.probes, runs, arguments.spec, answers, arguments.out)
+    elif draw := OF_PROBES.get(arguments.spec["kind"]):
         draw(arguments.probes, arguments.spec, arguments.out)
     elif draw := OF_RESULTS.get(arguments.spec["kind"]):
         draw(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out)

@@ -1,0 +1,109 @@
+"""Nearness to pretraining: the loss of next sentences as the published model has it, and gains against measures."""
+
+import shutil
+from dataclasses import replace
+
+import pandas
+import pytest
+import torch
+
+import answered
+from thaw.outputs.answers import Answers
+from thaw.outputs.gains import gain_figure, gains, nearness
+from thaw.plan import load, read_config
+from thaw.probes.comparison import Comparison
+from thaw.probes.forgetting import next_sentence_loss
+from thaw.records import UserError, write_json
+from thaw.training.adapted import Adapted
+from tiny_corpus import Bench, tiny_corpus
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    folder = tmp_path_factory.mktemp("pairs")
+    return Bench(folder, "bert", tiny_corpus(folder / "data", "pair_classification"), "pair_classification")
+
+
+def compared(bench: Bench, encoder, tensors: dict) -> Comparison:
+    """Return a comparison of an encoder with itself and with one in which some tensors are others."""
+    spec = bench.spec() | {"of": {"probe": "p"}, "probe": {"kind": "next_sentence_loss"}, "read": [0, 1, 2, 3]}
+    base = replace(bench.inputs(), encoder=encoder)
+    sides = {1: Adapted(encoder, {}, None), 2: Adapted(encoder, tensors, None)}
+    return Comparison(spec, base, {seed: replace(base, adapted=one) for seed, one in sides.items()})
+
+
+def test_the_loss_of_next_sentences_is_that_of_the_published_model(bench, tmp_path):
+    from transformers import BertConfig, BertForPreTraining
+
+    torch.set_num_threads(1)
+    shutil.copytree(bench.encoder, tmp_path / "encoder")
+    whole = BertForPreTraining(BertConfig.from_pretrained(bench.encoder)).eval()
+    whole.save_pretrained(tmp_path / "encoder")
+    batch = bench.store.batch("validation", list(range(8)))
+    with torch.no_grad():
+        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long(), "token_type_ids": batch.type_ids}
+        due = whole(**inputs).seq_relationship_logits.log_softmax(1)[:, 0].mean().neg().item()
+    name = "encoder.layer.2.output.dense.weight"
+    moved = {name: -5 * whole.bert.state_dict()[name]}
+    rows, ends = next_sentence_loss(compared(bench, tmp_path / "encoder", moved))
+    same, other = (end["scores"]["validation"] for end in ends)
+    assert same == {"before": pytest.approx(due, abs=1e-5), "next_sentence_loss": same["before"]}
+    assert other["before"] == same["before"] and abs(other["next_sentence_loss"] - other["before"]) > 1e-4
+    assert [row["layer"] for row in rows] == [3, 3]
+
+
+def test_an_encoder_that_was_not_pretrained_on_next_sentences_is_left_out(bench, capsys):
+    assert next_sentence_loss(compared(bench, bench.encoder, {})) == ([], [])
+    assert "left out: " in capsys.readouterr().err
+
+
+def test_a_task_of_single_texts_has_no_next_sentence(home):
+    chosen = {"tasks": ["sentiment"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
+    chosen |= {"probes": ["next_sentence_loss"], "subsets": ["n250_d1"], "outputs": ["main_table"]}
+    with pytest.raises(UserError, match="next_sentence_loss is for pairs of texts, and no task here has any"):
+        load(read_config([str(home / "config/config.yaml")], chosen), home)
+
+
+def record(measure: str, values: list[float], **of) -> dict:
+    """Return what a probe of two layers says of the last one and of another, by seed."""
+    split, score = ("train", "logme") if measure == "logme" else ("validation", "before")
+    ends = [
+        {"layer": n, "seed": s, "scores": {split: {score: v + n - 2}}} for n in (1, 2) for s, v in enumerate(values)
+    ]
+    of = {"task": "odd", "subset": "all", "encoder": "tiny", "probe": "p"} | of
+    return {"spec": {"of": of, "probe": {"kind": measure}, "layers": 2}, "layers": ends}
+
+
+def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    closed = []
+    monkeypatch.setattr(pyplot, "close", closed.append)
+    runs = answered.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9}, seeds=(1, 2, 3))
+    whole = runs["strategy"] == "full"
+    runs = runs.assign(main=True, role="test", thawed=whole * 3, embeddings=whole)
+    answers = Answers(tmp_path)
+    (row,) = gains(runs, "full", answers).to_dict("records")
+    due = 100 * (runs.loc[whole, "value"].mean() - runs.loc[~whole, "value"].mean())
+    assert row["gain"] == pytest.approx(due) and row["low"] < due < row["high"] and row["seeds"] == 3
+    assert 5 < row["high"] - row["low"] < 20, "200 examples, three seeds"
+    adapted = {"run": {"task": "odd", "head": "linear", "strategy": "full", "variant": "base"}}
+    found = [record("logme", [0.5, 0.7]), record("logme", [9.0, 9.0], **adapted)]
+    found += [record("masked_loss", [2.0, 3.0], **adapted)]
+    near = nearness(found).set_index("measure")
+    assert near.loc["logme", ["near", "near_low", "near_high"]].tolist() == pytest.approx([0.6, 0.5, 0.7])
+    assert near.loc["masked_loss", "near"] == 2.5
+    paths = [tmp_path / f"{place}.json" for place in range(len(found))]
+    for path, content in zip(paths, found, strict=True):
+        write_json(path, content)
+    spec = {"whole": "full", "labels": {}}
+    gain_figure(paths, runs, spec, answers, tmp_path / "figure")
+    assert [axis.get_xlabel() for axis in closed[0].get_axes()] == [
+        "LogME of the last layer, nats",
+        "Loss at masked tokens, nats",
+    ]
+    assert len(pandas.read_csv(tmp_path / "figure.csv")) == 2
+    with pytest.raises(
+        UserError, match="a gain_figure needs runs of full and of a strategy that trains the head alone"
+    ):
+        gain_figure(paths, runs[~whole], spec, answers, tmp_path / "none")
