@@ -21,6 +21,6 @@ VERSIONS = {
     "ensemble": 1,
     "collect": 6,
     "table": 3,
-    "figure": 4,
+    "figure": 5,
     "report": 3,
 }

@@ -9,7 +9,6 @@ from thaw import parts
 from thaw.outputs import drawing, words
 from thaw.outputs.collection import value
 from thaw.records import UserError, read_json, write_text
-from thaw.settings import METRICS
 
 PRETRAINED = "pretrained"
 LINE = ["encoder", "probe", "run"]
@@ -108,9 +107,8 @@ def points(records: list[dict], paths: list[Path], split: str):
             rows.append(
                 {**of, "run": run_key(of), "measure": main, "split": shown, "layer": end["layer"], "value": score}
             )
-        if main in METRICS or parts.is_own(main):
-            score = record["majority"].get(wanted, {}).get(main)
-            majority |= {} if score is None else {(of["task"], of["subset"], main): factor * score}
+        score = record["majority"].get(wanted, {}).get(main)
+        majority |= {} if score is None else {(of["task"], of["subset"], main): factor * score}
     keys = ["task", "subset", "measure", *LINE, "split", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float})
     found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
@@ -142,7 +140,7 @@ def _name(line, spec: dict, found, runs: dict[str, str]) -> str:
 
 def _axis(measure: str, labels: dict) -> tuple[str, int]:
     """Return what the vertical axis shows of a measure, and its factor: 100 for metrics, 1 for one's own."""
-    if measure in METRICS or parts.is_own(measure):
+    if measure in words.METRIC_LABELS or parts.is_own(measure):
         return f"{words.metric_name(labels, measure)} × 100", 100
     return MEASURES.get(measure, (measure, 1))
 
