@@ -110,11 +110,12 @@ class Plan(Jobs):
     def _add(self, experiment: Experiment) -> None:
         """Add an experiment's jobs; where results may be missing, `collect` is told which are of other settings."""
         super()._add(experiment)
-        if experiment.allow_missing:
+        if experiment.partial:
             name = experiment.experiment
             others = set(self._wanted(name)) - set(self._there(name))
             stale = sorted(folder for folder in others if Path(self.results, folder, "metrics.json").exists())
-            self.jobs["collect"][name] = Job(self.job("collect", name).spec | {"missing": True, "stale": stale}, {})
+            told = {"missing": True, "stale": stale} | ({"budget": experiment.budget} if experiment.budget else {})
+            self.jobs["collect"][name] = Job(self.job("collect", name).spec | told, {})
 
     def key(self, step: str, wildcards) -> str:
         """Return under which key a step's job stands, from the wildcards of its rule."""
@@ -155,9 +156,11 @@ class Plan(Jobs):
 
     def collected(self, name: str) -> list[str]:
         """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
-        folders = self._there(name) if self._experiment(name).allow_missing else list(self._wanted(name))
+        folders = self._there(name) if self._experiment(name).partial else list(self._wanted(name))
         costs = [f"{self.results}/{folder}/cost.json" for folder in folders if folder.startswith("runs/")]
-        return costs + [f"{self.results}/{folder}/metrics.json" for folder in folders]
+        spent = f"{self.results}/outputs/{name}/budget.json"
+        told = [spent] if self._experiment(name).budget and Path(spent).exists() else []
+        return costs + [f"{self.results}/{folder}/metrics.json" for folder in folders] + told
 
     def _wanted(self, name: str) -> dict[str, tuple[str, str]]:
         """Return {folder: (step, key of its job)} of all results that an experiment shows."""
@@ -176,7 +179,7 @@ class Plan(Jobs):
         kind = self.job("figure", f"{name}/{output}").spec["kind"]
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         files = {key: self.files("probe", key)[0] for key in keys}
-        partial = self._experiment(name).allow_missing
+        partial = self._experiment(name).partial
         return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]
 
     def freed(self) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ HEADER = (
 )
 MOST = 3  # of the strategies that are not settled, so many are named; the CSV has all
 ALONE, SHARED = "seconds_alone", "seconds_shared"
+WAITING = f"{words.NOT_RUN}: budget"
 
 
 def table(runs, spec: dict, answers: Answers) -> ToldTable:
@@ -45,7 +46,7 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
         [],
         groups,
         [],
-        _notes(spec["margin"], few),
+        _notes(spec["margin"], few) + _unrun(runs, labels),
         of="Task",
         sentences=True,
         header=HEADER.split(),
@@ -54,22 +55,37 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
 
 
 def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:
-    """Return the strategies of a group on a task and split that have a score for every seed, on validation too."""
+    """Return the strategies of a group on a task and split, with the seeds that all of them have on validation too.
+
+    One that lacks a seed is left out, unless it is for want of time alone.
+    """
     chosen = found[(found["task"] == column.task) & (found["split"] == column.split)]
     scores = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
-    candidates = []
+    kept = []
     for row in chosen.itertuples():
         mine = scores[(scores[CELL] == [getattr(row, name) for name in CELL]).all(axis=1)].sort_values("seed")
         tested, validated = mine[mine["split"] == column.split], mine[mine["role"] == "validation"]
-        if row.missing or row.undefined or len(tested) != len(validated) or tested.empty:
-            continue
-        draws = 100 * answers.draws(tested, tested["metric"].iloc[0], column.split)
-        alone = row.seconds - row.extraction + row.extraction_whole
-        costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
-        values = [100 * value for value in tested["value"]]
-        candidates.append(Candidate(row, 100 * validated["value"].mean(), values, draws, costs))
-    most = max((len(candidate.scores) for candidate in candidates), default=0)
-    return [candidate for candidate in candidates if len(candidate.scores) == most]
+        gone = row.missing and not _waits(runs, row)
+        if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
+            kept.append((row, tested, validated))
+    shared = set.intersection(*(set(tested["seed"]) for _, tested, _ in kept)) if kept else set()
+    return [_candidate(row, tested, validated, shared, answers) for row, tested, validated in kept if shared]
+
+
+def _waits(runs, row) -> bool:
+    """Return whether a cell lacks seeds for want of time alone: it is judged by those that it has."""
+    absent = runs[(runs[CELL] == [getattr(row, name) for name in CELL]).all(axis=1) & (runs["missing"] != "")]
+    return bool(absent["missing"].str.startswith(WAITING).all())
+
+
+def _candidate(row, tested, validated, seeds: set, answers: Answers) -> Candidate:
+    """Return a strategy with its scores of some seeds. Args: its rows on test and on validation."""
+    tested, validated = (part[part["seed"].isin(seeds)] for part in (tested, validated))
+    draws = 100 * answers.draws(tested, tested["metric"].iloc[0], tested["split"].iloc[0])
+    alone = row.seconds - row.extraction + row.extraction_whole
+    costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
+    values = [100 * value for value in tested["value"]]
+    return Candidate(row, 100 * validated["value"].mean(), values, draws, costs)
 
 
 def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) -> list[tuple[dict, Judged]]:
@@ -159,3 +175,18 @@ def _notes(margin: float, few: bool) -> list[str]:
             "than what other seeds would, and the advice is provisional."
         )
     return notes
+
+
+def _unrun(runs, labels: dict) -> list[str]:
+    """Return what was not run, or not with all seeds, for want of time, and why: the advice is the best so far."""
+    absent = runs[(runs["kind"] == "run") & runs["missing"].str.startswith(f"{words.NOT_RUN}: ")]
+    why = absent["missing"].str.removeprefix(f"{words.NOT_RUN}: ").str.partition(",")[0]
+    told = []
+    for reason, rows in absent.groupby(why, sort=False):
+        cells = rows.drop_duplicates(CELL)
+        names = dict.fromkeys(
+            f"{words.task_name(labels['tasks'], row.task)}: {summary.row_name(row, labels)}"
+            for row in cells.itertuples()
+        )
+        told.append(f"{reason} ({words.listing(names)})")
+    return [f"The best answer so far; not run, or not with all seeds: {'; '.join(told)}."] * bool(told)

@@ -109,6 +109,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
     present = [result for result in everything if result.folder not in gap]
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
+    budget = gaps.budget(spec, results)
     passes, cards, made = extraction_seconds(present, results), Cards(results), []
     repeated = doubts.repeated([Path(results, result.folder) for result in present if result.stores])
     for result in everything:
@@ -116,7 +117,8 @@ def rows(spec: dict, results, logs) -> list[dict]:
         common = {name: "" for name in COLUMNS} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
-            reason = "made under other settings" if result.folder in stale else gaps.reason(result, task, logs)
+            made_otherwise = result.folder in stale
+            reason = "made under other settings" if made_otherwise else gaps.reason(result, task, logs, budget)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
             again = Path(results, result.folder) in repeated

@@ -48,6 +48,7 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 MISSING = "‡"
+NOT_RUN = "not run"
 DASH = "–"
 
 

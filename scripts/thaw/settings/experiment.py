@@ -159,4 +159,13 @@ class Experiment(BaseModel):
     allow_missing: bool = Field(
         False, description="draw the outputs from the results that are there, and make no others"
     )
+    budget: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?[smh]$")] | None = Field(
+        None,
+        description="2h, 45m, 90s: scripts/budget.py runs what fits, cheap first; Snakemake alone draws what is there",
+    )
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: where results and logs lie")
+
+    @property
+    def partial(self) -> bool:
+        """Whether outputs are drawn from what is there."""
+        return self.allow_missing or self.budget is not None

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Run as much of an experiment as its budget of time allows, and draw the answer so far after each slice of it.
+
+python scripts/budget.py --configfile config/experiments/first.yaml --config budget=2h data_dir=path/to/data
+
+Further options are Snakemake's own, as --workflow-profile workflow/profiles/workstation or --cores 4. Cheap cells come
+first, one seed of each; a cell whose validation score lies far below the best one's gets no further seed. No training
+is started that would not fit into what is left; one that has begun is not cut off. What was not run stands in the
+report and beside the advice. Run it again, with the same budget anew, and it goes on.
+
+Snakemake decides what runs before anything does, so this calls it in slices, each with the results that are due next.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from plan import configuration, selecting
+from thaw import budget, estimate
+from thaw.outputs.words import plural, seconds
+from thaw.plan import Plan, load
+from thaw.records import UserError, write_json
+from thaw.runtime import run_step
+
+HOME = Path(__file__).resolve().parents[1]
+SLICES = 10  # so many answers, at least, on the way
+
+
+def main() -> None:
+    """Run slice after slice until nothing is left that fits, each followed by tables, figures and report."""
+    given, further = selecting(__doc__).parse_known_args()
+    config = configuration(given)
+    plan = load(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
+        raise UserError("budget.py runs one experiment that has a budget; say --config budget=2h")
+    name, wish = plan.experiments[0].experiment, plan.experiments[0].budget
+    whole, begin, tried = budget.seconds_of(wish), time.monotonic(), set()
+    pace = Pace(plan)
+    others = [
+        f"{plan.results}/{folder}/metrics.json"
+        for folder, (step, _) in plan.beside[name].items()
+        if step in ("baseline", "external")
+    ]
+    while True:
+        pruned = budget.hopeless(plan, name)
+        waiting = [turn for turn in budget.turns(plan, name) if turn.run.folder not in tried]
+        left = whole - (time.monotonic() - begin)
+        slice_ = budget.chosen(waiting, pruned, left, whole / SLICES, pace.seconds)
+        if not slice_:
+            break
+        started = time.monotonic()
+        print(f"budget: {seconds(left)} left, {plural(len(slice_), 'run')} next", flush=True)
+        snakemake([*others, *(f"{plan.results}/{turn.run.folder}/metrics.json" for turn in slice_)], given, further)
+        pace.learn(slice_, time.monotonic() - started)
+        tried |= {turn.run.folder for turn in slice_}
+        tell(plan, name, begin)
+        snakemake([], given, further)
+        others = []
+    if not tried:
+        snakemake([], given, further)
+    print(
+        f"budget: {seconds(time.monotonic() - begin)} of {wish} spent; {plural(len(waiting), 'run')} not run, of "
+        f"{plural(len(pruned), 'cell')} because hopeless"
+    )
+
+
+class Pace:
+    """What a run takes: by its operations and this machine's speed, corrected by what the slices so far took."""
+
+    def __init__(self, plan: Plan):
+        self.rate, self.threads = estimate.machine_rate(), plan.threads
+        self.said = self.took = 0.0
+
+    def seconds(self, operations: float) -> float:
+        """Return the seconds of a run with these operations."""
+        expected = estimate.seconds(operations, 1, self.threads, self.rate)
+        return expected * (self.took / self.said if self.said else 1.0)
+
+    def learn(self, turns: list[budget.Turn], took: float) -> None:
+        """Take in that some turns took so long together."""
+        self.said += sum(estimate.seconds(turn.operations, 1, self.threads, self.rate) for turn in turns)
+        self.took += took
+
+
+def tell(plan: Plan, name: str, begin: float) -> None:
+    """Write what the report says of the runs that are not there."""
+    record = {"seconds": round(time.monotonic() - begin), "hopeless": budget.hopeless(plan, name)}
+    write_json(Path(plan.results, "outputs", name, "budget.json"), record)
+
+
+def snakemake(targets: list[str], given, further: list[str]) -> None:
+    """Run Snakemake for some files, or for the outputs of what is there; a job that fails stops no other one."""
+    command = [sys.executable, "-m", "snakemake", *targets, "--snakefile", str(HOME / "Snakefile"), "--keep-going"]
+    for option, values in (("--configfile", given.configfile), ("--config", given.config)):
+        command += [option, *values] if values else []
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run([*command, *further], env=os.environ | {"PATH": path}, check=False)
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,129 @@
+"""A budget of time: what runs first, what is given up, what is said of it, and a whole experiment under one."""
+
+import os
+import subprocess
+import sys
+
+import pandas
+import pytest
+
+import answered
+import invented
+from thaw import budget
+from thaw.analysis.advice import NOT_WORSE
+from thaw.outputs import advice, gaps
+from thaw.outputs.answers import Answers
+from thaw.plan import load
+from thaw.records import UserError, digest, write_json
+from tiny import tiny_encoder
+from workflow import HOME, Workplace
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Workplace:
+    """A workplace with one task and three strategies, of which nothing has run."""
+    folder = tmp_path_factory.mktemp("workplace")
+    place = Workplace(folder, tiny_encoder("bert", folder / "tiny"))
+    strategies = ["short_full", {"short_top": [2, 1]}, "frozen"]
+    more = {"tasks": ["colour"], "seeds": [1, 2], "outputs": ["main_table", "advice"], "budget": "10m"}
+    place.write("mine.yaml", Workplace.experiment("mine", strategies=strategies, **more))
+    place.more = more | {"strategies": strategies}
+    return place
+
+
+def planned(place, results):
+    home = {"catalogues": [str(place.folder / "my")], "data_dir": str(place.folder / "data")}
+    return load(Workplace.experiment("mine", **place.more) | home, HOME, results=str(results))
+
+
+def write(plan, run, accuracy: float) -> None:
+    """Write a run's result as the plan wants it, with this score."""
+    job = plan.job(run.step, run.key)
+    spec = job.spec | ({"seed": run.seed} if run.step == "fit_heads" else {})
+    record = {"digest": digest(spec), "scores": {"validation": {"accuracy": accuracy}}}
+    write_json(f"{plan.results}/{run.folder}/metrics.json", record)
+
+
+def names(turns) -> list[str]:
+    return [f"{turn.run.strategy} {turn.run.variant} {turn.run.seed}" for turn in turns]
+
+
+def test_cheap_cells_come_first_and_one_seed_of_each(place, tmp_path):
+    plan = planned(place, tmp_path)
+    turns = budget.turns(plan, "mine")
+    first = ["frozen base 1", "short_top k01 1", "short_top k02 1", "short_full base 1"]
+    assert names(turns) == first + [name[:-1] + "2" for name in first[1:]], "a fitted head has all seeds at once"
+    took = {turn.operations for turn in turns[1:4]}
+    assert len(took) == 3 and min(took) > turns[0].operations
+
+
+def test_what_lies_far_below_the_best_gets_no_further_seed(place, tmp_path):
+    plan = planned(place, tmp_path)
+    for run in plan.runs["mine"]:
+        if run.seed == 1 or run.strategy == "frozen":
+            write(plan, run, {"frozen": 0.40, "short_full": 0.86}.get(run.strategy, 0.90))
+    gone = budget.hopeless(plan, "mine")
+    assert gone == {"runs/colour/all/tiny/linear/frozen/base": "hopeless, 50.0 points below the best on validation"}
+    waiting = budget.turns(plan, "mine")
+    assert names(waiting) == ["short_top k01 2", "short_top k02 2", "short_full base 2"]
+    gone = {waiting[0].run.cell: "hopeless"}
+    assert names(budget.chosen(waiting, gone, 100, 100, lambda _: 10)) == ["short_top k02 2", "short_full base 2"]
+
+
+def test_a_slice_has_what_fits_and_one_turn_at_least(place, tmp_path):
+    waiting = budget.turns(planned(place, tmp_path), "mine")[1:4]
+    costs = dict(zip([turn.operations for turn in waiting], (30, 20, 5), strict=True))
+    assert names(budget.chosen(waiting, {}, 100, 10, costs.get)) == ["short_top k01 1"], "one, though it is long"
+    assert names(budget.chosen(waiting, {}, 100, 50, costs.get)) == ["short_top k01 1", "short_top k02 1"]
+    assert names(budget.chosen(waiting, {}, 22, 10, costs.get)) == ["short_top k02 1"], "30 s do not fit into 22"
+    assert budget.chosen(waiting, {}, 4, 10, costs.get) == []
+    assert [budget.seconds_of(text) for text in ("90s", "1.5m", "2h")] == [90, 90, 7200]
+    with pytest.raises(UserError, match="budget"):
+        load(Workplace.experiment("mine", budget="soon"), HOME)
+
+
+def test_why_a_run_is_not_there(tmp_path):
+    class Unrun:
+        folder, stores, after = "runs/a/all/e/h/full/base/seed2", {}, []
+
+    spec = {"experiment": "mine", "budget": "2h"}
+    write_json(tmp_path / "outputs/mine/budget.json", {"hopeless": {"runs/a/all/e/h/frozen/base": "hopeless, 9"}})
+    told = gaps.budget(spec, tmp_path)
+    assert gaps.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
+    Unrun.folder = "runs/a/all/e/h/frozen/base/seed2"
+    assert gaps.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: hopeless, 9"
+    assert gaps.reason(Unrun, {"corpus": "c"}, tmp_path, gaps.budget({"experiment": "mine"}, tmp_path)) == "not run"
+
+
+def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
+    tested = answered.write(tmp_path, {("frozen", "base"): 0.5, ("top_k", "k01"): 0.9, ("full", "base"): 0.9})
+    tested = tested.assign(main=True, role="test", optimizer="adamw", synthetic=False, train_seconds=1.0)
+    for name in ("extraction_seconds", "extraction_whole_seconds", "after_seconds", "flops", "after_flops"):
+        tested[name] = 0.0
+    tested = tested.assign(thawed=0, embeddings=False, peak_memory_mb=1.0, trained_parameters=1.0)
+    frame = pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
+    for strategy, seed, why in (("full", 4, "budget of 2h"), ("frozen", 1, "hopeless, 40.0 points below")):
+        gone = (frame["strategy"] == strategy) & (frame["seed"] > seed)
+        frame.loc[gone, "missing"], frame.loc[gone, "value"] = f"not run: {why}", None
+    spec = invented.shown("advice", "advice_table", margin=5.0, papers=[])
+    table = advice.table(frame.astype({"value": float}), spec, Answers(tmp_path))
+    header, *lines = table.records()
+    found = {line[5]: dict(zip(header, line, strict=True)) for line in lines}
+    assert set(found) == {"top_k", "full"} and {line["seeds"] for line in found.values()} == {4}
+    assert NOT_WORSE in {line["answer"] for line in found.values()}
+    due = "not run, or not with all seeds: hopeless (R&D_50%: Frozen); budget of 2h (R&D_50%: Full)."
+    assert table.notes[-1].endswith(due)
+
+
+@pytest.mark.slow
+def test_an_experiment_under_a_budget_has_its_advice_and_says_what_is_missing(place):
+    command = [sys.executable, str(HOME / "scripts/budget.py"), "--configfile", "mine.yaml", "--cores", "2"]
+    command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation")]
+    done = subprocess.run(command, cwd=place.folder, capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    page = (place.folder / "results/outputs/mine/report.html").read_text()
+    assert (place.folder / "results/advice.md").exists() and "spent" in done.stdout
+    runs = pandas.read_csv(place.folder / "results/outputs/mine/runs.csv", keep_default_na=False)
+    missing = set(runs.loc[runs["missing"] != "", "missing"])
+    assert all(reason.startswith("not run: hopeless") for reason in missing)
+    assert not missing or "hopeless" in page
