@@ -32,14 +32,25 @@ def gradient_figure(runs, spec: dict, results: Path, prefix) -> None:
                 )
             for begins in rows.loc[rows["phase"].diff() > 0, "passed"]:
                 axis.axvline(begins - 0.5, color="#c4c9d0", linewidth=0.7)
-            axis.set_yscale("log")
-            axis.set_xlabel("Epoch")
-            axis.set_ylabel("Norm of the gradient")
-            axis.xaxis.get_major_locator().set_params(integer=True)
+            _axes(axis, found)
         drawing.legend(figure, _handles(looks, found))
         drawing.save(figure, prefix)
     numbers = found.drop(columns="passed").to_csv(index=False, lineterminator="\n", float_format="%.6g")
     write_text(f"{prefix}.csv", numbers)
+
+
+def _axes(axis, found) -> None:
+    """Label the axes; the vertical one is the same in all panels, with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axis.set_yscale("log")
+    axis.set_ylim(found["low"].min() / 1.2, found["high"].max() * 1.2)
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_ylabel("Norm of the gradient")
+    axis.set_xlabel("Epoch")
+    axis.xaxis.get_major_locator().set_params(integer=True)
 
 
 def norms(runs, results: Path):
