@@ -51,6 +51,11 @@ class Contrasts:
         draws = [100 * self.answers.draws(side, side["metric"].iloc[0], split) for side in sides]
         return Contrast((scores[0] - scores[1]).tolist(), draws[0] - draws[1])
 
+    def draws(self, cell: tuple, split: str) -> np.ndarray:
+        """Return a cell's mean over seeds in each draw, [D]."""
+        rows = self._rows(cell, split).sort_index().reset_index()
+        return 100 * self.answers.draws(rows, rows["metric"].iloc[0], split)
+
     def best(self, cells: list[tuple]) -> tuple | None:
         """Return the cell with the highest mean on validation, of equals the first; None where none has a score."""
         means = self.validated.groupby(CELL)["value"].mean()

@@ -14,8 +14,8 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 BESIDE_WHOLE = (
     "serving_table",
     "saving_figure",
-    "gain_figure",
     "comparison_table",
+    "relative_table",
 )  # what compares with one strategy, that which trains everything
 
 
@@ -32,6 +32,7 @@ class Output(Entry):
         "spread_table",
         "comparison_table",
         "guideline_table",
+        "relative_table",
         "layer_figure",
         "cost_figure",
         "size_figure",

@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import advice, comparisons, findings, formats, guidelines, papers, serving, spread, tables
+from thaw.outputs import advice, comparisons, findings, formats, guidelines, papers, relative, serving, spread, tables
 from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
@@ -16,6 +16,7 @@ OF_ANSWERS = {  # by kind, what has intervals over examples
     "advice_table": advice.table,
     "comparison_table": comparisons.table,
     "guideline_table": guidelines.table,
+    "relative_table": relative.table,
 }
 
 

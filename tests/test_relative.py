@@ -1,0 +1,43 @@
+"""Relative quality beside the difference and the chance-corrected ratio, and none where the full model is at chance."""
+
+import csv
+import io
+
+import pandas
+import pytest
+
+import answered
+import invented
+from thaw.outputs import formats, relative
+from thaw.outputs.answers import Answers
+from thaw.records import UserError
+
+
+def drawn(folder, rates: dict, chance: float):
+    """Return the table for runs that answer right at these rates, and what their lines say."""
+    tested = answered.write(folder, rates).assign(main=True, role="test", optimizer="adamw", synthetic=False)
+    for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
+        tested[name] = 0.0
+    tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
+    majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
+    spec = invented.shown("r", "relative_table", whole="full")
+    table = relative.table(pandas.concat([tested, majority], ignore_index=True), spec, Answers(folder))
+    return table, tested, list(csv.DictReader(io.StringIO(formats.to_csv(table))))
+
+
+def test_the_three_numbers_by_hand(tmp_path):
+    table, tested, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.8, ("full", "base"): 0.9}, 0.6)
+    one, full = (100 * tested.loc[tested["strategy"] == name, "value"].mean() for name in ("top_k", "full"))
+    due = [one - full, 100 * one / full, 100 * (one - 60) / (full - 60)]
+    assert [float(line[key]) for key in ("difference", "relative", "corrected")] == pytest.approx(due, abs=1e-3)
+    assert float(line["corrected_low"]) < due[2] < float(line["corrected_high"]) < 100 and line["above_chance"] == "1"
+    assert table.groups[0].rows[0].cells[0].text.count(" %") == 2 and len(table.notes) == 1
+
+
+def test_at_chance_there_is_the_difference_alone(tmp_path):
+    table, _, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.5, ("full", "base"): 0.62}, 0.6)
+    assert (line["above_chance"], line["relative"], line["corrected"]) == ("0", "", "")
+    assert "%" not in table.groups[0].rows[0].cells[0].text
+    assert table.notes[-1] == "No share is given where Full is not clearly above chance: R&D_50%."
+    with pytest.raises(UserError, match="needs runs of full"):
+        drawn(tmp_path, {("top_k", "k01"): 0.5}, 0.6)
