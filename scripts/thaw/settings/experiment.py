@@ -14,6 +14,7 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 BESIDE_WHOLE = (
     "serving_table",
     "saving_figure",
+    "gain_figure",
     "comparison_table",
     "relative_table",
 )  # what compares with one strategy, that which trains everything
