@@ -6,10 +6,11 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo paper papers test test-slow bench bench-quick clean
+.PHONY: help demo paper papers test test-slow test-recovery test-slurm fuzz bench bench-quick clean
 
 CORES ?= all
 EXPERIMENT ?= demo
+FUZZ ?= 100000
 ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
@@ -20,7 +21,7 @@ PYTEST := OMP_NUM_THREADS=1 pytest -q --numprocesses logical --maxprocesses 8 --
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED)  ## run the default experiment on the embedded data; no network beyond the install
 	@touch $(VENV)/started
@@ -49,6 +50,12 @@ test: $(INSTALLED)  ## style and all unmarked tests
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
 	@$(PYTEST) -m slow
+
+test-recovery: $(INSTALLED)  ## kills, full disks, flipped bits, lost GPUs; some ten minutes
+	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py tests/test_recovery.py
+
+fuzz: $(INSTALLED)  ## readers and settings on FUZZ=100000 broken and hostile inputs
+	@FUZZ=$(FUZZ) pytest -q -s tests/test_fuzz.py
 
 bench: $(INSTALLED) $(PEERS)  ## speed beside what people use, all parts; hours (docs/performance.md)
 	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python $(ARGS)

@@ -118,7 +118,10 @@ class Workplace:
         path.write_text("\n".join(lines) + "\n")
 
     def start(self, *arguments: str, config: str = "mine.yaml", profile: str = "workstation") -> subprocess.Popen:
-        """Start Snakemake with a shipped profile on an experiment; all that it prints comes on its stdout."""
+        """Start Snakemake with a shipped profile on an experiment; all that it prints comes on its stdout.
+
+        It and its jobs are a process group of their own, so that a test may kill them all.
+        """
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
         command += ["--workflow-profile", str(HOME / "workflow/profiles" / profile), "--cores", "2"]
         command += ["--configfile", config, *arguments]
@@ -130,6 +133,7 @@ class Workplace:
             stderr=subprocess.STDOUT,
             text=True,
             env=os.environ | {"PATH": path},
+            start_new_session=True,
         )
 
     def snakemake(self, *arguments: str, config: str = "mine.yaml", check: bool = True) -> str:
