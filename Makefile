@@ -54,6 +54,11 @@ test-slow: $(INSTALLED)  ## the tests that take minutes
 test-recovery: $(INSTALLED)  ## kills, full disks, flipped bits, lost GPUs; some ten minutes
 	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py tests/test_recovery.py
 
+test-slurm: $(INSTALLED)  ## a small experiment on a SLURM of its own; installs Debian's where it is root
+	@command -v slurmctld slurmd sbatch > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
+	apt-get install -qy --no-install-recommends slurmctld slurmd slurm-client; }
+	@pytest -q -s -m "slow or not slow" tests/test_slurm.py
+
 fuzz: $(INSTALLED)  ## readers and settings on FUZZ=100000 broken and hostile inputs
 	@FUZZ=$(FUZZ) pytest -q -s tests/test_fuzz.py
 

@@ -41,7 +41,10 @@ def shown(folder: Path) -> dict[str, bytes]:
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if path.name in ("metrics.json", "history.csv", "head.safetensors", "tokens.json") or "/tables/" in name:
+        if (
+            path.name in ("card.json", "metrics.json", "history.csv", "head.safetensors", "tokens.json")
+            or "/tables/" in name
+        ):
             found[name] = path.read_bytes()
         if path.name == "runs.csv":
             found[name] = pandas.read_csv(path)[[c for c in COLUMNS if c not in COST]].to_csv().encode()
@@ -60,7 +63,7 @@ def test_a_workflow_killed_at_random_moments_ends_as_if_nothing_had_been(tmp_pat
     whole.snakemake()
     length, draw, hits = time.monotonic() - start, random.Random(8), 0
     for _ in range(5 * KILLS):
-        seconds = draw.uniform(1, length / 3)
+        seconds = draw.uniform(1, length)
         if killed(broken, seconds):
             hits += 1
             print(f"killed after {seconds:.1f} s, with {len(shown(broken.folder / 'results'))} finished files")

@@ -28,6 +28,7 @@ BLOCKS = {
 }
 
 
+MOST_VALUES = 100_000  # of a file; only aliases of aliases come to more
 PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
@@ -43,6 +44,7 @@ class Document:
     name: str
     content: dict
     lines: dict[tuple, int] = field(default_factory=dict)
+    values: int = 0
 
     def place(self, keys) -> str:
         """Return `file:line` of the deepest known key on a path."""
@@ -65,6 +67,8 @@ def read_yaml(path) -> Document:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         raise UserError(f"{place}: not valid YAML ({getattr(error, 'problem', error)})") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: its brackets are nested too deeply") from error
     document = Document(str(path), {})
     content = _construct(node, (), document) if node else {}
     if not isinstance(content, dict):
@@ -76,6 +80,9 @@ def read_yaml(path) -> Document:
 def _construct(node, keys: tuple, document: Document):
     """Turn a YAML node into plain values and note the line of every key."""
     document.lines.setdefault(keys, node.start_mark.line + 1)
+    document.values += 1
+    if document.values > MOST_VALUES:
+        raise UserError(f"{document.name}: its aliases (*) unfold to more than {MOST_VALUES} values; write them out")
     if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN_TAGS:
         raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here")
     if isinstance(node, yaml.SequenceNode):
@@ -83,8 +90,10 @@ def _construct(node, keys: tuple, document: Document):
     if isinstance(node, yaml.MappingNode):
         found = {}
         for key_node, value_node in node.value:
-            key = _scalar(key_node, document)
             line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise UserError(f"{document.name}:{line}: a key is a word, and this one is a list or a mapping")
+            key = _scalar(key_node, document)
             if isinstance(key, bool):
                 raise UserError(f"{document.name}:{line}: YAML reads this key as {key}; put it in quotes")
             if key in found:
@@ -103,6 +112,8 @@ def _scalar(node, document: Document):
         return loader.construct_object(node)
     except yaml.YAMLError as error:
         raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here") from error
+    except ValueError as error:
+        raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.value!r:.40} is no {node.tag}") from error
 
 
 def validate(model: type[BaseModel], values, document: Document, keys: tuple = ()):
@@ -183,6 +194,8 @@ class Catalogue:
             for block, entries in document.content.items():
                 if block not in allowed:
                     raise UserError(f"{document.place([block])}: {block}: unknown block{near(block, allowed)}")
+                if not isinstance(entries or {}, dict):
+                    raise UserError(f"{document.place([block])}: {block}: a mapping of ids is due here")
                 for name, values in (entries or {}).items():
                     self._add(block, str(name), values, document)
 
@@ -204,6 +217,8 @@ class Catalogue:
         if base is None:
             return values
         place = document.place([block, name, "base"])
+        if not isinstance(base, str):
+            raise UserError(f"{place}: {block}.{name}: base names one entry (it is {base!r:.40})")
         if base in (*seen, name):
             raise UserError(f"{place}: {block}.{name}: base leads back to {base}")
         if base not in self._raw[block]:

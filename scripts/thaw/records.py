@@ -92,6 +92,8 @@ def read_json(path):
     except json.JSONDecodeError as error:
         message = f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file so that it is made again"
         raise UserError(message) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON in UTF-8 text; delete the file so that it is made again") from error
 
 
 def write_parquet(path, frame) -> None:
