@@ -63,7 +63,7 @@ def test_a_workflow_killed_at_random_moments_ends_as_if_nothing_had_been(tmp_pat
     whole.snakemake()
     length, draw, hits = time.monotonic() - start, random.Random(8), 0
     for _ in range(5 * KILLS):
-        seconds = draw.uniform(1, length)
+        seconds = draw.uniform(1, 0.6 * length)
         if killed(broken, seconds):
             hits += 1
             print(f"killed after {seconds:.1f} s, with {len(shown(broken.folder / 'results'))} finished files")

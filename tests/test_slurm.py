@@ -116,6 +116,6 @@ def test_a_small_experiment_runs_on_slurm_as_on_one_machine(cluster, tmp_path):
     here.snakemake()
     assert scores(there.folder / "results") == scores(here.folder / "results")
     print(
-        f"\n{len(cluster.jobs())} jobs on SLURM: the workflow killed once, 1 job cancelled, {len(small)} out of memory; "
+        f"\n{len(cluster.jobs())} jobs: the workflow killed once, 1 job cancelled, {len(small)} out of memory; "
         f"{len(scores(here.folder / 'results'))} of as many metrics.json are those of one machine"
     )

@@ -1,6 +1,7 @@
 """Catalogues: YAML read with line numbers, `base:` resolved, every mistake one sentence with its place."""
 
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import yaml
@@ -28,6 +29,7 @@ BLOCKS = {
 }
 
 
+SCALARS = (str, int, float, bool, type(None), date)
 MOST_VALUES = 100_000  # of a file; only aliases of aliases come to more
 PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
@@ -108,12 +110,16 @@ def _construct(node, keys: tuple, document: Document):
 def _scalar(node, document: Document):
     """Construct one plain value; tags that would build objects are refused."""
     loader = yaml.SafeLoader("")
+    refused = UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here")
     try:
-        return loader.construct_object(node)
+        found = loader.construct_object(node)
     except yaml.YAMLError as error:
-        raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here") from error
+        raise refused from error
     except ValueError as error:
         raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.value!r:.40} is no {node.tag}") from error
+    if not isinstance(found, SCALARS):
+        raise refused
+    return found
 
 
 def validate(model: type[BaseModel], values, document: Document, keys: tuple = ()):

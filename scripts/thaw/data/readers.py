@@ -166,13 +166,20 @@ def read_jsonl(path: Path, source: Files, columns: Columns) -> Rows:
 def read_parquet(path: Path, source: Files, columns: Columns) -> Rows:
     """Yield (row number from 1, values) of a Parquet file."""
     import pyarrow
-    from pyarrow import parquet
 
     try:
-        with open_bytes(path) as file:
-            content = parquet.ParquetFile(pyarrow.BufferReader(file.read()))
-    except (pyarrow.ArrowInvalid, EOFError, OSError) as error:
-        raise UserError(f"{path}: not a Parquet file ({error})") from error
+        yield from _rows_of_parquet(path, columns)
+    except (pyarrow.ArrowException, EOFError, OSError, ValueError) as error:
+        raise UserError(f"{path}: not a Parquet file, or a damaged one ({' '.join(str(error).split())})") from error
+
+
+def _rows_of_parquet(path: Path, columns: Columns) -> Rows:
+    """Yield rows as `read_parquet` does; what pyarrow finds wrong is its own error."""
+    import pyarrow
+    from pyarrow import parquet
+
+    with open_bytes(path) as file:
+        content = parquet.ParquetFile(pyarrow.BufferReader(file.read()))
     names = content.schema_arrow.names
     found = {ours: names[find_position(name, names, str(path), ours)] for ours, name in columns.items()}
     row = 0
