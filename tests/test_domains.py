@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from corpora import prepared
+from corpora import prepared, spec_for
 from test_probes import spec_of
+from thaw.catalogue import read_yaml
+from thaw.data.corpus import Corpus
+from thaw.data.preparation import prepare
 from thaw.outputs.domains import domain_figure, points
 from thaw.plan import load, read_config
 from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.reading import Reading
 from thaw.records import UserError
+from tiny import WORDS
 from tiny_corpus import Bench, rows
 
 
@@ -45,6 +49,30 @@ def test_each_domain_is_fitted_and_scored_with_as_many_rows(bench):
     assert own < 0.2 < other < 1 and own < cells["all", "songs"]["divergence"] < other
     scores = ends[0]["scores"]["test"]
     assert -1 <= scores["correlation"] <= 1 and scores["lost"] is None, "two pairs of two domains order nothing"
+
+
+def test_words_have_domains_that_their_documents_name(home, tmp_path):
+    """The catalogue's own entry of EWT, on files of its form."""
+    entry = read_yaml(home / "config/tasks.yaml").content["corpora"]["ewt_genres"]
+    (tmp_path / "ud_english_ewt").mkdir()
+    for split, path in entry["files"]["splits"].items():
+        written = []
+        for genre in entry["labels"]["genre"]:
+            written.append(f"# newdoc id = {genre}-of.some_place-1\n")
+            for number in range(26 if split == "train" else 2):
+                words = [(genre, "NOUN"), (WORDS[number], "VERB"), ("river", "NOUN")]
+                lines = [f"{place}\t{word}\t_\t{tag}" + "\t_" * 6 for place, (word, tag) in enumerate(words, 1)]
+                written.append("\n".join(lines) + "\n\n")
+        (tmp_path / path).write_text("".join(written))
+    prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "data")
+    bench = Bench(tmp_path, "bert", Corpus(tmp_path / "data"), "spans")
+    task = {"id": "t", "corpus": "mine", "target": "upos", "type": "tagging", "metrics": ["accuracy"]}
+    spec = spec_of(bench, "domain_divergence", domain="genre", read=[0], l2=[1e-2]) | {"task": task}
+    table, _ = domain_divergence(Reading(spec, bench.inputs()), 1)
+    assert {(row["trained"], row["tested"]) for row in table if row["split"] == "test"} == {
+        (one, other) for one in ("all", *entry["labels"]["genre"]) for other in entry["labels"]["genre"]
+    }
+    assert all(0 <= row["divergence"] <= 1 and row["tested_rows"] == 2 for row in table)
 
 
 def test_a_small_domain_is_refused(bench, tmp_path):
