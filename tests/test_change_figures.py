@@ -31,12 +31,13 @@ def ends(values, name="accuracy", beside=None) -> list[dict]:
 def test_runs_have_names_that_tell_them_apart():
     top = {"task": "one", "head": "linear", "strategy": "top_k", "variant": "k02"}
     records = [record(), record(run=FULL), record(run=top)]
-    keys = {"pretrained": "Pretrained", "one.linear.full.base": "Full", "one.linear.top_k.k02": "Top k (k = 2)"}
+    keys = {"pretrained": "Pretrained", "linear.full.base": "Full", "linear.top_k.k02": "Top k (k = 2)"}
     assert run_names(records, LABELS) == keys
     other = run_names([*records, record(task="two", run=FULL)], LABELS)
-    assert other["one.linear.full.base"] == "Full on First"
+    assert other["one.linear.full.base"] == "Full on First" and other["linear.full.base"] == "Full"
+    assert run_names([*records, record(task="two", run=FULL | {"task": "two"})], LABELS) == keys
     two = run_names([*records, record(run=FULL | {"head": "mlp"})], LABELS | {"heads": {"mlp": "MLP"}})
-    assert two["one.mlp.full.base"] == "Full, MLP" and two["one.linear.full.base"] == "Full, linear"
+    assert two["mlp.full.base"] == "Full, MLP" and two["linear.full.base"] == "Full, linear"
 
 
 def test_each_task_is_scaled_over_all_its_panels(tmp_path):
@@ -47,7 +48,7 @@ def test_each_task_is_scaled_over_all_its_panels(tmp_path):
     ]
     found = scaled(points(records, [tmp_path] * 3, "test")[0], LABELS)
     assert found["scaled_mean"].tolist() == pytest.approx([0, 0.25, 0.5, 1, 0, 0])
-    assert found["run"].tolist() == ["pretrained"] * 2 + ["one.linear.full.base"] * 2 + ["pretrained"] * 2
+    assert found["run"].tolist() == ["pretrained"] * 2 + ["linear.full.base"] * 2 + ["pretrained"] * 2
 
 
 def test_changes_stand_beside_those_between_two_seeds(tmp_path):

@@ -21,6 +21,6 @@ VERSIONS = {
     "ensemble": 1,
     "collect": 6,
     "table": 3,
-    "figure": 5,
+    "figure": 6,
     "report": 3,
 }

@@ -63,26 +63,32 @@ def read(paths: list[Path]) -> list[dict]:
 
 
 def run_key(of: dict) -> str:
-    """Return which runs left an encoder, as one word, from what a record says of itself."""
-    return ".".join(of["run"].values()) if "run" in of else PRETRAINED
+    """Return which runs left an encoder, as one word, from what a record says of itself.
+
+    Their task is told where they were trained on another one than is probed, so that runs of one strategy, each probed
+    on its own task, are one line of a figure.
+    """
+    if "run" not in of:
+        return PRETRAINED
+    return ".".join(value for name, value in of["run"].items() if name != "task" or value != of["task"])
 
 
 def run_names(records: list[dict], labels: dict) -> dict[str, str]:
     """Return the names of pretrained and adapted encoders in print, by `run_key`, pretrained first.
 
-    The task that runs were trained on is told where others are probed, too, and the head where there are several.
+    The task that runs were trained on is told where it is not the one that is probed, and the head where there are
+    several.
     """
     found = {run_key(record["spec"]["of"]): record["spec"]["of"] for record in records}
-    runs = {key: of["run"] for key, of in found.items() if "run" in of}
-    apart = len({(of["task"], of["run"]["task"]) for of in found.values() if "run" in of}) > len(
-        {of["run"]["task"] for of in found.values() if "run" in of}
-    )
-    heads = {run["head"] for run in runs.values()}
+    runs = {key: of for key, of in found.items() if "run" in of}
+    heads = {of["run"]["head"] for of in runs.values()}
     names = {PRETRAINED: "Pretrained"} if PRETRAINED in found else {}
-    for key, run in runs.items():
+    for key, of in runs.items():
+        run = of["run"]
         name = words.strategy_name(labels.get("strategies", {}), run["strategy"], run["variant"])
         name += f", {labels.get('heads', {}).get(run['head'], run['head'])}" * (len(heads) > 1)
-        names[key] = name + f" on {words.task_name(labels.get('tasks', {}), run['task'])}" * apart
+        elsewhere = f" on {words.task_name(labels.get('tasks', {}), run['task'])}"
+        names[key] = name + elsewhere * (run["task"] != of["task"])
     return names
 
 
