@@ -125,5 +125,5 @@ def test_an_experiment_under_a_budget_has_its_advice_and_says_what_is_missing(pl
     assert (place.folder / "results/advice.md").exists() and "spent" in done.stdout
     runs = pandas.read_csv(place.folder / "results/outputs/mine/runs.csv", keep_default_na=False)
     missing = set(runs.loc[runs["missing"] != "", "missing"])
-    assert all(reason.startswith("not run: hopeless") for reason in missing)
-    assert not missing or "hopeless" in page
+    assert all(reason.startswith("not run: ") for reason in missing)
+    assert not missing or "not run: " in page

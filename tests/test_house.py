@@ -58,7 +58,7 @@ PLANNING = {
     "searches",
     "estimate",
 }
-PLANNING |= {"schemas", "weights", "probing", "job", "upstream", "advice", "budget"}
+PLANNING |= {"schemas", "weights", "probing", "job", "upstream", "advice", "budget", "differences"}
 PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
 PLANNING_KNOWS |= {"thaw.boundaries", "thaw.encoders.sources", "thaw.strategies.stages"}
 

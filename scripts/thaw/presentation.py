@@ -5,7 +5,7 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 
 from collections.abc import Iterator
 
-from thaw import advice, beside, findings, papers, parts
+from thaw import advice, beside, differences, findings, papers, parts
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views, variant
 from thaw.job import Job
@@ -36,7 +36,7 @@ def specs(
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
     shown = {"labels": _labels(experiment, catalogue, runs), "order": _order(experiment, planner), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
-    outputs = []
+    outputs, differs = [], differences.sentences(experiment, catalogue, planner)
     for output in experiment.outputs:
         entry: Output = catalogue.get("outputs", output, "outputs")
         step = entry.kind.rpartition("_")[2]  # every kind ends in table or figure
@@ -58,6 +58,8 @@ def specs(
             options |= {"papers": advice.shown(experiment, catalogue, runs)}
         if entry.kind == "guideline_table":
             options |= advice.guidelines(experiment, catalogue)
+        if step == "table" and differs:
+            options |= {"differs": differs}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
     yield "report", name, report | _methods(experiment, catalogue)

@@ -20,7 +20,7 @@ VERSIONS = {
     "external": 1,
     "ensemble": 1,
     "collect": 6,
-    "table": 3,
+    "table": 4,
     "figure": 6,
     "report": 3,
 }

@@ -33,6 +33,7 @@ def main() -> None:
         table = made(runs, spec, Answers(arguments.results))
     else:
         table = OF_SCORES.get(spec["kind"], tables.table)(runs, spec)
+    table.notes += spec.get("differs", [])
     for ending, written in formats.FORMATS.items():
         write_text(f"{arguments.out}.{ending}", written(table))
     log(f"table: {arguments.out}.{{{','.join(formats.FORMATS)}}}")

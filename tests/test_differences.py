@@ -1,0 +1,58 @@
+"""What a comparison must name: pooling, view, frozen dropout and the budget of searches, where not all are alike."""
+
+import pytest
+
+from thaw.catalogue import Catalogue, shipped
+from thaw.differences import sentences
+from thaw.plan import load, read_config
+from thaw.runs import RunPlanner
+from thaw.settings import Experiment
+
+ALIKE = {"lee2019": ["lee_full", "lee_top_k_searched"], "wei2022": ["wei_full", "wei_top_k"]}
+ALIKE |= {"peters2019": ["peters_features", "peters_tuned", "peters_tuned_slanted", "peters_tuned_gradual"]}
+ALIKE |= {"houlsby2019": ["houlsby_full", "houlsby_top_n", "houlsby_layer_norm", "houlsby_adapters_64"]}
+ALIKE |= {"ulmfit": ["ulmfit_last", "ulmfit_full", "ulmfit_chain_thaw", "ulmfit_freez", "ulmfit_freez_discr_stlr"]}
+ALIKE |= {"wang2019": ["wang_finetune_only", "wang_stack_finetune", "wang_finetune_long"]}
+
+
+def said(home, strategies, heads=("linear",), tasks=("sst2",)) -> list[str]:
+    catalogue = Catalogue(shipped(home))
+    chosen = {"tasks": list(tasks), "encoders": ["minilm"], "strategies": strategies, "heads": list(heads)}
+    experiment = Experiment(experiment="e", title="t", seeds=[1], outputs=["main_table"], **chosen)
+    return sentences(experiment, catalogue, RunPlanner(experiment, catalogue))
+
+
+def test_nothing_is_said_where_all_are_alike(home):
+    assert said(home, ["full", "stack_then_finetune"]) == []
+
+
+def test_each_thing_that_differs_is_named(home):
+    found = said(home, ["lee_full", "lee_top_k", "lee_top_k_dropout"])
+    assert found == [
+        "Dropout in the frozen layers is off (Top k (Lee et al.)); on (Top k, dropout on below (Lee et al.)).",
+        "Settings were searched with 25 trainings (Full (Lee et al.)); those of Full (Lee et al.) (Top k (Lee et al.), "
+        "Top k, dropout on below (Lee et al.)).",
+    ]
+    (pairs,) = said(home, ["full", "full_separate"], tasks=["mrpc"])
+    assert pairs.startswith("Pairs are read in one sequence (Full); each text apart (")
+    (pooled,) = said(home, ["full"], heads=["linear", "linear_pooler"])
+    assert pooled.startswith("Pooled by the first token (") and "; the encoder's pooler (" in pooled
+
+
+@pytest.mark.parametrize("experiment", ALIKE)
+def test_strategies_of_a_paper_have_the_same_search_budget_each_with_its_own_rates(experiment, catalogue):
+    spent = {}
+    for name in ALIKE[experiment]:
+        search = catalogue.get("strategies", name, "test").search
+        spent[name] = len(search.trials()) * len(search.seeds)
+    assert len(set(spent.values())) == 1, spent
+
+
+def test_every_table_is_told_and_no_figure(home, tmp_path):
+    more = {"data_dir": str(tmp_path), "tasks": ["mrpc"]}
+    plan = load(read_config([str(home / "config/experiments/wei2022.yaml")], more), home)
+    assert "differs" not in plan.job("figure", "wei2022/layers").spec
+    assert "differs" not in plan.job("table", "wei2022/main_table").spec, "both were searched alike"
+    plan = load(read_config([str(home / "config/experiments/lee2019.yaml")], more), home)
+    told = plan.job("table", "lee2019/lee2019_relative").spec["differs"]
+    assert told[-1].startswith("Settings were searched with 25 trainings (Full (Lee et al.), Top k, own rates)")
