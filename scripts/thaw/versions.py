@@ -22,5 +22,5 @@ VERSIONS = {
     "collect": 6,
     "table": 4,
     "figure": 6,
-    "report": 3,
+    "report": 4,
 }

@@ -186,5 +186,5 @@ def caution(found) -> str:
         f"Means are over {words.plural(seeds, 'seed')}; with so few, a difference of the size of a standard deviation "
         "is no evidence that one strategy is better than another."
         if seeds < 5
-        else f"Means are over {seeds} seeds; no test of significance was made."
+        else f"Means are over {seeds} seeds; differences are tested in tables of comparisons and of findings alone."
     )
