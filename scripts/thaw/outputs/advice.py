@@ -180,7 +180,7 @@ def _notes(margin: float, few: bool) -> list[str]:
 def _unrun(runs, labels: dict) -> list[str]:
     """Return what was not run, or not with all seeds, for want of time, and why: the advice is the best so far."""
     absent = runs[(runs["kind"] == "run") & runs["missing"].str.startswith(f"{words.NOT_RUN}: ")]
-    why = absent["missing"].str.removeprefix(f"{words.NOT_RUN}: ").str.partition(",")[0]
+    why = absent["missing"].str.removeprefix(f"{words.NOT_RUN}: ").str.split(",").str[0]
     told = []
     for reason, rows in absent.groupby(why, sort=False):
         cells = rows.drop_duplicates(CELL)
