@@ -133,7 +133,7 @@ def test_data_files(folder, name, edits, packed):
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 SHIPPED = {name: (HOME / "config" / name).read_text() for name in sorted({file for file, _ in BLOCKS.values()})}
-SHORT = {name: text[:1500] + "\n" for name, text in SHIPPED.items()}
+SHORT = {name: text[:500] + "\n" for name, text in SHIPPED.items()}
 SIGNS = [
     "\n",
     "  ",
@@ -293,6 +293,13 @@ def test_yaml_builds_no_objects(tmp_path):
     with pytest.raises(UserError, match="is not allowed here"):
         Catalogue([tmp_path])
     assert not (tmp_path / "made").exists()
+
+
+def test_brackets_without_end(tmp_path):
+    for name, reads in (("deep.yaml", read_yaml), ("deep.json", read_json)):
+        (tmp_path / name).write_text("[" * 3000)
+        with pytest.raises(UserError):
+            reads(tmp_path / name)
 
 
 def test_aliases_that_multiply_end_in_time(tmp_path):

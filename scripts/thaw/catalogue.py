@@ -115,7 +115,7 @@ def _scalar(node, document: Document):
         found = loader.construct_object(node)
     except yaml.YAMLError as error:
         raise refused from error
-    except ValueError as error:
+    except (ValueError, AttributeError, KeyError) as error:  # what PyYAML lets through of a tag that does not fit
         raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.value!r:.40} is no {node.tag}") from error
     if not isinstance(found, SCALARS):
         raise refused

@@ -155,6 +155,8 @@ def read_jsonl(path: Path, source: Files, columns: Columns) -> Rows:
             record = json.loads(text)
         except json.JSONDecodeError as error:
             raise UserError(f"{path}:{line}:{error.colno}: not valid JSON ({error.msg})") from error
+        except RecursionError as error:
+            raise UserError(f"{path}:{line}: not valid JSON (its brackets are nested too deeply)") from error
         if not isinstance(record, dict):
             raise UserError(f'{path}:{line}: a JSON object is due, as {{"text": ...}}; this is another value')
         for name in columns.values():
