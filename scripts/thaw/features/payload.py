@@ -23,7 +23,7 @@ from thaw.records import UserError
 
 NUMPY = {"bf16": np.dtype("<i2"), "fp32": np.dtype("<f4")}  # numpy has no bf16: its 16 bits are carried as integers
 NAMES = {"bf16": "BF16", "fp32": "F32"}
-MAPPED = 2**28  # bytes that are written or read before their pages are given back
+MAPPED = 2**26  # bytes that are written or read before their pages are given back
 
 
 class Payload:
