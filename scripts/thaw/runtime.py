@@ -1,6 +1,7 @@
 """How a step runs: seeds, threads, the device and its lock, progress and log."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -14,6 +15,10 @@ from thaw.records import UserError
 # What the libraries write where memory or a GPU gives way.
 NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "Unable to allocate")
 GPU = ("CUDA error", "CUDA driver", "cuDNN error", "CUBLAS_STATUS", "NVML", "GPU is lost")
+LESS_DISK = (
+    "nothing half-written was left; free some (results/features/**/*.safetensors may be deleted, and are made again "
+    "where they are read), or set store: {max_gib: ...}, and run again"
+)
 LESS_MEMORY = (
     "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
     "smaller encoder; on a cluster --set-resources <rule>:mem_mb=<more> asks for more"
@@ -53,7 +58,8 @@ def explained(error: BaseException) -> str | None:
     if type(error).__name__ == "SafetensorError" or (isinstance(error, OSError) and not error.strerror):
         return text
     if isinstance(error, OSError):
-        return error.strerror + (f": {error.filename}" if error.filename else "")
+        full = f"; {LESS_DISK}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return error.strerror + (f": {error.filename}" if error.filename else "") + full
     return explained(error.__context__) if isinstance(error.__context__, OSError) else None  # what closing a file added
 
 

@@ -42,7 +42,10 @@ class Payload:
             file.write(header)
             size = len(header) + _bytes(dtype, shapes)
             claim = getattr(os, "posix_fallocate", None)  # else a full disk would end the job by a signal, unexplained
-            claim(file.fileno(), 0, size) if claim else file.truncate(size)
+            try:
+                claim(file.fileno(), 0, size) if claim else file.truncate(size)
+            except OSError as error:
+                raise OSError(error.errno, f"{error.strerror} for {size / 2**20:,.0f} MiB", str(path)) from error
         return cls(_map(path, "r+", len(header), dtype, shapes), dtype)
 
     @classmethod
