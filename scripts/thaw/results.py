@@ -54,9 +54,9 @@ def _rows(kind: str, names: list[str], path: Path, views: dict[str, str], cards:
     common = {name: "" for name in COLUMNS if name not in NUMBERS} | {"kind": kind, "path": str(path.parent)}
     common |= {"variant": "base", "thawed": 0, "embeddings": False}
     common |= dict(zip(names, parts, strict=False)) | {"protocol": task.get("protocol", "clean")}
-    common |= {"flags": ";".join(value(record, path, "flags")), "digest": value(record, path, "digest")}
+    flags = value(record, path, "flags") + (cards.doubts(record, path.parent) if kind == "run" else [])
+    common |= {"flags": ";".join(flags), "digest": value(record, path, "digest")}
     if kind == "run":
-        common["flags"] = ";".join(filter(None, [common["flags"], *cards.doubts(record, path.parent)]))
         common |= _run(spec, path) | {"seed": int(parts[-1].removeprefix("seed"))}
     if kind == "run" and value(task, path, "type").startswith("pair_"):
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")

@@ -272,9 +272,10 @@ def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
     import pyarrow.parquet as parquet
 
     file = parquet.ParquetFile(path)
+    groups = [g for g in range(file.num_row_groups) if _may_hold(file.metadata.row_group(g), split)]
 
     def pieces(name: str) -> list:
-        read = file.iter_batches(columns=["split", name])
+        read = file.iter_batches(row_groups=groups, columns=["split", name])
         return [piece.filter(compute.equal(piece.column("split"), split)).column(name) for piece in read]
 
     def joined(arrays: list) -> np.ndarray:
@@ -289,3 +290,10 @@ def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
         more = [seconds] if name in ("input_ids", "texts") or (name == "type_ids" and lengths.any()) else []
         columns[name] = kind(joined([piece.flatten() for piece in lists]), lengths, *more)
     return columns
+
+
+def _may_hold(group, split: str) -> bool:
+    """Tell from the statistics of a row group, where it has any, whether rows of a split can stand in it."""
+    columns = [group.column(place) for place in range(group.num_columns)]
+    known = next(column for column in columns if column.path_in_schema == "split").statistics
+    return known is None or not known.has_min_max or known.min <= split <= known.max

@@ -4,8 +4,8 @@ from thaw.analysis.advice import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged,
 from thaw.analysis.significance import FEWEST_SEEDS
 from thaw.outputs import summary, words
 from thaw.outputs.answers import Answers
-from thaw.outputs.runs import CELL
-from thaw.outputs.tables import Group, Row, Text, ToldTable
+from thaw.outputs.runs import CELL, of_cell
+from thaw.outputs.tables import Group, Row, Text, ToldTable, told
 
 TITLES = ("Take", "Score", "Best on validation", "Difference", "Cost", "Not settled", "Papers")
 HEADER = (
@@ -38,20 +38,8 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
                 lines += _lines(every, papers, column, group)
                 few |= len(candidates[0].scores) < FEWEST_SEEDS
         groups.append(Group(name, [], rows))
-    heads = [summary.Column("", "", title, "", False) for title in TITLES]
-    return ToldTable(
-        spec["id"],
-        spec["caption"],
-        heads,
-        [],
-        groups,
-        [],
-        _notes(spec["margin"], few) + _unrun(runs, labels),
-        of="Task",
-        sentences=True,
-        header=HEADER.split(),
-        lines=lines,
-    )
+    notes = _notes(spec["margin"], few) + _unrun(runs, labels)
+    return told(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
 def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:
@@ -63,7 +51,7 @@ def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:
     scores = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
     kept = []
     for row in chosen.itertuples():
-        mine = scores[(scores[CELL] == [getattr(row, name) for name in CELL]).all(axis=1)].sort_values("seed")
+        mine = of_cell(scores, [getattr(row, name) for name in CELL]).sort_values("seed")
         tested, validated = mine[mine["split"] == column.split], mine[mine["role"] == "validation"]
         gone = row.missing and not _waits(runs, row)
         if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
@@ -74,8 +62,8 @@ def _candidates(found, runs, column, answers: Answers) -> list[Candidate]:
 
 def _waits(runs, row) -> bool:
     """Return whether a cell lacks seeds for want of time alone: it is judged by those that it has."""
-    absent = runs[(runs[CELL] == [getattr(row, name) for name in CELL]).all(axis=1) & (runs["missing"] != "")]
-    return bool(absent["missing"].str.startswith(WAITING).all())
+    reasons = of_cell(runs, [getattr(row, name) for name in CELL])["missing"]
+    return bool(reasons[reasons != ""].str.startswith(WAITING).all())
 
 
 def _candidate(row, tested, validated, seeds: set, answers: Answers) -> Candidate:
@@ -181,12 +169,12 @@ def _unrun(runs, labels: dict) -> list[str]:
     """Return what was not run, or not with all seeds, for want of time, and why: the advice is the best so far."""
     absent = runs[(runs["kind"] == "run") & runs["missing"].str.startswith(f"{words.NOT_RUN}: ")]
     why = absent["missing"].str.removeprefix(f"{words.NOT_RUN}: ").str.split(",").str[0]
-    told = []
+    given = []
     for reason, rows in absent.groupby(why, sort=False):
         cells = rows.drop_duplicates(CELL)
         names = dict.fromkeys(
             f"{words.task_name(labels['tasks'], row.task)}: {summary.row_name(row, labels)}"
             for row in cells.itertuples()
         )
-        told.append(f"{reason} ({words.listing(names)})")
-    return [f"The best answer so far; not run, or not with all seeds: {'; '.join(told)}."] * bool(told)
+        given.append(f"{reason} ({words.listing(names)})")
+    return [f"The best answer so far; not run, or not with all seeds: {'; '.join(given)}."] * bool(given)

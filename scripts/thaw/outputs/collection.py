@@ -223,19 +223,19 @@ def _score_rows(result: Result, common: dict, results, cards: Cards, repeated: b
     record = read_json(path)
     phases, task = record.get("spec", {}).get("phases", []), value(record, path, "spec", "task")
     common = common | {
-        "flags": ";".join(value(record, path, "flags") + ["same_seeds"] * repeated),
         "digest": value(record, path, "digest"),
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": joined(phases, "precision", "fp32"),
         "protocol": task.get("protocol", "clean"),
         "train_rows": record["spec"].get("subset", {}).get("rows", common["train_rows"]),
     }
-    cut = {}
+    cut, flags = {}, value(record, path, "flags") + ["same_seeds"] * repeated
     if result.stores:
         common |= _costs(result, results)
-        common["flags"] = ";".join(filter(None, [common["flags"], *cards.doubts(record, path.parent)]))
+        flags += cards.doubts(record, path.parent)
         common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
+    common["flags"] = ";".join(flags)
     found, main = [], value(record, path, "spec", "task", "metrics")[0]
     for split, scores in value(record, path, "scores").items():
         place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
@@ -255,6 +255,11 @@ def _gap_rows(common: dict, task: dict) -> list[dict]:
     bare = {"metric": task["metrics"][0], "main": True, "n": 0}
     splits = dict.fromkeys([task["validation"], *task["test"]])
     return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]
+
+
+def shown_split(task: dict, split: str) -> str:
+    """Return the split that an output shows of a task. Args: `split`, test (the task's first) or validation."""
+    return task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
 
 
 def role(split: str, task: dict) -> str:

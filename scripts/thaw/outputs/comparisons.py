@@ -1,10 +1,9 @@
 """A table of comparisons: every strategy against one, with interval, effect size, and tests by Holm over the table."""
 
-from thaw.analysis.intervals import interval
 from thaw.analysis.significance import FEWEST_SEEDS, Comparison, compare
 from thaw.outputs import summary, words
 from thaw.outputs.answers import Answers
-from thaw.outputs.contrasts import Contrast, Contrasts
+from thaw.outputs.contrasts import Contrast, Contrasts, plain
 from thaw.outputs.tables import Group, Row, Text, ToldTable, told
 from thaw.records import UserError
 
@@ -20,7 +19,7 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
     labels = spec["labels"]
     found = summary.summarise(runs, summary.role(spec), spec["order"])
     columns, names = summary.columns(found, labels), summary.group_names(found, labels)
-    kept = _contrasts(found[found["fitted"]], Contrasts(runs, spec, answers), spec["whole"])
+    kept = _contrasts(found[found["fitted"]], Contrasts(runs, summary.role(spec), answers), spec["whole"])
     if not kept:
         raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
     compared = dict(zip(kept, compare([contrast.differences for _, contrast in kept.values()]), strict=True))
@@ -31,8 +30,7 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
             if (row.subset, row.encoder, row.head) == group:
                 line = Row({}, summary.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
-                column = [(column.task, column.split) for column in columns].index((row.task, row.split))
-                line.cells[column] = _cell(contrast, compared[key])
+                line.cells[summary.place(columns, row.task, row.split)] = _cell(contrast, compared[key])
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
     whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
@@ -62,11 +60,16 @@ def _cell(contrast: Contrast, tested: Comparison) -> Text:
 
 def _line(row, contrast: Contrast, tested: Comparison) -> list:
     """Return a comparison for programs."""
-    found = interval(contrast.mean, contrast.draws)
     place = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
     effect = "" if tested.effect is None else f"{tested.effect:.4f}"
-    numbers = [f"{value:.4f}" for value in (contrast.mean, found.low, found.high)]
-    return [*place, *numbers, effect, f"{tested.p:.4f}", f"{tested.adjusted:.4f}", tested.answer]
+    return [
+        *place,
+        *plain(contrast.mean, contrast.draws),
+        effect,
+        f"{tested.p:.4f}",
+        f"{tested.adjusted:.4f}",
+        tested.answer,
+    ]
 
 
 def _notes(whole: str, count: int, few: bool) -> list[str]:

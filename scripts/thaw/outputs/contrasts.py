@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.analysis.intervals import interval
-from thaw.outputs import summary, words
+from thaw.outputs import words
 from thaw.outputs.answers import Answers
-from thaw.outputs.runs import CELL
+from thaw.outputs.runs import CELL, of_cell
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Contrast:
 class Contrasts:
     """Differences between cells of an experiment's runs, by the main metric."""
 
-    def __init__(self, runs, spec: dict, answers: Answers):
-        """Args: runs as `read_runs` gives them; spec as step `table` gets it; the answers of the runs."""
+    def __init__(self, runs, role: str, answers: Answers):
+        """Args: runs as `read_runs` gives them; the role of the splits compared, as test; the answers of the runs."""
         main = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
-        self.shown, self.validated = main[main["role"] == summary.role(spec)], main[main["role"] == "validation"]
+        self.shown, self.validated = main[main["role"] == role], main[main["role"] == "validation"]
         self.answers = answers
 
     def between(self, first: tuple, second: tuple, split: str) -> Contrast | None:
@@ -64,7 +64,13 @@ class Contrasts:
     def _rows(self, cell: tuple, split: str):
         """Return the rows of a cell on a split, by seed."""
         rows = self.shown[self.shown["split"] == split]
-        return rows[(rows[CELL] == list(cell)).all(axis=1)].set_index("seed")
+        return of_cell(rows, cell).set_index("seed")
+
+
+def plain(mean: float, draws: np.ndarray) -> list[str]:
+    """Return a mean with both ends of its 95 % interval for programs."""
+    found = interval(mean, draws)
+    return [f"{value:.4f}" for value in (mean, found.low, found.high)]
 
 
 def printed(mean: float, draws: np.ndarray) -> str:

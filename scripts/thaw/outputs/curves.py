@@ -7,7 +7,7 @@ from pathlib import Path
 
 from thaw import parts
 from thaw.outputs import drawing, words
-from thaw.outputs.collection import value
+from thaw.outputs.collection import shown_split, value
 from thaw.records import UserError, read_json, write_text
 
 PRETRAINED = "pretrained"
@@ -105,7 +105,7 @@ def points(records: list[dict], paths: list[Path], split: str):
     for record, path in zip(records, paths, strict=True):
         of, main = value(record, path, "spec", "of"), value(record, path, "main")
         task, factor = record["spec"]["task"], _axis(main, {})[1]
-        wanted = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+        wanted = shown_split(task, split)
         for end in value(record, path, "layers"):
             shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
             score = end["scores"][shown][main]
@@ -116,13 +116,20 @@ def points(records: list[dict], paths: list[Path], split: str):
         score = record["majority"].get(wanted, {}).get(main)
         majority |= {} if score is None else {(of["task"], of["subset"], main): factor * score}
     keys = ["task", "subset", "measure", *LINE, "split", "layer"]
-    table = pandas.DataFrame(rows).astype({"value": float})
+    return over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys), majority
+
+
+def over_seeds(table, keys: list[str]):
+    """Return a row for each of the keys: mean, sd, low, high and number of seeds of the column `value`.
+
+    Low and high are mean less and more the deviation from three seeds on, else the range.
+    """
     found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
     found.columns = [*keys, "mean", "sd", "low", "high", "seeds"]
     spread = found["seeds"] >= 3
     found["low"] = found["low"].where(~spread, found["mean"] - found["sd"])
     found["high"] = found["high"].where(~spread, found["mean"] + found["sd"])
-    return found, majority
+    return found
 
 
 def _title(key: tuple, spec: dict, found) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from thaw.outputs import drawing, words
-from thaw.outputs.collection import value
+from thaw.outputs.collection import shown_split, value
 from thaw.outputs.curves import run_key, run_names
 from thaw.records import UserError, read_json, write_text
 
@@ -53,7 +53,7 @@ def points(records: list[dict], paths: list[Path], split: str):
     rows = []
     for record, path in zip(records, paths, strict=True):
         of, task = value(record, path, "spec", "of"), record["spec"]["task"]
-        wanted = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+        wanted = shown_split(task, split)
         name = {"task": of["task"], "subset": of["subset"], "encoder": of["encoder"]}
         name |= {"run": run_key(of), "measure": task["metrics"][0]}
         for end in value(record, path, "layers"):

@@ -4,6 +4,7 @@ A run's own flags stand in its metrics.json. What is found here is found when re
 of results too that were made before anybody looked for it.
 """
 
+import csv
 import functools
 import hashlib
 import json
@@ -20,9 +21,7 @@ from thaw.records import read_json
 JUDGED = 3  # from so many equal validation scores on, validation is said not to move
 LEARNT = 0.99  # a training score from here on: the training rows are known by heart
 GAINED = 0.1  # of the way from the constant answer to a perfect score: less is hardly anything
-ROOM = (
-    0.97  # a tokenizer that fills less of the embeddings belongs to another model; padding takes at most some per cent
-)
+ROOM = 0.97  # a tokenizer that fills less of the embeddings is another model's; padding takes at most some per cent
 OF_CLASSES = {"accuracy", "f1", "f1_macro", "mcc"}
 
 
@@ -43,13 +42,13 @@ def _of_history(record: dict, folder: Path) -> list[str]:
     history = folder / "history.csv"
     if not history.is_file():
         return []
-    rows = [line.split(",") for line in history.read_text(encoding="utf-8").splitlines()]
-    notes = [dict(zip(rows[0], row, strict=False)) for row in rows[1:]]
-    if "rate" not in rows[0]:  # a convex fit has strengths, no epochs
+    with open(history, encoding="utf-8", newline="") as file:
+        notes = list(csv.DictReader(file))
+    if not notes or "rate" not in notes[0]:  # a convex fit has strengths, no epochs
         return []
     phases = range(1, len(record["spec"]["phases"]) + 1)
     found = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], _phase(notes, n)) for n in phases) else []
-    return found + (["validation_flat"] if any(_flat(_phase(notes, n), rows[0]) for n in phases) else [])
+    return found + (["validation_flat"] if any(_flat(_phase(notes, n)) for n in phases) else [])
 
 
 def _phase(notes: list[dict], number: int) -> list[dict]:
@@ -63,10 +62,9 @@ def _stuck(entry: dict, notes: list[dict]) -> bool:
     return moves and len(notes) > 2 and len({note["rate"] for note in notes}) == 1
 
 
-def _flat(notes: list[dict], columns: list[str]) -> bool:
+def _flat(notes: list[dict]) -> bool:
     """Tell whether all validation scores of a phase are equal, where there are enough of them."""
-    name = next(column for column in columns if column.startswith("validation"))
-    judged = [note[name] for note in notes if note[name]]
+    judged = [score for note in notes for name, score in note.items() if name.startswith("validation") and score]
     return len(judged) >= JUDGED and len(set(judged)) == 1
 
 

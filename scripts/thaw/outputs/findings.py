@@ -2,8 +2,7 @@
 
 from thaw.analysis.verdicts import Verdict, overall, verdicts
 from thaw.outputs import words
-from thaw.outputs.summary import Column
-from thaw.outputs.tables import Group, Row, Text, ToldTable
+from thaw.outputs.tables import Group, Row, Text, ToldTable, told
 
 HEADER = "finding claim paper encoder task split metric margin contrast p seeds answer more_seeds reason effect"
 
@@ -30,20 +29,8 @@ def table(runs, spec: dict) -> ToldTable:
         )
         for encoder in encoders
     ]
-    columns = [Column("", "", title, "", False) for title in ("Whose", "Answer", "By task")]
-    return ToldTable(
-        spec["id"],
-        spec["caption"],
-        columns,
-        [],
-        groups,
-        [],
-        _notes(),
-        of="Claim",
-        sentences=True,
-        header=HEADER.split(),
-        lines=lines,
-    )
+    titles = ("Whose", "Answer", "By task")
+    return told(spec, titles, groups, _notes(), HEADER, lines, of="Claim", sentences=True)
 
 
 def _contrast(runs, encoder: str, test: dict) -> list[float]:

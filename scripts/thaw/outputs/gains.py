@@ -5,7 +5,9 @@ from pathlib import Path
 from thaw.analysis.intervals import interval
 from thaw.outputs import drawing, words
 from thaw.outputs.answers import Answers
+from thaw.outputs.contrasts import Contrasts
 from thaw.outputs.curves import PRETRAINED, read, run_key
+from thaw.outputs.runs import CELL, head_alone
 from thaw.records import UserError, write_text
 
 # by kind of probe: the score of the pretrained encoder that tells how near, and the axis
@@ -14,8 +16,7 @@ MEASURES = {
     "next_sentence_loss": ("before", "Loss of next sentences, nats"),
     "logme": ("logme", "LogME of the last layer, nats"),
 }
-PLACE = ["task", "subset", "encoder"]
-FROZEN = ["head", "strategy", "variant"]
+PLACE, FROZEN = CELL[:3], CELL[3:]
 
 
 def gain_figure(paths: list[Path], runs, spec: dict, answers: Answers, prefix) -> None:
@@ -84,23 +85,16 @@ def gains(runs, whole: str, answers: Answers):
     """
     import pandas
 
-    chosen = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == "test")]
-    chosen = chosen[chosen["value"].notna() & (chosen["missing"] == "")]
-    chosen = chosen[chosen["split"] == chosen.groupby("task")["split"].transform("first")]
-    frozen = chosen[(chosen["thawed"] == 0) & ~chosen["embeddings"].astype(bool)]
-    full, rows = chosen[chosen["strategy"] == whole], []
-    for key, mine in frozen.groupby([*PLACE, *FROZEN], sort=False):
-        other = full[(full[[*PLACE, "head"]] == list(key[:4])).all(axis=1)]
-        both = [part[part["seed"].isin(set(mine["seed"]) & set(other["seed"]))] for part in (other, mine)]
-        after, before = (part.drop_duplicates("seed").sort_values("seed") for part in both)
-        if after.empty:
-            continue
-        metric, split = after[["metric", "split"]].iloc[0]
-        draws = answers.draws(after, metric, split) - answers.draws(before, metric, split)
-        found = interval(100 * (after["value"].mean() - before["value"].mean()), 100 * draws)
-        told = {"metric": metric, "split": split, "gain": found.value, "low": found.low, "high": found.high}
-        rows.append(dict(zip([*PLACE, *FROZEN], key, strict=True)) | told | {"seeds": len(after)})
-    return pandas.DataFrame(rows, columns=[*PLACE, *FROZEN, "metric", "split", "gain", "low", "high", "seeds"])
+    contrasts, rows = Contrasts(runs, "test", answers), []
+    tested = contrasts.shown
+    tested = tested[tested["split"] == tested.groupby("task")["split"].transform("first")]
+    for (*cell, metric, split), _ in head_alone(tested).groupby([*CELL, "metric", "split"], sort=False):
+        contrast = contrasts.between((*cell[:4], whole, "base"), tuple(cell), split)
+        if contrast:
+            found = interval(contrast.mean, contrast.draws)
+            told = {"metric": metric, "split": split, "gain": found.value, "low": found.low, "high": found.high}
+            rows.append(dict(zip(CELL, cell, strict=True)) | told | {"seeds": len(contrast.differences)})
+    return pandas.DataFrame(rows, columns=[*CELL, "metric", "split", "gain", "low", "high", "seeds"])
 
 
 def _title(row, labels: dict, several: list[str]) -> str:

@@ -12,7 +12,7 @@ from thaw.analysis.significance import FEWEST_SEEDS
 from thaw.outputs import contrasts, summary, words
 from thaw.outputs.answers import Answers
 from thaw.outputs.contrasts import Contrast, Contrasts
-from thaw.outputs.runs import CELL
+from thaw.outputs.runs import CELL, head_alone
 from thaw.outputs.tables import Group, Row, Text, ToldTable, told
 from thaw.records import UserError
 
@@ -70,7 +70,7 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
     """
     labels, groups, lines = spec["labels"], [], []
     found = summary.summarise(runs, summary.role(spec), spec["order"])
-    fitted, against = found[found["fitted"] & found["mean"].notna()], Contrasts(runs, spec, answers)
+    fitted, against = found[found["fitted"] & found["mean"].notna()], Contrasts(runs, summary.role(spec), answers)
     for encoder, part in fitted.groupby("encoder", sort=False):
         rows = []
         for entry in spec["guidelines"]:
@@ -100,7 +100,7 @@ def _answered(part, entry: dict, types: dict[str, str], against: Contrasts) -> A
 
 def _sides(question: str, rows):
     """Return the rows of both sides of a question about a task."""
-    frozen = rows[(rows["thawed"] == 0) & ~rows["embeddings"].astype(bool)]
+    frozen = head_alone(rows)
     tuned = rows[rows["embeddings"].astype(bool)]
     if question == "adaptation":
         return tuned, frozen
@@ -147,15 +147,10 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
     for (task, split, _), (contrast, first, second) in one.found.items():
         told_apart = answer(contrast.mean, contrast.draws, margin, SIDES[one.question])
         cells = ["/".join(cell[3:]) for cell in (first, second)]
-        numbers = _numbers(contrast.mean, contrast.draws)
+        numbers = contrasts.plain(contrast.mean, contrast.draws)
         lines.append([*common, task, split, *numbers, len(contrast.differences), told_apart, *cells, ""])
     seeds = min(len(contrast.differences) for contrast, *_ in one.found.values())
-    return [*lines, [*common, "", "", *_numbers(one.mean, one.draws), seeds, one.answer(margin), "", "", papers]]
-
-
-def _numbers(mean: float, draws: np.ndarray) -> list[str]:
-    found = interval(mean, draws)
-    return [f"{value:.4f}" for value in (mean, found.low, found.high)]
+    return [*lines, [*common, "", "", *contrasts.plain(one.mean, one.draws), seeds, one.answer(margin), "", "", papers]]
 
 
 def _notes(margin: float, few: bool) -> list[str]:

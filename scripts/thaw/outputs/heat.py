@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from thaw.outputs import drawing, words
-from thaw.outputs.collection import value
+from thaw.outputs.collection import shown_split, value
 from thaw.records import UserError, read_json, write_text
 
 ROW = ["task", "subset", "probe", "measure"]
@@ -48,7 +48,7 @@ def scores(records: list[dict], paths: list[Path], split: str):
         run = of.get("run", {})
         cell = {"task": of["task"], "subset": of["subset"], "encoder": of["encoder"], "probe": of["probe"]}
         cell["run"] = " ".join([run["strategy"], run["variant"]]) if run else ""
-        shown = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+        shown = shown_split(task, split)
         for end in value(record, path, "layers"):
             for measure in [main, *MORE.get(main, [])]:
                 score = end["scores"][shown][measure]

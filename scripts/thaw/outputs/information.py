@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from thaw.outputs import drawing, words
-from thaw.outputs.collection import value
-from thaw.outputs.curves import run_key, run_names, ticks
+from thaw.outputs.collection import shown_split, value
+from thaw.outputs.curves import over_seeds, run_key, run_names, ticks
 from thaw.records import UserError, read_json, write_text
 
 ESTIMATORS = {"edge": "EDGE", "kmeans": "k-means"}
@@ -52,7 +52,7 @@ def points(records: list[dict], paths: list[Path], split: str, kinds: list[str])
     rows = []
     for record, path in zip(records, paths, strict=True):
         of, task = value(record, path, "spec", "of"), record["spec"]["task"]
-        wanted = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+        wanted = shown_split(task, split)
         line = {"encoder": of["encoder"], "run": run_key(of)}
         for end in value(record, path, "layers"):
             scores = end["scores"][wanted]
@@ -62,13 +62,10 @@ def points(records: list[dict], paths: list[Path], split: str, kinds: list[str])
                 row |= {"layer": end["layer"], "bits": own.pop(kind)} | own
                 rows.append(row | {name: scores[name] for name in ("bound", "bound_error", "entropy")})
     keys = ["task", "subset", "estimator", *LINE, "split", "layer"]
-    groups = pandas.DataFrame(rows).groupby(keys, sort=False)
-    found = groups.mean()
-    spread, count = groups["bits"].agg(["min", "max", "std"]), groups.size()
-    steady = count >= 3
-    found["low"] = spread["min"].where(~steady, found["bits"] - spread["std"])
-    found["high"] = spread["max"].where(~steady, found["bits"] + spread["std"])
-    found["seeds"] = count
+    table = pandas.DataFrame(rows)
+    found = table.groupby(keys, sort=False).mean()
+    spread = over_seeds(table.assign(value=table["bits"]), keys).set_index(keys)
+    found = found.join(spread[["low", "high", "seeds"]])
     found["flag"] = ""
     labelled = found.index.get_level_values("estimator").isin(list(ESTIMATORS))
     found.loc[labelled & (found["bits"] < found["bound"]), "flag"] = "below bound"

@@ -6,7 +6,8 @@ import numpy as np
 
 from thaw.analysis.mixing import centre_of_gravity, deltas, divergence, expected_layer
 from thaw.outputs import drawing, words
-from thaw.outputs.collection import value
+from thaw.outputs.collection import shown_split, value
+from thaw.outputs.curves import over_seeds
 from thaw.records import UserError, read_json, write_text
 
 KEYS = ["task", "subset", "encoder", "run", "probe"]
@@ -49,7 +50,7 @@ def quantities(records: list[dict], paths: list[Path], split: str, negative: str
     for record, path in zip(records, paths, strict=True):
         of, main = value(record, path, "spec", "of"), value(record, path, "main")
         task = record["spec"]["task"]
-        shown = task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+        shown = shown_split(task, split)
         run = of.get("run", {})
         cell = {"task": of["task"], "subset": of["subset"], "encoder": of["encoder"]}
         cell |= {
@@ -67,12 +68,7 @@ def quantities(records: list[dict], paths: list[Path], split: str, negative: str
             rows += [cell | {"seed": seed} | told for told in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
     keys = [*KEYS, "split", "quantity", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float}).dropna(subset="value")
-    found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
-    found.columns = [*keys, "mean", "sd", "low", "high", "seeds"]
-    spread = found["seeds"] >= 3
-    found["low"] = found["low"].where(~spread, found["mean"] - found["sd"])
-    found["high"] = found["high"].where(~spread, found["mean"] + found["sd"])
-    return found.drop(columns="sd")
+    return over_seeds(table, keys).drop(columns="sd")
 
 
 def _of_seed(weights: list[float], scores: list[float], negative: str) -> list[dict]:

@@ -23,7 +23,7 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
     answer (0 where that has none, as a correlation). Args: runs as `read_runs` gives them; spec, with `whole`, the
     strategy that trains everything; the answers of the runs. Raises UserError where that was not run.
     """
-    labels, contrasts = spec["labels"], Contrasts(runs, spec, answers)
+    labels, contrasts = spec["labels"], Contrasts(runs, summary.role(spec), answers)
     found = summary.summarise(runs, summary.role(spec), spec["order"])
     columns, groups, lines, near = summary.columns(found, labels), [], [], {}
     chances = _chances(found)
@@ -37,10 +37,11 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
                 sides = [contrasts.draws(cell, row.split) for cell in _cells(row, spec["whole"])]
                 above = interval(full, sides[1]).low > chance
                 numbers = _numbers(row.mean, full, chance, sides) if above else {}
-                near |= {} if above else {_name(columns, place): None}
-                line = rows.setdefault((row.strategy, row.variant), Row({}, summary.row_name(row, labels), []))
-                line.cells = line.cells or [None] * len(columns)
-                line.cells[[(c.task, c.split) for c in columns].index(place)] = _cell(row.mean - full, numbers)
+                at = summary.place(columns, *place)
+                near |= {} if above else {columns[at].label: None}
+                line = Row({}, summary.row_name(row, labels), [None] * len(columns))
+                line = rows.setdefault((row.strategy, row.variant), line)
+                line.cells[at] = _cell(row.mean - full, numbers)
                 lines.append(_line(row, full, chance, above, numbers))
         groups += [Group(name, [], list(rows.values()))] if rows else []
     if not groups:
@@ -48,10 +49,6 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
     titles = [column.title for column in columns]
     whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
     return told(spec, titles, groups, _notes(whole, list(near)), HEADER, lines, sentences=True)
-
-
-def _name(columns, place: tuple) -> str:
-    return next(column.label for column in columns if (column.task, column.split) == place)
 
 
 def _chances(found) -> dict[tuple, float]:

@@ -59,6 +59,16 @@ def read_runs(path):
     return frame.fillna({name: "" for name in TEXT})
 
 
+def of_cell(frame, cell):
+    """Return the rows of a cell. Args: its ids in the order of CELL."""
+    return frame[(frame[CELL] == list(cell)).all(axis=1)]
+
+
+def head_alone(frame):
+    """Return the rows of what trains the head alone."""
+    return frame[(frame["thawed"] == 0) & ~frame["embeddings"].astype(bool)]
+
+
 def folder(row: dict) -> str:
     """Return the folder below results of a row's run or ensemble."""
     if row["kind"] == "ensemble":

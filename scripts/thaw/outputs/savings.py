@@ -1,7 +1,7 @@
 """Figure: how many times cheaper a frozen encoder is than one that trains whole, beside the claim of ten times."""
 
 from thaw.outputs import drawing, summary, words
-from thaw.outputs.runs import RUN
+from thaw.outputs.runs import RUN, head_alone
 from thaw.records import UserError, write_text
 
 CLAIM = 10
@@ -52,10 +52,9 @@ def savings(runs, whole: str):
     own = present["train_seconds"] + present["after_seconds"]
     spent = {"shared": own + present["extraction_seconds"], "alone": own + present["extraction_whole_seconds"]}
     present = present.assign(**spent)
-    frozen = present[(present["thawed"] == 0) & ~present["embeddings"].astype(bool)]
     place = ["subset", "encoder", "head", "task", "seed"]
     full = present.loc[present["strategy"] == whole, [*place, "shared"]].rename(columns={"shared": "whole"})
-    both = frozen.merge(full, on=place)
+    both = head_alone(present).merge(full, on=place)
     both = both.assign(**{f"ratio_{way}": both["whole"] / both[way] for way in WAYS})
     found = both.groupby(CELL, sort=False).agg(
         seconds_whole=("whole", "mean"),

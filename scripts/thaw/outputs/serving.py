@@ -8,7 +8,7 @@ al. 2022, section 3).
 from dataclasses import dataclass
 
 from thaw.outputs import summary, words
-from thaw.outputs.tables import Group, Row, Text, ToldTable
+from thaw.outputs.tables import Group, Row, Text, ToldTable, told
 
 HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
 
@@ -52,19 +52,8 @@ def table(runs, spec: dict) -> ToldTable:
             lines.append([group[1], group[2], group[0], choice, " ".join(tasks), thawed, *plain, *counts])
         groups.append(Group(name, [], rows))
     names = [words.task_name(labels["tasks"], task) for task in tasks]
-    columns = [summary.Column("", "", name, "", False) for name in [*names, "Mean", "Of full, %", "Layers", "Share, %"]]
-    return ToldTable(
-        spec["id"],
-        spec["caption"],
-        columns,
-        [],
-        groups,
-        [],
-        _notes(spec["margin"]),
-        of="Choice",
-        header=HEADER.split(),
-        lines=lines,
-    )
+    titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
+    return told(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")
 
 
 def _points(validation, test, spec: dict) -> dict[str, list[Point]]:

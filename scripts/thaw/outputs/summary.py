@@ -107,6 +107,11 @@ def columns(summary, labels: dict) -> list[Column]:
     ]
 
 
+def place(columns: list[Column], task: str, split: str) -> int:
+    """Return which column is that of a task and split."""
+    return [(column.task, column.split) for column in columns].index((task, split))
+
+
 def group_names(summary, labels: dict) -> dict[tuple, str]:
     """Return {(subset, encoder, head): name} in order; a name has only the parts that differ between groups."""
     keys = summary.loc[summary["fitted"], ["encoder", "head", "subset"]].drop_duplicates()

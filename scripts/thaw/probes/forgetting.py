@@ -74,7 +74,7 @@ def _loss(comparison: Comparison, side: int | None, marks: Marks, seed: int, row
     model = MaskedModel(inputs.encoder, 0)
     if inputs.adapted:
         inputs.adapted.onto(model.encoder)
-    store = comparison.sides[None].store
+    store = comparison.sides[PRETRAINED].store
     feed = MaskedFeed(store, inputs.device, SHARE, marks, seed, "masks")
     return mean_loss(TokenModel(model.to(inputs.device), "fp32"), feed, comparison.split, rows)
 

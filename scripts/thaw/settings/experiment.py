@@ -56,9 +56,7 @@ class Output(Entry):
         description="advice_table, serving_table: points that a cheaper one may lose; guideline_table: that are none",
     )
     sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
-    whole: Id | None = Field(
-        None, description="serving_table, saving_figure, gain_figure, comparison_table: what trains everything"
-    )
+    whole: Id | None = Field(None, description=f"{', '.join(BESIDE_WHOLE)}: what trains everything")
     negative: Literal["keep", "zero", "running_max"] | None = Field(
         None, description="mix_figure: what a layer that takes away from the score counts as; keep unless stated"
     )
