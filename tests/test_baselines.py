@@ -8,7 +8,7 @@ import pytest
 from conftest import run_step
 from corpora import prepared
 from thaw.analysis.baselines import answer
-from thaw.analysis.results import assess, whole_task
+from thaw.analysis.results import assess, scored_rows, whole_task
 from thaw.records import canonical, digest
 
 ANIMALS, COLOURS = "cat dog hen cow".split(), "red blue green white".split()
@@ -45,7 +45,7 @@ def task(target: str, kind: str, *metrics: str) -> dict:
 
 
 def scores(name, entry, corpus) -> dict:
-    found = answer(name, entry, corpus, np.arange(len(corpus.frame("train"))), 0)
+    found = answer(name, entry, corpus, np.arange(len(corpus.frame("train"))), scored_rows(entry, corpus, {}))
     return assess(entry, corpus, found.answers)
 
 
@@ -69,7 +69,7 @@ def test_a_bag_of_words_finds_a_word(corpus):
 
 def test_a_bag_of_words_of_one_class_answers_that_class(corpus):
     entry = task("label", "classification", "accuracy")
-    found = answer("bag_of_words", entry, corpus, np.array([0]), 0)
+    found = answer("bag_of_words", entry, corpus, np.array([0]), scored_rows(entry, corpus, {}))
     assert set(found.answers["test"].values) == {corpus.targets(entry, "train")[0]}
 
 

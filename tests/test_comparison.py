@@ -18,7 +18,7 @@ TEXTS = {
 TASK = {"id": "odd", "corpus": "real", "target": "same", "type": "pair_classification", "metrics": ["accuracy"]}
 
 
-def write(results, strategy: str, seeds: dict[int, list[int]], rate: float, task=TASK):
+def write(results, strategy: str, seeds: dict[int, list[int]], rate: float, task=TASK, subset=None):
     """Write a result whose answers are wrong at some rows, by seed; return the folder above its seeds."""
     splits = {"test": {"rows": len(GOLD)}}
     card = {"corpus": "real", "texts": list(TEXTS), "targets": {"same": "label"}, "labels": {"same": ["no", "yes"]}}
@@ -30,6 +30,7 @@ def write(results, strategy: str, seeds: dict[int, list[int]], rate: float, task
         frame = pandas.DataFrame({"split": "test", "row": range(len(GOLD)), "prediction": answers})
         write_parquet(folder / f"seed{seed}/predictions.parquet", frame)
         spec = {"task": task, "seed": seed, "phases": [{"rate": rate, "components": ["head"]}]}
+        spec |= {"subset": subset} if subset else {}
         scores = {"test": {"accuracy": 1 - len(wrong) / len(GOLD)}}
         write_json(folder / f"seed{seed}/metrics.json", {"spec": spec, "scores": scores})
     return folder
@@ -52,6 +53,15 @@ def test_flips_and_credits_are_those_of_the_answers(pair):
     assert (found["first"], found["second"], found["same"]) == (4, 1, 7)
     assert found["p"] == pytest.approx(2 * (1 + 5) / 2**5), "five flips, of which one or none fall the other way"
     assert first.score("test") == pytest.approx(1 - 1.5 / 12) and second.score("test") == pytest.approx(8 / 12)
+
+
+def test_only_examples_that_both_were_scored_on_are_compared(tmp_path):
+    few = {"rows": 500, "scored": 5}
+    pair = [write(tmp_path, "frozen", {1: [0, 1]}, 1e-3), write(tmp_path, "full", {1: [2]}, 1e-4, subset=few)]
+    results = [comparison.Result.open(folder) for folder in pair]
+    frame = comparison.compared(*results, "test")
+    assert len(frame) == 5 and frame["row"].tolist() == results[1].rows("test").tolist()
+    assert frame["first"].tolist() == [float(row not in (0, 1)) for row in frame["row"]]
 
 
 def test_slices_hold_all_examples_and_their_means(pair):

@@ -8,7 +8,7 @@ import pytest
 
 from corpora import prepared
 from thaw.analysis.ensemble import combined
-from thaw.analysis.results import whole_task
+from thaw.analysis.results import scored_rows, whole_task
 from thaw.plan import load, read_config
 from thaw.records import UserError, read_json
 from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
@@ -33,7 +33,7 @@ def answers(folder, kind: str, by: str, members: list[dict]):
         parts = [pandas.DataFrame({"split": split, "row": [0, 1], **columns}) for split in ("validation", "test")]
         files.append(folder / f"{number}.parquet")
         pandas.concat(parts).to_parquet(files[-1])
-    return combined(files, by, task_of(kind), corpus)["test"]
+    return combined(files, by, task_of(kind), corpus, scored_rows(task_of(kind), corpus, {}))["test"]
 
 
 def test_probabilities_are_averaged(tmp_path):

@@ -69,7 +69,7 @@ def test_a_large_experiment_becomes_a_small_one_that_says_so(large):
     plan = large()
     runs = plan.runs["large_scaled"]
     assert {run.task for run in runs} == {"acceptability"} and {run.encoder for run in runs} == {"minilm"}
-    assert {run.subset for run in runs} == {"n500_d1"} and {run.seed for run in runs} == {1}
+    assert {run.subset for run in runs} == {"n500_s300"} and {run.seed for run in runs} == {1}
     points = [(run.strategy, run.variant) for run in runs]
     assert points == [
         ("frozen", "base"),
@@ -86,7 +86,7 @@ def test_a_large_experiment_becomes_a_small_one_that_says_so(large):
         "Strategy frozen_separate was left out: it is for pairs of texts, and no such task is left.",
         "Strategy top_eight was left out: minilm has 6 layers only.",
         "Strategy upper: 2, 4, 8 of 12 layers became 2, 4 of 6.",
-        "Subsets: n500_d1 in the place of all.",
+        "Subsets: n500_s300 in the place of all.",
         "Seeds: 1 in the place of 1, 2, 3.",
     ]
     assert plan.job("report", "large_scaled").spec["left_out"] == plan.left_out
@@ -98,7 +98,7 @@ def test_its_runs_are_those_of_the_same_selection_written_by_hand(large):
         tasks=["acceptability"],
         encoders=["minilm"],
         strategies=["frozen", {"top_k": [0, 2, 3, 5, 6]}, {"upper": [2, 4]}, "full"],
-        subsets=["n500_d1"],
+        subsets=["n500_s300"],
         seeds=[1],
         sources=["synthetic"],
     )
@@ -108,7 +108,7 @@ def test_its_runs_are_those_of_the_same_selection_written_by_hand(large):
 
 
 def test_what_is_at_hand_already_stays_as_it_is(large):
-    plan = large(tasks=["acceptability"], encoders=["minilm"], strategies=["full"], subsets=["n500_d1"], seeds=[1])
+    plan = large(tasks=["acceptability"], encoders=["minilm"], strategies=["full"], subsets=["n500_s300"], seeds=[1])
     assert plan.left_out == [] and "left_out" not in plan.job("report", "large_scaled").spec
 
 

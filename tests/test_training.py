@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from thaw.analysis.results import scored_training_rows
+from thaw.analysis.results import scored_rows, scored_training_rows, whole_task
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches
 from thaw.features.store import Store
@@ -94,6 +94,21 @@ def test_records_of_a_run(bench, tmp_path):
     assert cost["parameters"]["trained"] == layer + 2 * 32 + 2
     assert cost["steps"] == 12 and cost["tokens"] == 2 * bench.store.tokens("train")
     assert cost["seconds"]["total"] >= cost["seconds"]["train"] > 0 and cost["flops"] > 0
+
+
+def test_of_a_subset_with_scored_rows_no_other_row_is_answered(bench, tmp_path):
+    subset = {"rows": 12, "scored": 5}
+    folder = bench.step("train", bench.spec(TOP) | {"subset": subset}, tmp_path / "run")
+    metrics, task = json.loads((folder / "metrics.json").read_text()), whole_task(bench.spec(TOP)["task"])
+    assert metrics["rows"] == {"train": 12, "validation": 5, "test": 5}
+    predictions, due = pandas.read_parquet(folder / "predictions.parquet"), scored_rows(task, bench.corpus, subset)
+    for split, chosen in due.items():
+        frame, found = bench.corpus.frame(split).iloc[chosen], predictions[predictions["split"] == split]
+        assert found["row"].tolist() == frame["row"].tolist() and len(set(found["row"])) == 5
+        right = (found["prediction"].to_numpy() == frame["label"].to_numpy()).mean()
+        assert right == metrics["scores"][split]["accuracy"]
+    other = scored_rows(task, bench.corpus, subset | {"draw": 2})
+    assert any(other[split].tolist() != due[split].tolist() for split in due), "another draw scores other rows"
 
 
 class OnTheFly(Store):

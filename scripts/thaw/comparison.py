@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.analysis.results import whole_task
+from thaw.analysis.results import scored_part, whole_task
 from thaw.data.corpus import Corpus
 from thaw.records import UserError, read_json
 
@@ -59,11 +59,15 @@ class Result:
         found = [record["scores"][split][self.task["metrics"][0]] for record in self.records]
         return None if None in found else float(np.mean(found))
 
-    def credits(self, split: str) -> np.ndarray:
-        """Return the credit of each example of a split, [N]."""
+    def rows(self, split: str) -> np.ndarray:
+        """Return the positions of the examples of a split that were scored."""
+        return scored_part(self.corpus, split, self.records[0]["spec"].get("subset", {}))
+
+    def credits(self, split: str, rows: np.ndarray) -> np.ndarray:
+        """Return the credit of N examples of a split, [N]."""
         import pandas
 
-        frame, each = self.corpus.frame(split), []
+        frame, each = self.corpus.frame(split).iloc[rows], []
         gold = frame[self.task["target"]]
         for folder in self.folders:
             answers = pandas.read_parquet(folder / "predictions.parquet")
@@ -101,7 +105,7 @@ def _flat(value, place: str = "") -> dict[str, object]:
 
 
 def compared(first: Result, second: Result, split: str):
-    """Return a frame of the examples of a split: row, texts, gold, `first` and `second`, their credits.
+    """Return a frame of the examples of a split that both answered: row, texts, gold, credits `first` and `second`.
 
     Raises UserError where the results are of different tasks, or lack the split.
     """
@@ -112,8 +116,9 @@ def compared(first: Result, second: Result, split: str):
         raise UserError(f"--split {split}: these results have {', '.join(scored)}")
     corpus = first.corpus
     columns = ["row", *corpus.texts, *([corpus.words] if corpus.words else []), first.task["target"]]
-    frame = corpus.frame(split)[columns].reset_index(drop=True)
-    return frame.assign(first=first.credits(split), second=second.credits(split))
+    rows = np.intersect1d(first.rows(split), second.rows(split))
+    frame = corpus.frame(split)[columns].iloc[rows].reset_index(drop=True)
+    return frame.assign(first=first.credits(split, rows), second=second.credits(split, rows))
 
 
 def flips(frame) -> dict[str, float]:

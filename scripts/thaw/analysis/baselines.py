@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.analysis.metrics import majority, score
-from thaw.analysis.results import Answers, scored_splits, scored_training_rows, take
+from thaw.analysis.results import Answers, take
 from thaw.data.corpus import Corpus
 
 STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
@@ -28,14 +28,12 @@ class Baseline:
     chosen: dict
 
 
-def answer(name: str, task: dict, corpus: Corpus, rows: np.ndarray, seed: int) -> Baseline:
-    """Fit a baseline to some training rows and answer every scored split.
+def answer(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray]) -> Baseline:
+    """Fit a baseline to some training rows and answer others.
 
-    Args: name, of BASELINES in settings; a whole task; rows of train that may be learnt from; the seed by which the
-    training rows that are scored are drawn.
+    Args: name, of BASELINES in settings; a whole task; rows of train that may be learnt from; the rows that are wanted,
+    by split.
     """
-    wanted = {"train": scored_training_rows(rows, seed)}
-    wanted |= {split: np.arange(len(corpus.frame(split))) for split in scored_splits(task)}
     if name == "majority":
         return _majority(task, corpus, rows, wanted)
     return _bag_of_words(task, corpus, rows, wanted)

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.analysis.results import Answers, scored_splits
+from thaw.analysis.results import Answers
 from thaw.data.corpus import Corpus
 from thaw.records import UserError, intact
 
 
-def combined(files: list[Path], by: str, task: dict, corpus: Corpus) -> dict[str, Answers]:
+def combined(files: list[Path], by: str, task: dict, corpus: Corpus, rows: dict[str, np.ndarray]) -> dict[str, Answers]:
     """Return the answers of an ensemble to validation and test.
 
     Args: each member's predictions.parquet; by, "mean" (of probabilities, or of scores) or "majority" (of labels, or of
-    each word's tags; of equally many the first member's that is among them). A whole task; its corpus.
+    each word's tags; of equally many the first member's that is among them). A whole task; its corpus; by split the
+    rows that are scored.
     """
     import pandas
 
@@ -26,20 +27,20 @@ def combined(files: list[Path], by: str, task: dict, corpus: Corpus) -> dict[str
         with intact(file, f"{file.parent}/metrics.json"):
             frames.append(pandas.read_parquet(file))
     labels, answers = corpus.labels(task["target"]), {}
-    for split in scored_splits(task):
-        due = corpus.frame(split)["row"].to_numpy()
+    for split, asked in rows.items():
+        due = corpus.frame(split)["row"].to_numpy()[asked]
         parts = [frame[frame["split"] == split] for frame in frames]
         for file, part in zip(files, parts, strict=True):
             if not np.array_equal(part["row"].to_numpy(), due):
                 raise UserError(f"{file} does not hold the {len(due)} rows of {split}; delete its run and run again")
         votes = [part["prediction"].tolist() for part in parts]
-        answers[split] = _answers(votes, parts, by, task, labels)
+        answers[split] = _answers(asked, votes, parts, by, task, labels)
     return answers
 
 
-def _answers(votes: list[list], parts: list, by: str, task: dict, labels: list[str]) -> Answers:
-    """Return the answers to one split; votes are each member's N predictions."""
-    rows, index = np.arange(len(votes[0])), {label: i for i, label in enumerate(labels)}
+def _answers(rows: np.ndarray, votes: list[list], parts: list, by: str, task: dict, labels: list[str]) -> Answers:
+    """Return the answers to N rows of a split; votes are each member's predictions for them."""
+    index = {label: i for i, label in enumerate(labels)}
     if task["type"].endswith("regression"):
         return Answers(rows, np.mean(votes, axis=0))
     if by == "mean":

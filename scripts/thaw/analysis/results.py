@@ -11,7 +11,7 @@ import numpy as np
 from thaw.analysis.metrics import NO_TAG, majority, score
 from thaw.records import UserError, digest, read_json, replacing, write_json, write_parquet, write_text
 from thaw.runtime import stream
-from thaw.settings import Task
+from thaw.settings import Subset, Task
 
 SCORED_TRAINING_ROWS = 500
 GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to layer.L, embeddings or head
@@ -40,6 +40,18 @@ def whole_task(entry: dict) -> dict:
 def scored_splits(task: dict) -> list[str]:
     """Return the validation split and the test splits of a whole task, each once."""
     return list(dict.fromkeys([task["validation"], *task["test"]]))
+
+
+def scored_rows(task: dict, corpus, subset: dict) -> dict[str, np.ndarray]:
+    """Return the rows of validation and of the test splits that are scored, by split. Args: subset of a spec."""
+    return {split: scored_part(corpus, split, subset) for split in scored_splits(task)}
+
+
+def scored_part(corpus, split: str, subset: dict) -> np.ndarray:
+    """Return the rows of one split that are scored, ascending: all, or the first of a permutation of the draw."""
+    entry = Subset.model_validate(subset)
+    order = np.random.default_rng(stream(entry.draw, f"scored/{split}")).permutation(len(corpus.frame(split)))
+    return np.sort(order[: entry.scored])
 
 
 def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
@@ -134,7 +146,7 @@ def _weak(task: dict, corpus, answers: dict, scores: dict, labels) -> list[str]:
     values = answers[split].values
     if labels and len({int(value) for entry in values for value in np.atleast_1d(entry)}) == 1:
         flags.append("one_class")
-    gold = corpus.targets(task, split)
+    gold = take(corpus.targets(task, split), answers[split].rows)
     answer = majority(task, corpus.targets(task, "train"))
     constant = [[answer] * len(g) for g in gold] if isinstance(gold, list) else np.full(len(gold), answer)
     least = score(task, gold, constant, labels)[main]

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from thaw.analysis.metrics import NO_TAG, score
+from thaw.analysis.results import scored_part, take
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.forms import trained_encoder
 from thaw.exporting.source import Source
@@ -42,13 +43,14 @@ def check(source: Source, folder: Path) -> dict:
     recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}
     for split in source.task["test"]:
         answers = answers_of(source, folder, split)
-        before = recorded["prediction"][recorded["split"] == split]
-        changed = _changed(source, split, before, answers)
+        rows = scored_part(source.corpus, split, source.spec["subset"])
+        before, again = recorded["prediction"][recorded["split"] == split], take(answers, rows)
+        changed = _changed(source, split, before, again)
         splits[split] = {
             "answers": len(changed),
             "changed": sum(changed),
             "largest_difference": _largest(source, split, own_outputs(source, split), answers),
-            "scores": _scores(source, split, answers),
+            "scores": _scores(source, split, rows, again),
         }
     passed = all(
         found["largest_difference"] <= TOLERANCE and found["changed"] <= max(1, MAY_CHANGE * found["answers"])
@@ -137,7 +139,7 @@ def _range(source: Source, split: str) -> float:
     return float(np.ptp(source.corpus.targets(source.task, split))) or 1.0
 
 
-def _scores(source: Source, split: str, answers: list[dict]) -> dict:
+def _scores(source: Source, split: str, rows: np.ndarray, answers: list[dict]) -> dict:
     """Return each metric in the run's record and of the export's answers; own metrics are left out."""
     index = {label: number for number, label in enumerate(source.labels)}
     values = [answer["prediction"] for answer in answers]
@@ -147,6 +149,6 @@ def _scores(source: Source, split: str, answers: list[dict]) -> dict:
     elif index:
         values = np.array([index[label] for label in values])
     names = [name for name in source.task["metrics"] if not is_own(name)]
-    gold = source.corpus.targets(source.task, split)
+    gold = take(source.corpus.targets(source.task, split), rows)
     found = score(source.task | {"metrics": names}, gold, values, source.labels)
     return {name: {"run": source.metrics["scores"][split][name], "export": found[name]} for name in names}

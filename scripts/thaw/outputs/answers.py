@@ -7,7 +7,7 @@ import numpy as np
 
 from thaw.analysis.intervals import Draws
 from thaw.analysis.metrics import NO_TAG
-from thaw.analysis.results import whole_task
+from thaw.analysis.results import scored_part, take, whole_task
 from thaw.analysis.weighted import Scorer, scorer
 from thaw.data.corpus import Corpus
 from thaw.outputs.runs import folder
@@ -28,22 +28,22 @@ class Answers:
 
         Args: folder of a run below results.
         """
-        task = self._task(folder)
+        task, rows = self._task(folder), self._rows(folder, split)
         frame = self._corpus(task["corpus"]).frame(split)
-        return frame["group"].to_numpy() if task["type"] in BY_GROUP else len(frame)
+        return frame["group"].to_numpy()[rows] if task["type"] in BY_GROUP else len(rows)
 
     def scorer(self, folder: str, metric: str, split: str) -> Scorer:
         """Return the function from weights [D, N] to a run's scores. Args: folder of the run below results."""
         import pandas
 
-        path, task = self.results / folder / "predictions.parquet", self._task(folder)
+        path, task, rows = self.results / folder / "predictions.parquet", self._task(folder), self._rows(folder, split)
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {path.parent}/metrics.json, so that the run is made again")
         with intact(path, f"{path.parent}/metrics.json"):
             data, frame = self._corpus(task["corpus"]), pandas.read_parquet(path)
-        found = frame[frame["split"] == split].set_index("row").loc[data.frame(split)["row"], "prediction"]
-        labels = data.labels(task["target"])
-        return scorer(task, metric, data.targets(task, split), _encoded(found, labels), labels)
+        asked, labels = data.frame(split)["row"].to_numpy()[rows], data.labels(task["target"])
+        found = frame[frame["split"] == split].set_index("row").loc[asked, "prediction"]
+        return scorer(task, metric, take(data.targets(task, split), rows), _encoded(found, labels), labels)
 
     def draws(self, rows, metric: str, split: str) -> np.ndarray:
         """Return the resampled means over seeds of some rows of runs.csv, [D]; the same for all of a task and split."""
@@ -53,7 +53,15 @@ class Answers:
         return draws.means([self.scorer(place, metric, split) for place in folders])
 
     def _task(self, folder: str) -> dict:
-        return whole_task(read_json(self.results / folder / "metrics.json")["spec"]["task"])
+        return whole_task(self._spec(folder)["task"])
+
+    def _rows(self, folder: str, split: str) -> np.ndarray:
+        """Return the rows of a split that a run was scored on."""
+        spec = self._spec(folder)
+        return scored_part(self._corpus(spec["task"]["corpus"]), split, spec.get("subset", {}))
+
+    def _spec(self, folder: str) -> dict:
+        return read_json(self.results / folder / "metrics.json")["spec"]
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self._corpora:

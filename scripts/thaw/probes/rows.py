@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thaw.analysis.results import scored_splits, whole_task
+from thaw.analysis.results import scored_rows, whole_task
 from thaw.data.corpus import Corpus, rows_outside, subset_rows
 from thaw.settings import Subset
 
@@ -14,7 +14,7 @@ def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
     where no row is left.
     """
     task, subset = whole_task(spec["task"]), Subset.model_validate(spec["subset"])
-    rows = {split: np.arange(len(corpus.frame(split))) for split in scored_splits(task)}
+    rows = scored_rows(task, corpus, spec["subset"])
     chosen = spec.get("rows", "subset")
     if chosen == "none":
         return rows

@@ -202,3 +202,6 @@ class Subset(Entry):
 
     rows: int | None = Field(None, ge=1, description="how many; all rows where it is left out")
     draw: int = Field(1, ge=1, description="which of the permutations")
+    scored: int | None = Field(
+        None, ge=2, description="how many rows of validation and of each test split are scored; all where left out"
+    )

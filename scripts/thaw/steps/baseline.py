@@ -21,7 +21,15 @@ def main() -> None:
     arguments = parser.parse_args()
     from thaw.analysis.baselines import answer
     from thaw.analysis.cost import Stopwatch
-    from thaw.analysis.results import assess, check_digest, predictions_frame, whole_task, write_result
+    from thaw.analysis.results import (
+        assess,
+        check_digest,
+        predictions_frame,
+        scored_rows,
+        scored_training_rows,
+        whole_task,
+        write_result,
+    )
     from thaw.data.corpus import Corpus, subset_rows
 
     spec, watch = arguments.spec, Stopwatch()
@@ -30,7 +38,8 @@ def main() -> None:
     with watch("train"):
         corpus, task = Corpus(arguments.data), whole_task(spec["task"])
         rows = subset_rows(corpus, task, Subset.model_validate(spec["subset"]))
-        found = answer(spec["baseline"], task, corpus, rows, SEED)
+        wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
+        found = answer(spec["baseline"], task, corpus, rows, wanted)
     outcome = assess(task, corpus, found.answers) | {"chosen": found.chosen}
     cost = {"seconds": watch.seconds()}
     write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, found.answers))

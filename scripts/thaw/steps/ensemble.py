@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     from thaw.analysis.ensemble import combined
-    from thaw.analysis.results import assess, check_digest, predictions_frame, whole_task, write_result
+    from thaw.analysis.results import assess, check_digest, predictions_frame, scored_rows, whole_task, write_result
     from thaw.data.corpus import Corpus
 
     spec = arguments.spec
@@ -28,7 +28,7 @@ def main() -> None:
         check_digest(path, due)
     corpus, task = Corpus(arguments.data), whole_task(spec["task"])
     files = [path.with_name("predictions.parquet") for path in arguments.members]
-    answers = combined(files, spec["by"], task, corpus)
+    answers = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
     outcome = assess(task, corpus, answers)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, answers))
     main_metric = task["metrics"][0]

@@ -12,7 +12,7 @@ from thaw import settings
 from thaw.analysis.cost import Shape, Stopwatch, encoder_flops
 from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import score
-from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
+from thaw.analysis.results import Answers, assess, scored_rows, scored_training_rows, take, whole_task
 from thaw.boundaries import taken
 from thaw.data.corpus import subset_rows
 from thaw.features.store import Store
@@ -55,6 +55,7 @@ class Fit:
         self.task = whole_task(spec["task"])
         self.labels = corpus.labels(self.task["target"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        self.scored = scored_rows(self.task, corpus, spec["subset"])
         self.shape = Shape.of(read_json(self.folder / "config.json"))
         (phase,) = spec["phases"]
         self.boundary, self.stored = phase["boundary"], taken([phase])
@@ -73,8 +74,7 @@ class Fit:
 
     def run(self, watch: Stopwatch) -> Fitted:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and answer."""
-        rows = {split: np.arange(len(self.corpus.frame(split))) for split in scored_splits(self.task)}
-        rows["train"] = self.rows
+        rows = self.scored | {"train": self.rows}
         with watch("load"):
             encoder = resumed(self.folder, self.boundary, self.highest, {}, self.device)
             read = Reader(encoder, self.head, self.stored, self.device)
@@ -139,8 +139,8 @@ class Fit:
     def _validate(self, solution: Solution, vectors: dict[str, Vectors]) -> float | None:
         """Return the main metric on validation, None where it is not defined."""
         split = self.task["validation"]
-        gold = self.corpus.targets(self.task, split)
-        answers = self._answers(solution, vectors[split], np.arange(len(gold)))
+        gold = take(self.corpus.targets(self.task, split), self.scored[split])
+        answers = self._answers(solution, vectors[split], self.scored[split])
         return score(self.task, gold, answers.values, self.labels)[self.task["metrics"][0]]
 
     def _answers(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Answers:

@@ -13,7 +13,7 @@ from thaw import settings
 from thaw.analysis.cost import Shape, Stopwatch, training_flops
 from thaw.analysis.further import Further, joined
 from thaw.analysis.metrics import score
-from thaw.analysis.results import Answers, assess, scored_splits, scored_training_rows, take, whole_task
+from thaw.analysis.results import Answers, assess, scored_rows, scored_training_rows, take, whole_task
 from thaw.boundaries import taken
 from thaw.data.corpus import subset_rows
 from thaw.encoders.loading import load_pooler
@@ -77,6 +77,7 @@ class Run:
         self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
         self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        self.scored = scored_rows(self.task, corpus, spec["subset"])
         self.shape = Shape.of(read_json(self.folder / "config.json"))
         self.labels = corpus.labels(self.task["target"])
         entry = settings.Head.model_validate(spec["head"])
@@ -176,15 +177,15 @@ class Run:
             split, rows = name, scored_training_rows(self.rows, self.spec["seed"])
         else:
             split = self.task["validation"]
-            rows = range(len(self.corpus.frame(split)))
+            rows = self.scored[split]
         gold = take(self.corpus.targets(self.task, split), rows)
         return score(self.task, gold, self._answer(split, rows).values, self.labels)[self.task["metrics"][0]]
 
     def _answers(self) -> dict[str, Answers]:
-        """Return the answers to the scored training rows and to all of validation and test; of a trial none to test."""
+        """Return the answers to the scored rows of train, validation and test; of a trial none to test."""
         wanted = {"train": scored_training_rows(self.rows, self.spec["seed"])}
-        for split in [self.task["validation"]] if self.spec.get("trial") else scored_splits(self.task):
-            wanted[split] = range(len(self.corpus.frame(split)))
+        for split in [self.task["validation"]] if self.spec.get("trial") else self.scored:
+            wanted[split] = self.scored[split]
         return {split: self._answer(split, rows) for split, rows in wanted.items()}
 
     def _answer(self, split: str, rows) -> Answers:
