@@ -3,7 +3,7 @@
 import pytest
 
 from thaw.plan import load, read_config
-from thaw.records import UserError
+from thaw.records import UserError, digest, write_json
 
 CHOSEN = {
     "strategies": ["frozen", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
@@ -32,6 +32,23 @@ def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were
     assert all(plan.job("train", key).spec["keep"] for key in changed)
     same = ("fit_heads", "prepare", "fetch")
     assert all(plan.jobs[step][key].digest == job.digest for step in same for key, job in plain.jobs[step].items())
+
+
+def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked, first = planned(home), next(key for key in planned(home).jobs["train"] if "/full/" in key)
+    spec = asked.job("train", first).spec
+    plain = {"adapted": [], "probes": [], "outputs": ["main_table"]}
+    for made, left in (
+        (spec | {"gradients": True}, True),
+        (spec | {"seed": 3}, False),
+        (spec | {"keep": False}, False),
+    ):
+        write_json(tmp_path / "results" / first / "metrics.json", {"spec": made, "digest": digest(made)})
+        found = planned(home, **plain)
+        assert found.is_current("train", first) == (left or not made["keep"])
+        assert found.job("train", first).spec["keep"] == left
+        assert planned(home).is_current("train", first) == left, "what is asked for and not there is made"
 
 
 def test_pretrained_and_adapted_are_probed_on_the_same_rows(home):

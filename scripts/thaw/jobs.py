@@ -4,17 +4,20 @@ A job stands under its step and the path of what it makes. Neither torch nor pan
 """
 
 from itertools import product
+from pathlib import Path
 
 from thaw import beside, boundaries, parts, presentation, probing, searches
 from thaw.catalogue import Catalogue
 from thaw.cells import Run, pair_views
 from thaw.job import Job
 from thaw.probing import Probed
-from thaw.records import UserError, digest
+from thaw.records import UserError, digest, read_json
 from thaw.runs import RunPlanner, task_spec
 from thaw.settings import BASELINES, PROBED_TYPES, Experiment, Task, spec_of
 from thaw.upstream import Upstream
 from thaw.versions import VERSIONS
+
+MORE = ("keep", "gradients")  # keys of a run's spec by which it leaves more, and no number is another
 
 
 class Jobs(Upstream):
@@ -152,8 +155,18 @@ class Jobs(Upstream):
             inputs["after"] = [f"{self.results}/{run.after.folder}/metrics.json"]
         if run.step == "fit_heads":
             spec = {k: v for k, v in spec.items() if k != "seed"}
-        self.jobs[run.step][run.key] = Job(spec, inputs)
+        self.jobs[run.step][run.key] = Job(self._left_more(run, spec), inputs)
         self.executed[run.step].add((run.head, run.strategy))
+
+    def _left_more(self, run: Run, spec: dict) -> dict:
+        """Return the spec of the finished run where that left all that is asked for and more, else the spec.
+
+        So that two experiments with a run in common do not take turns in making it, one with and one without.
+        """
+        path = Path(self.results, run.folder, "metrics.json")
+        made = read_json(path)["spec"] if run.step == "train" and path.is_file() else spec
+        asked = {key: made[key] for key in MORE if made.get(key) and not spec.get(key)}
+        return made if digest(made) == digest(spec | asked) else spec
 
     def _based(self, run: Run, spec: dict, experiment: Experiment) -> tuple[dict, dict]:
         """Return a run's spec with what it is based on, corpora, encoder and stores, and the files of these."""
