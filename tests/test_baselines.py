@@ -55,6 +55,15 @@ def test_the_majority_is_the_most_frequent_label(corpus):
     assert "one_class" in outcome["flags"]
 
 
+@pytest.mark.parametrize("name", ["majority", "bag_of_words"])
+def test_only_scored_rows_are_answered(corpus, name):
+    entry = task("label", "classification", "accuracy")
+    wanted = scored_rows(entry, corpus, {"scored": 7})
+    found = answer(name, entry, corpus, np.arange(60), wanted)
+    assert all(np.array_equal(found.answers[split].rows, rows) and len(rows) == 7 for split, rows in wanted.items())
+    assert assess(entry, corpus, found.answers)["rows"] == {"validation": 7, "test": 7}
+
+
 def test_the_mean_score_has_no_correlation(corpus):
     outcome = scores("majority", task("score", "regression", "pearson"), corpus)
     assert outcome["scores"]["test"]["pearson"] is None and "undefined" in outcome["flags"]

@@ -61,12 +61,12 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
     if not task["type"].endswith("regression") and len(np.unique(targets)) == 1:
         return _majority(task, corpus, rows, wanted)
     features, validation = read("train", rows), task["validation"]
-    labels = corpus.labels(task["target"])
+    labels, judged = corpus.labels(task["target"]), take(corpus.targets(task, validation), wanted[validation])
     best: tuple = (-np.inf, None, None)
     for strength in STRENGTHS:
         model = _linear_model(task, strength).fit(features, targets)
         answers = _answers(model, read, corpus, validation, wanted[validation])
-        found = score(task, corpus.targets(task, validation), answers.values, labels)[task["metrics"][0]]
+        found = score(task, judged, answers.values, labels)[task["metrics"][0]]
         if best[1] is None or (found is not None and found > best[0]):
             best = (-np.inf if found is None else found, strength, model)
     answers = {split: _answers(best[2], read, corpus, split, asked) for split, asked in wanted.items()}
