@@ -41,6 +41,12 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
         assert final.inputs["chosen"] == [f"results/{cell}/one/base/chosen.json"]
 
 
+def test_an_experiment_may_use_fewer_of_a_searchs_seeds(home, tmp_path):
+    plan = planned(home, tmp_path / "my", ONE, ["one"], search_seeds=1)
+    trials = [key for key in plan.jobs["train"] if "trial" in key]
+    assert [key.split("/", 6)[6] for key in trials] == [f"trial{n}/seed3" for n in (1, 2, 3, 4)]
+
+
 def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
     (tmp_path / "my").mkdir()
     (tmp_path / "my/heads.yaml").write_text("heads: {small: {kind: bilstm, options: {size: 8, layers: 1}}}\n")

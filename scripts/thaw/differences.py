@@ -21,7 +21,9 @@ def sentences(experiment: Experiment, catalogue: Catalogue, planner: RunPlanner)
     found["Dropout in the frozen layers is"] = {
         name: "on" if any(phase.frozen_dropout for phase in one.phases) else "off" for name, one in partly.items()
     }
-    found["Settings were searched with"] = {name: _search(one, catalogue) for name, one in strategies.items()}
+    found["Settings were searched with"] = {
+        name: _search(one, experiment, catalogue) for name, one in strategies.items()
+    }
     labels = {name: one.label or name for name, one in strategies.items()}
     return [text for about, values in found.items() if (text := _told(about, values, labels))]
 
@@ -38,14 +40,14 @@ def _poolings(experiment: Experiment, planner: RunPlanner) -> dict[str, str]:
     }
 
 
-def _search(strategy: Strategy, catalogue: Catalogue) -> str:
+def _search(strategy: Strategy, experiment: Experiment, catalogue: Catalogue) -> str:
     """Return how many trainings chose a strategy's settings."""
     if strategy.rates_from:
         other = catalogue.get("strategies", strategy.rates_from, "strategies")
         return f"those of {other.label or strategy.rates_from}"
     if strategy.search is None:
         return "no trainings"
-    count = len(strategy.search.trials()) * len(strategy.search.seeds)
+    count = len(strategy.search.trials()) * len(strategy.search.seeds[: experiment.search_seeds])
     return f"{count} training{'s' * (count > 1)}"
 
 

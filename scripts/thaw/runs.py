@@ -161,7 +161,7 @@ class RunPlanner:
         cell = (run.task, run.subset, run.encoder, run.head, name, value)
         if cell not in self._trials:
             numbers = range(1, len(entry.search.trials()) + 1)
-            every = product(numbers, entry.search.seeds)
+            every = product(numbers, entry.search.seeds[: self.experiment.search_seeds])
             self._trials[cell] = tuple(self._run((*cell, seed), (), number) for number, seed in every)
         search = replace(run, strategy=name, variant=variant(entry, value)).cell
         return replace(run, trials=self._trials[cell], search=search)

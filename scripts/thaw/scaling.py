@@ -48,7 +48,7 @@ def scaled_down(experiment: Experiment, catalogue: Catalogue) -> tuple[Experimen
     if experiment.scale_down is None:
         return experiment, []
     scaling = Scaling(experiment, catalogue)
-    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.lists()
+    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes()
     changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
     return experiment.model_copy(update=changes), scaling.said
 
@@ -176,14 +176,20 @@ class Scaling:
         start = getattr(strategy.after, "strategy", strategy.after)
         return start is None or self._fits(start, None)
 
-    def lists(self) -> dict:
-        """Replace subsets and seeds."""
+    def sizes(self) -> dict:
+        """Replace subsets and seeds, also those of searches."""
         changes = {}
         for name in ("subsets", "seeds"):
             before, now = getattr(self.experiment, name), getattr(self.wanted, name)
             if now and now != before:
                 changes[name] = now
                 self.said.append(f"{name.capitalize()}: {_listed(now)} in the place of {_listed(before)}.")
+        names = [named_points(item)[0] for item in self.experiment.strategies]
+        searches = [self.catalogue.get("strategies", name, "strategies").search for name in names]
+        most, count = max((len(search.seeds) for search in searches if search), default=0), self.wanted.search_seeds
+        if count and count < most:
+            changes["search_seeds"] = count
+            self.said.append(f"Searches: {count} of their seeds, in the place of {most} at most.")
         return changes
 
     def _layers(self, encoder: str) -> int:

@@ -34,6 +34,7 @@ class Output(Entry):
         "comparison_table",
         "guideline_table",
         "relative_table",
+        "parameter_table",
         "layer_figure",
         "cost_figure",
         "size_figure",
@@ -96,6 +97,7 @@ class ScaleDown(BaseModel):
     local_only: bool = Field(False, description="no Hub: tasks without local files or a grammar are left out")
     subsets: list[Id] = Field([], description="in the place of the experiment's")
     seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="in the place of the experiment's")
+    search_seeds: int | None = Field(None, ge=1, description="in the place of the experiment's")
 
 
 class External(Entry):
@@ -135,6 +137,7 @@ class Experiment(BaseModel):
         min_length=1, description="an id, or {id: [points of its sweep]}"
     )
     seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    search_seeds: int | None = Field(None, ge=1, description="how many of a search's seeds are used, at most; else all")
     outputs: list[Id] = Field(min_length=1)
     optional: list[Id] = Field([], description="of the encoders: left out, and said so, where their files are missing")
     heads: list[Id] = ["linear"]

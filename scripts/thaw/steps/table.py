@@ -4,19 +4,32 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import advice, comparisons, findings, formats, guidelines, papers, relative, serving, spread, tables
+from thaw.outputs import (
+    advice,
+    comparisons,
+    findings,
+    formats,
+    guidelines,
+    papers,
+    parameters,
+    relative,
+    serving,
+    spread,
+    tables,
+)
 from thaw.outputs.answers import Answers
 from thaw.outputs.runs import read_runs
 from thaw.records import write_text
 from thaw.runtime import log, run_step
 
 OF_SCORES = {"finding_table": findings.table, "serving_table": serving.table, "spread_table": spread.table}
-OF_ANSWERS = {  # by kind, what has intervals over examples
+OF_ANSWERS = {  # by kind, what reads more of the results than runs.csv
     "paper_table": papers.table,
     "advice_table": advice.table,
     "comparison_table": comparisons.table,
     "guideline_table": guidelines.table,
     "relative_table": relative.table,
+    "parameter_table": parameters.table,
 }
 
 
