@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo paper papers test test-slow test-recovery test-slurm fuzz bench bench-quick clean
+.PHONY: help demo paper papers test test-slow test-recovery test-slurm slurm fuzz mutants bench bench-quick clean
 
 CORES ?= all
 EXPERIMENT ?= demo
@@ -15,6 +15,7 @@ ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
 PEERS := $(VENV)/bench/installed
+MUTMUT := $(VENV)/mutmut
 REPORT := results/outputs/demo/report.html
 # A file of tests to each worker, which computes with one thread.
 PYTEST := OMP_NUM_THREADS=1 pytest -q --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
@@ -54,13 +55,19 @@ test-slow: $(INSTALLED)  ## the tests that take minutes
 test-recovery: $(INSTALLED)  ## kills, full disks, flipped bits, lost GPUs; some ten minutes
 	@pytest -q -s -m "slow or not slow" tests/test_machines.py tests/test_progress.py tests/test_recovery.py
 
-test-slurm: $(INSTALLED)  ## a small experiment on a SLURM of its own; installs Debian's where it is root
-	@command -v slurmctld slurmd sbatch > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
-	apt-get install -qy --no-install-recommends slurmctld slurmd slurm-client; }
+test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; installs Debian's where it is root
 	@pytest -q -s -m "slow or not slow" tests/test_slurm.py
+
+slurm:
+	@command -v slurmctld slurmd sbatch > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends slurmctld slurmd slurm-client; } || { \
+	echo "error: no SLURM here; Debian's or Ubuntu's can be installed by root, with a mirror in reach" >&2; exit 1; }
 
 fuzz: $(INSTALLED)  ## readers and settings on FUZZ=100000 broken and hostile inputs
 	@FUZZ=$(FUZZ) pytest -q -s tests/test_fuzz.py
+
+mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resuming and metrics that no test sees; hours
+	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:$(VENV)/mutmut python tests/mutants.py $(ARGS)
 
 bench: $(INSTALLED) $(PEERS)  ## speed beside what people use, all parts; hours (docs/performance.md)
 	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python $(ARGS)
@@ -90,3 +97,7 @@ $(PEERS): tests/bench/requirements.txt $(INSTALLED)
 	@python -m venv $(VENV)/bench
 	@$(VENV)/bench/bin/python -m pip install --quiet --progress-bar off -r tests/bench/requirements.txt
 	@touch $@
+
+# What makes the changes lies in a folder of its own: it is no part of the environment that it tries.
+$(MUTMUT): $(INSTALLED)
+	@python -m pip install --quiet --progress-bar off --no-deps --target $@ mutmut==3.8.1 libcst==1.9.0

@@ -1,0 +1,107 @@
+"""What lies on disk: canonical specs and digests, files that appear whole or not at all, errors that say where."""
+
+import hashlib
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from thaw.records import (
+    UserError,
+    canonical,
+    digest,
+    file_sha256,
+    finite,
+    intact,
+    near,
+    read_json,
+    replacing,
+    write_json,
+    write_parquet,
+    write_text,
+)
+
+
+def test_a_spec_has_one_form_and_one_digest():
+    spec = {"b": [1, 0.5, None], "a": {"ü": True}}
+    text = '{"a":{"\\u00fc":true},"b":[1,0.5,null]}'
+    assert canonical(spec) == text
+    assert digest(spec) == digest(dict(reversed(spec.items()))) == hashlib.sha256(text.encode()).hexdigest()[:16]
+    for number in (math.nan, math.inf):
+        with pytest.raises(UserError, match="^a spec may hold finite numbers only: .+"):
+            canonical({"a": number})
+
+
+def test_near_words_are_offered_else_all():
+    assert near("frozn", ["full", "frozen"]) == "; did you mean 'frozen'?"
+    assert near(7, [70, 71, 9]) == "; did you mean '71'?"
+    assert near("xyz", ["full", "frozen"]) == "; there are frozen, full"
+
+
+def test_a_checksum_is_of_the_whole_file(tmp_path):
+    content = bytes(range(256)) * 4096 + b"and more"
+    (tmp_path / "file").write_bytes(content)
+    assert file_sha256(tmp_path / "file") == hashlib.sha256(content).hexdigest()
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "deeper" / "table.csv"
+    with replacing(path) as temporary:
+        temporary.write_text("old")
+        assert temporary.parent == path.parent and not path.exists()
+        assert temporary.name.startswith(".table.csv.") and temporary.suffix == ".csv"
+    assert path.read_text() == "old" and path.stat().st_mode & 0o777 == 0o644
+    with pytest.raises(ZeroDivisionError), replacing(str(path)) as temporary:
+        temporary.write_text("half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new" and [found.name for found in path.parent.iterdir()] == ["table.csv"]
+
+
+def test_what_a_library_says_of_a_damaged_file_is_one_sentence():
+    with pytest.raises(UserError) as told, intact("a.parquet", "folder x"):
+        raise ValueError("page 3\nof 9")
+    assert str(told.value) == "a.parquet is damaged (page 3); delete folder x and run the workflow again"
+    with pytest.raises(UserError, match=r"damaged \(KeyError\); delete"), intact("a", "b"):
+        raise KeyError
+    for other in (UserError("mine"), MemoryError("mine"), ImportError("mine")):
+        with pytest.raises(type(other), match="^mine$"), intact("a", "b"):
+            raise other
+
+
+def test_text_and_json_are_the_same_bytes_everywhere(tmp_path):
+    write_text(tmp_path / "a.txt", "é\nb\n")
+    assert (tmp_path / "a.txt").read_bytes() == b"\xc3\xa9\nb\n"
+    write_json(tmp_path / "a.json", {"b": "é", "a": [1]})
+    assert (tmp_path / "a.json").read_bytes() == '{\n "a": [\n  1\n ],\n "b": "é"\n}\n'.encode()
+    assert read_json(tmp_path / "a.json") == {"a": [1], "b": "é"}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "b.json", math.nan)
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_json_that_cannot_be_read_is_named(tmp_path):
+    path = tmp_path / "a.json"
+    with pytest.raises(UserError, match=f"^{path} is missing: run the step that makes it$"):
+        read_json(path)
+    path.write_text('{"a": 1,\n b}')
+    with pytest.raises(UserError, match=f"^{path}:2: not valid JSON .Expecting.*; delete the file so that it is made"):
+        read_json(path)
+    for content in (json.dumps("é", ensure_ascii=False).encode("latin-1"), b"[" * 100_000):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=f"^{path}: not JSON in UTF-8 text; delete the file so that it is made"):
+            read_json(path)
+
+
+def test_a_frame_is_written_without_its_index(tmp_path):
+    write_parquet(tmp_path / "a.parquet", pd.DataFrame({"x": [1, 2]}, index=[7, 8]))
+    found = pd.read_parquet(tmp_path / "a.parquet")
+    assert found.columns.tolist() == ["x"] and found.index.tolist() == [0, 1]
+
+
+def test_only_finite_numbers_reach_json():
+    assert finite(3) == 3.0 and isinstance(finite(3), float)
+    assert [finite(value) for value in (None, math.nan, math.inf, -math.inf)] == [None] * 4
