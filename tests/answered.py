@@ -24,12 +24,19 @@ def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS)
     rows = []
     for (strategy, variant), rate in rates.items():
         for seed in seeds:
-            folder = results / f"runs/odd/all/tiny/{head}/{strategy}/{variant}/seed{seed}"
+            folder = f"runs/odd/all/tiny/{head}/{strategy}/{variant}/seed{seed}"
             predicted = np.where(rng.random(ROWS) < rate, gold, 1 - gold)
             found = pandas.DataFrame({"split": "test", "row": np.arange(ROWS), "prediction": names[predicted]})
-            write_parquet(folder / "predictions.parquet", found)
-            write_json(folder / "metrics.json", {"spec": {"task": TASK}})
+            write_parquet(results / folder / "predictions.parquet", found)
+            write_json(results / folder / "metrics.json", {"spec": {"task": TASK}})
             row = {"kind": "run", "task": "odd", "subset": "all", "encoder": "tiny", "head": head, "seed": seed}
-            row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
+            row |= {
+                "strategy": strategy,
+                "variant": variant,
+                "split": "test",
+                "metric": "accuracy",
+                "missing": "",
+                "folder": folder,
+            }
             rows.append({**dict.fromkeys(COLUMNS, ""), **row, "value": (predicted == gold).mean()})
     return pandas.DataFrame(rows)

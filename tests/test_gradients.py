@@ -6,7 +6,7 @@ import torch
 
 import invented
 from thaw.outputs.gradients import gradient_figure, norms
-from thaw.outputs.runs import CELL, folder
+from thaw.outputs.runs import CELL
 from thaw.plan import load, read_config
 from thaw.records import UserError
 from thaw.settings import Phase
@@ -64,8 +64,8 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
     for place, row in enumerate(seeds):
         noted = {"phase": [1, 1, 1, 2], "epoch": [1, 1, 2, 1], "gradient/head": [None, 1.0 + place, 2.0, 3.0]}
         noted["gradient/layer.1"] = [None, None, None, 0.5]
-        (tmp_path / folder(row)).mkdir(parents=True)
-        pandas.DataFrame(noted).to_csv(tmp_path / folder(row) / "history.csv", index=False)
+        (tmp_path / row["folder"]).mkdir(parents=True)
+        pandas.DataFrame(noted).to_csv(tmp_path / row["folder"] / "history.csv", index=False)
     found = norms(runs, tmp_path)
     first = found[(found["layer"] == "head") & (found["passed"] == 1)].iloc[0]
     assert (first["low"], first["high"], first["seeds"]) == (1, len(seeds), len(seeds)) and len(found) == 4

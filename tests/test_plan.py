@@ -1,13 +1,16 @@
 """The plan: selections become runs, and a run's spec holds what it depends on and nothing else."""
 
 import json
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from snakemake.cli import parse_config
 
 from thaw.boundaries import sources, storable
-from thaw.plan import load, read_config
+from thaw.plan import command, load, read_config
 from thaw.records import UserError, canonical
 from thaw.strategies.selectors import boundary, components, thawed_layers
 
@@ -168,3 +171,16 @@ def test_a_head_on_several_layers_takes_them_from_the_store_or_from_the_encoder(
     assert sources([1, 3], 3, [2, 3]) == {"boundary": 1}, "2 is not stored, so it is computed from 1"
     assert sources([0, 3], 3, every) == {"boundary": 0}
     assert sources([3], 3, every) == {"boundary": None} and sources(every, None, every) == {"boundary": None}
+
+
+def test_the_command_that_makes_files_again_says_what_snakemake_was_told(home):
+    given = {
+        "data_dir": "its 'own' data",
+        "seeds": ["1", "2"],
+        "allow_missing": True,
+        "store": {"max_gib": "5"},
+        "sources": "hub",
+    }
+    told = shlex.split(command(home, [home / "config/config.yaml"], given))
+    assert told[-1] == "--" and parse_config(told[told.index("--config") + 1 : -1]) == given
+    assert Path(told[told.index("--configfile") + 1]).samefile(home / "config/config.yaml")

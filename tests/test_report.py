@@ -56,6 +56,17 @@ def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(inv
         assert [alone in text for _, text in prose.findings(found, invented.LABELS)].count(True) == said
 
 
+def test_under_a_table_stands_the_command_that_makes_each_cell_again(page):
+    text = text_of(page)
+    under, _, rest = text.partition("Make a cell of table 3 again")[2].partition("Make figure 1 again")
+    seeds = " ".join(f"{{}}/runs/odd/all/tiny_random/linear/frozen/base/seed{seed}/metrics.json" for seed in (1, 2))
+    results = re.search(r"snakemake -- (\S+)/runs/", under)[1]
+    assert f"R&D_50%, Random weights, frozen snakemake -- {seeds.format(*[results] * 2)}" in under
+    assert f"R&D_50%, Our LSTM snakemake -- {results}/external/odd/our_lstm/metrics.json" in under
+    assert under.count("snakemake --") == 5 * 2 + 3 + 4 + 1
+    assert re.match(r" with all that it is drawn from snakemake -- \S+/figures/layers\.svg", rest)
+
+
 def test_texts_that_were_cut_are_counted_by_label(page):
     assert "R&D_50% Tiny joint dev 10 5.0 % x 9, y 1" in text_of(page)
 
@@ -68,7 +79,7 @@ def test_captions_are_numbered_in_the_order_of_the_page(page):
 
 
 def test_runs_that_were_made_otherwise_are_named_in_plain_view(page):
-    expected = "they differ in torch: 2.13.0 (19 runs), 2.12.0 (1 run: odd/all/tiny/linear/full/base/seed2)."
+    expected = "they differ in torch: 2.13.0 (19 runs), 2.12.0 (1 run: runs/odd/all/tiny/linear/full/base/seed2)."
     head, _, _ = text_of(page).partition("Contents")
     assert expected in head
 
@@ -96,7 +107,7 @@ def test_the_report_has_the_tables_own_numbers(page, invented_frame):
 def test_the_report_names_what_is_missing(invented_results, tmp_path):
     frame = runs.read_runs(invented_results / "outputs/invented/runs.csv")
     with pytest.raises(UserError, match=r"tables/main\.html is missing"):
-        report.page(frame, invented.report_spec(), invented_results, tmp_path)
+        report.page(frame, invented.report_spec(), invented_results, tmp_path, "snakemake --")
 
 
 def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented_results, tmp_path):
@@ -117,5 +128,5 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
 def test_a_scaled_down_experiment_says_what_was_left_out(invented_frame, invented_results, tmp_path):
     assert "Scaled down." not in invented.draw_report(invented_results, tmp_path).read_text()
     spec = invented.report_spec() | {"left_out": ["Task far was left out.", "Seeds: 1 in the place of 1, 2."]}
-    text = text_of(report.page(invented_frame, spec, invented_results, tmp_path))
+    text = text_of(report.page(invented_frame, spec, invented_results, tmp_path, "snakemake --"))
     assert "Scaled down." in text and "Task far was left out. Seeds: 1 in the place of 1, 2." in text

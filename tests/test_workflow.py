@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from test_papers import PAPERS
+from test_rebuild import check_rebuilding
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -87,6 +88,11 @@ def test_an_edited_part_of_ones_own_makes_the_results_again_that_use_it(place):
 
 
 def test_a_finished_experiment_has_nothing_to_do(place):
+    assert place.planned() == {}
+
+
+def test_a_cell_is_made_again_by_the_command_that_the_report_prints_under_its_table(place):
+    check_rebuilding(place, "weight, short_stack")
     assert place.planned() == {}
 
 

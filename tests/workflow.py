@@ -117,6 +117,11 @@ class Workplace:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a user who has activated the one in which these tests run."""
+        return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
     def start(self, *arguments: str, config: str = "mine.yaml", profile: str = "workstation") -> subprocess.Popen:
         """Start Snakemake with a shipped profile on an experiment; all that it prints comes on its stdout.
 
@@ -125,14 +130,13 @@ class Workplace:
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
         command += ["--workflow-profile", str(HOME / "workflow/profiles" / profile), "--cores", "2"]
         command += ["--configfile", config, *arguments]
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         return subprocess.Popen(
             command,
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=os.environ | {"PATH": path},
+            env=self.environment,
             start_new_session=True,
         )
 

@@ -5,7 +5,9 @@
 Snakemake asks the plan by path (`job("train", folder)`), nothing parses a path. Neither torch nor pandas is imported.
 """
 
+import json
 import shlex
+from os.path import relpath
 from pathlib import Path
 
 from thaw import parts
@@ -99,8 +101,21 @@ def _merge(below: dict, above: dict) -> dict:
     return merged
 
 
-def _quoted(path: str) -> str:
-    """Return a path as it stands in a rule's shell line."""
+def command(home: Path, files: list[Path], overrides: dict) -> str:
+    """Return the command that makes files of an experiment again, up to their names, for this folder.
+
+    Args: home, as for `load`; the configuration files and the keys given beside them, as Snakemake was given them.
+    """
+    words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
+    words += ["--workflow-profile", relpath(home / "workflow/profiles/workstation")]
+    words += ["--configfile", *map(relpath, files)] if files else []
+    given = {key: json.dumps(it) if isinstance(it, (dict, list)) else it for key, it in overrides.items()}
+    words += ["--config", *(f"{key}={'' if it is None else it}" for key, it in given.items())] if given else []
+    return shlex.join([*words, "--"])
+
+
+def quoted(path: str) -> str:
+    """Return a path, or any one word, as it stands in a rule's shell line."""
     return shlex.quote(path).replace("{", "{{").replace("}", "}}")
 
 
@@ -143,12 +158,12 @@ class Plan(Jobs):
     @property
     def data_dir(self) -> str:
         """The folder of the users' files, quoted for a shell line; no spec holds it, only the files' sha256."""
-        return _quoted(self.experiments[0].data_dir)
+        return quoted(self.experiments[0].data_dir)
 
     @property
     def catalogues(self) -> str:
         """The users' catalogue folders for a shell line: own parts are looked for there; no spec holds them either."""
-        return " ".join(dict.fromkeys(_quoted(folder) for one in self.experiments for folder in one.catalogues))
+        return " ".join(dict.fromkeys(quoted(folder) for one in self.experiments for folder in one.catalogues))
 
     def strategies(self, step: str) -> str:
         """Return, as a pattern for wildcards that stand behind the head's, the strategies that a step executes."""

@@ -19,8 +19,8 @@ VERSIONS = {
     "probe": 2,
     "external": 1,
     "ensemble": 1,
-    "collect": 6,
+    "collect": 7,
     "table": 4,
     "figure": 6,
-    "report": 4,
+    "report": 5,
 }

@@ -11,7 +11,10 @@ OUTPUTS     results/outputs/<experiment>/runs.csv
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
 
+from thaw.plan import command, quoted
+
 OUTPUTS = "<results>/outputs/{experiment}"
+AGAIN = command(HOME, workflow.overwrite_configfiles, workflow.config_settings.config)
 
 
 rule collect:
@@ -110,6 +113,7 @@ rule report:
     shell:
         "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
         " --results $(dirname $(dirname $(dirname {output.page:q})))"
+        f" --command {quoted(AGAIN)}"
         " --out {output.page:q} 2>&1 | tee {log:q}"
 
 

@@ -10,7 +10,6 @@ from thaw.analysis.metrics import NO_TAG
 from thaw.analysis.results import scored_part, take, whole_task
 from thaw.analysis.weighted import Scorer, scorer
 from thaw.data.corpus import Corpus
-from thaw.outputs.runs import folder
 from thaw.records import UserError, intact, read_json
 
 BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
@@ -47,7 +46,7 @@ class Answers:
 
     def draws(self, rows, metric: str, split: str) -> np.ndarray:
         """Return the resampled means over seeds of some rows of runs.csv, [D]; the same for all of a task and split."""
-        folders = [folder(row) for row in rows.to_dict("records")]
+        folders = list(rows["folder"])
         key = crc32(f"{rows['task'].iloc[0]}/{split}".encode())
         draws = Draws(len(folders), self.groups(folders[0], split), random_seed=key)
         return draws.means([self.scorer(place, metric, split) for place in folders])

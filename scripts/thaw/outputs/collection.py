@@ -114,7 +114,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
     repeated = doubts.repeated([Path(results, result.folder) for result in present if result.stores])
     for result in everything:
         task = spec["tasks"][result.row["task"]]
-        common = {name: "" for name in COLUMNS} | cards.facts(task)
+        common = {name: "" for name in COLUMNS} | {"folder": result.folder} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
             made_otherwise = result.folder in stale

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from thaw.analysis.results import GRADIENT
 from thaw.outputs import drawing, words
-from thaw.outputs.runs import CELL, RUN, folder
+from thaw.outputs.runs import CELL, RUN
 from thaw.records import UserError, write_text
 
 LOOKS = {"head": {"color": "black", "linestyle": drawing.BROKEN[0]}}
@@ -62,7 +62,7 @@ def norms(runs, results: Path):
 
     told = []
     for row in runs[(runs["kind"] == "run") & (runs["missing"] == "")].drop_duplicates(RUN).to_dict("records"):
-        path = results / folder(row) / "history.csv"
+        path = results / row["folder"] / "history.csv"
         history = pandas.read_csv(path) if path.is_file() else pandas.DataFrame()
         columns = [name for name in history if name.startswith(GRADIENT)]
         if columns:

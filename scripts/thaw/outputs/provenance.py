@@ -3,15 +3,10 @@
 from pathlib import Path
 
 from thaw.outputs import summary, words
-from thaw.outputs.runs import CELL, RUN
+from thaw.outputs.runs import RUN
 from thaw.records import read_json
 
 NAMED = 3  # so many runs are named where they are counted
-
-
-def folder(row) -> str:
-    """Return the folder of a run, below `runs/`."""
-    return "/".join(getattr(row, name) for name in CELL) + f"/seed{int(row.seed)}"
 
 
 def circumstances(present, results) -> list[dict]:
@@ -21,11 +16,11 @@ def circumstances(present, results) -> list[dict]:
     """
     rows = []
     for row in present.drop_duplicates(RUN).itertuples():
-        record = read_json(Path(results, "runs", folder(row), "cost.json"))
+        record = read_json(Path(results, row.folder, "cost.json"))
         hardware = record["hardware"]
         machine = f"{hardware['device']}; {hardware['cpu']}; {words.plural(hardware['threads'], 'thread')}"
         found = {**record["versions"], "machine": machine, "precision": row.precision, "protocol": row.protocol}
-        rows.append({"folder": folder(row), "date": record["date"][:10], "found": found})
+        rows.append({"folder": row.folder, "date": record["date"][:10], "found": found})
     return rows
 
 
@@ -77,7 +72,7 @@ def listing(present) -> list[dict]:
     """Return a line per run: where it lies, its test score, seconds and digest."""
     rows = present[present["main"].astype(bool) & (present["role"] == "test")].drop_duplicates(RUN)
     return [
-        {"folder": folder(row), "score": 100 * row.value, "seconds": row.train_seconds, "digest": row.digest}
+        {"folder": row.folder, "score": 100 * row.value, "seconds": row.train_seconds, "digest": row.digest}
         for row in rows.itertuples()
     ]
 
@@ -93,5 +88,5 @@ def _named(row, labels: dict) -> dict:
         "name": summary.row_name(row, labels),
         "rest": ", ".join(rest),
         "seed": seed,
-        "folder": folder(row) if row.kind == "run" else "",
+        "folder": row.folder,
     }

@@ -19,22 +19,24 @@ figures' svg.
 import base64
 import itertools
 import re
+import shlex
 from pathlib import Path
 
 from thaw.outputs import facts, prose, provenance, summary, templates, words
 from thaw.outputs.runs import RUN
 from thaw.records import UserError
 
+CELLS = ("strategy_table", "transfer_table")  # kinds of tables whose cells are runs of one strategy on one task
 SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
 
 
-def page(runs, spec: dict, results, folder) -> str:
+def page(runs, spec: dict, results, folder, command: str) -> str:
     """Return the report as HTML.
 
     Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
-    outputs, where tables/ and figures/ lie.
+    outputs, where tables/ and figures/ lie; command: what makes files again, up to their names.
     """
-    return templates.render("report.html.j2", **content(runs, spec, results, Path(folder)))
+    return templates.render("report.html.j2", **content(runs, spec, results, Path(folder)), command=command)
 
 
 def paper(runs, spec: dict, results) -> str:
@@ -67,7 +69,8 @@ def content(runs, spec: dict, results, folder: Path | None = None) -> dict:
         "findings": prose.findings(found, labels),
         "caution": prose.caution(found),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables) if folder else spec["outputs"],
-        "splits": [{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels)],
+        "cells": CELLS,
+        "splits": [{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels, results)],
         "cost": {"rows": cost_rows(found, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels),
@@ -88,12 +91,12 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
     for output in outputs:
         word, count = ("Table", tables) if output["step"] == "table" else ("Figure", figures)
         item = {**output, "word": word, "number": next(count), "synthetic": synthetic}
+        path = folder / (f"tables/{output['id']}.html" if word == "Table" else f"figures/{output['id']}.svg")
         if word == "Table":
-            item["body"] = Markup(_table_body(folder / "tables" / f"{output['id']}.html"))
+            item["body"] = Markup(_table_body(path))
         else:
-            path = folder / "figures" / f"{output['id']}.svg"
             item["image"] = "data:image/svg+xml;base64," + base64.b64encode(_bytes(path)).decode()
-        shown.append(item)
+        shown.append(item | {"files": shlex.quote(str(path))})
     return shown
 
 
@@ -141,8 +144,8 @@ def _counts(found, fitted, present) -> dict:
     }
 
 
-def split_tables(runs, found, columns, labels: dict) -> list[dict]:
-    """Return per task the main metric on every scored split: mean over seeds, x 100."""
+def split_tables(runs, found, columns, labels: dict, results) -> list[dict]:
+    """Return per task the main metric on every scored split: mean over seeds, x 100; and the files behind a row."""
     tables, groups = [], summary.group_names(found, labels)
     for task in dict.fromkeys(column.task for column in columns):
         scores = runs[(runs["task"] == task) & runs["main"].astype(bool)]
@@ -151,11 +154,14 @@ def split_tables(runs, found, columns, labels: dict) -> list[dict]:
         sizes = {split: int(scores.loc[scores["split"] == split, "n"].max()) for split in splits}
         scores = scores.assign(value=100 * scores["value"])
         means = scores.groupby([*summary.ROW, "split"], dropna=False)["value"].mean()
+        folders = scores.groupby(summary.ROW, dropna=False)["folder"].unique()
         rows = []
         for row in found[found["task"] == task].drop_duplicates(summary.ROW).itertuples():
             key = tuple(getattr(row, name) for name in summary.ROW)
             cells = [means.get((*key, split)) for split in splits]
-            rows.append({"name": _in_group(row, groups, labels), "cells": cells, "missing": not row.seeds})
+            files = shlex.join(f"{results}/{folder}/metrics.json" for folder in folders[key])
+            name = _in_group(row, groups, labels)
+            rows.append({"name": name, "cells": cells, "missing": not row.seeds, "files": files})
         first = next(column for column in columns if column.task == task)
         label = words.task_name(labels["tasks"], task)
         about = {"label": label, "synthetic": first.synthetic, "metric": first.metric}

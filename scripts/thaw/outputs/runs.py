@@ -23,19 +23,20 @@ One row per result, split and metric.
                         passes undivided
     missing             why the result is not there, empty where it is; one row per split then, without scores
     carved              True where the task's validation split was carved out of train
+    folder              where the result lies, below the results folder
 """
 
 from thaw.records import UserError
 
 TEXT = (
     "kind task subset encoder weights head strategy variant optimizer precision pairs split role metric flags missing "
-    "protocol device digest"
+    "protocol device digest folder"
 ).split()
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs split "
     "role metric main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds "
     "extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb flags missing synthetic carved "
-    "protocol device digest"
+    "protocol device digest folder"
 ).split()
 CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]
 RUN = [*CELL, "seed"]
@@ -67,10 +68,3 @@ def of_cell(frame, cell):
 def head_alone(frame):
     """Return the rows of what trains the head alone."""
     return frame[(frame["thawed"] == 0) & ~frame["embeddings"].astype(bool)]
-
-
-def folder(row: dict) -> str:
-    """Return the folder below results of a row's run or ensemble."""
-    if row["kind"] == "ensemble":
-        return f"ensembles/{row['task']}/{row['subset']}/{row['strategy']}"
-    return f"runs/{'/'.join(row[name] for name in CELL)}/seed{int(row['seed'])}"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from thaw.analysis.trials import expected_maximum
 from thaw.outputs import drawing, figures, placing, summary, words
-from thaw.outputs.runs import CELL, folder
+from thaw.outputs.runs import CELL
 from thaw.records import UserError, read_json, write_text
 
 HEADER = ["task", "subset", "encoder", "head", "strategy", "variant", "metric", "seeds", "trials", "expected"]
@@ -57,7 +57,7 @@ def expected(runs, results) -> dict[tuple, dict]:
     """
     found, present = {}, runs[(runs["kind"] == "run") & (runs["missing"] == "")]
     for row in present.drop_duplicates(CELL).to_dict("records"):
-        run = Path(results, folder(row))
+        run = Path(results, row["folder"])
         record, due = run.parent / "chosen.json", read_json(run / "metrics.json")["spec"].get("chosen")
         made = read_json(record) if due and record.exists() else {}
         trials = [trial for trial in made.get("trials", []) if trial["mean"] is not None]

@@ -1,0 +1,70 @@
+"""A cell of a table is made again by the one command that the report prints under it, as it stands there.
+
+The ten random cells: `pytest -s -m slow tests/test_rebuild.py`, which prints each command. A default test takes one.
+"""
+
+import html
+import json
+import random
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from thaw.outputs import words
+from tiny import tiny_encoder
+from workflow import Workplace
+
+CELLS = 10
+
+
+def commands(place: Workplace) -> dict[str, str]:
+    """Return the commands under the report's first table, by cell: task and row."""
+    page = (place.folder / "results/outputs/mine/report.html").read_text()
+    under = re.search(r"<summary>Make a cell of table \d+ again</summary>(.*?)</details>", page, re.DOTALL)[1]
+    found = re.findall(r"<dt>(.*?)</dt><dd><code>(.*?)</code></dd>", under)
+    return {html.unescape(name): html.unescape(command) for name, command in found}
+
+
+def printed(place: Workplace, name: str) -> str:
+    """Return what a cell of the table says. Args: task, which is the head of its column, and row."""
+    task, row = name.split(", ", 1)
+    lines = (place.folder / "results/outputs/mine/tables/main_table.md").read_text().replace("\\_", "_").splitlines()
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+    column = next(place for place, head in enumerate(rows[0]) if head.startswith(f"{task}<br>"))
+    return next(cells[column] for cells in rows if cells[0] == row)
+
+
+def check_rebuilding(place: Workplace, name: str) -> None:
+    """Put the runs of a cell aside, make them by its command, and compare: records to the byte, and what is printed."""
+    command = commands(place)[name]
+    print(f"\n{name}: {printed(place, name)}\n    {command}", end="")
+    files = [place.folder / file for file in shlex.split(command.partition(" -- ")[2])]
+    for file in files:
+        file.parent.rename(file.parent.with_suffix(".aside"))
+    subprocess.run(["bash", "-c", command], cwd=place.folder, env=place.environment, capture_output=True, check=True)
+    scores = []
+    for file in files:
+        aside = file.parent.with_suffix(".aside")
+        assert file.read_bytes() == (aside / file.name).read_bytes()
+        record = json.loads(file.read_text())
+        scores.append(record["scores"]["test"][record["spec"]["task"]["metrics"][0]])
+        shutil.rmtree(file.parent)
+        aside.rename(file.parent)
+    assert printed(place, name).startswith(words.number(100 * sum(scores) / len(scores)))
+
+
+@pytest.mark.slow
+def test_ten_random_cells_are_made_again_by_the_commands_under_their_table(tmp_path):
+    place = Workplace(tmp_path, tiny_encoder("bert", tmp_path / "tiny"))
+    strategies = ["frozen", {"short_top": [1, 2]}, "short_full", "short_stack"]
+    baselines = ["majority", "bag_of_words"]
+    place.write("mine.yaml", place.experiment("mine", strategies=strategies, seeds=[1, 2], baselines=baselines))
+    place.snakemake()
+    chosen = random.Random(8).sample(sorted(commands(place)), CELLS)
+    for name in chosen:
+        check_rebuilding(place, name)
+    assert place.planned() == {}
+    print(f"\ncells made again to the byte: {len(chosen)} of {CELLS}")
