@@ -11,6 +11,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.store import Store
 from thaw.outputs import words
 from thaw.records import UserError
+from thaw.strategies.optimizers import AdamW
 from thaw.training import member, phase
 from tiny_corpus import Bench, rows, tiny_corpus
 
@@ -138,6 +139,20 @@ def test_a_scheduler_that_never_steps(planted, bench, tmp_path, monkeypatch):
     shown = Shown(bench, tmp_path / "results")
     shown.train("stuck", LEARNING)
     planted(flagged(shown, "stuck", "rate_stuck"))
+
+
+def test_a_rate_that_is_computed_and_never_reaches_the_optimizer(planted, bench, tmp_path, monkeypatch):
+    class Deaf(AdamW):
+        def step(self):
+            """Put the peak rates back, and update with these."""
+            for group in self.param_groups:
+                group["lr"] = group["peak"]
+            super().step()
+
+    monkeypatch.setattr(phase, "optimizer", lambda name, groups: Deaf(groups))
+    shown = Shown(bench, tmp_path / "results")
+    shown.train("deaf", LEARNING)
+    planted(flagged(shown, "deaf", "rate_stuck"))
 
 
 def test_seeds_that_are_all_equal(planted, bench, tmp_path, monkeypatch):

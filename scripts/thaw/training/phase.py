@@ -91,7 +91,7 @@ class PhaseTraining:
         return all(member.course.ended for member in self.members)
 
     def _epoch(self, going: list[Member]) -> None:
-        """Go once through the training rows; losses are read, and looked at, ten times an epoch."""
+        """Go once through the training rows; losses and the optimizer's own rates are read ten times an epoch."""
         first, losses = self.members[0], []
         orders = [member.stream("order", self.epoch) for member in self.members]
         batches = self.trainee.batches(orders, first.phase.batch_size)
@@ -102,10 +102,11 @@ class PhaseTraining:
             losses.append(self._update(places, shares))
             self.steps += 1
             if count in notes:
+                stood = {group["number"]: group["lr"] / group["peak"] for group in self.optimizer.param_groups}
                 columns = zip(*torch.stack(losses).tolist(), strict=True)
                 for member, column in zip(self.members, columns, strict=True):
                     if not member.course.ended:
-                        now = shares[self.phases.index(member.phase)]
+                        now = stood[self.phases.index(member.phase)]
                         member.note(self.epoch, self.steps, sum(column) / len(column), now)
                 losses.clear()
                 if self._over():
