@@ -6,16 +6,19 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo paper papers test test-slow test-recovery test-slurm slurm fuzz mutants bench bench-quick clean
+.PHONY: help demo paper papers test test-slow test-recovery test-slurm slurm fuzz fuzz-guided mutants bench \
+    bench-quick clean
 
 CORES ?= all
 EXPERIMENT ?= demo
 FUZZ ?= 100000
+FUZZ_SECONDS ?= 600
 ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
 PEERS := $(VENV)/bench/installed
 MUTMUT := $(VENV)/mutmut
+ATHERIS := $(VENV)/atheris
 REPORT := results/outputs/demo/report.html
 # A file of tests to each worker, which computes with one thread.
 PYTEST := OMP_NUM_THREADS=1 pytest -q --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
@@ -66,6 +69,9 @@ slurm:
 fuzz: $(INSTALLED)  ## readers and settings on FUZZ=100000 broken and hostile inputs
 	@FUZZ=$(FUZZ) pytest -q -s tests/test_fuzz.py
 
+fuzz-guided: $(INSTALLED) $(ATHERIS)  ## the readers, by atheris, for FUZZ_SECONDS=600
+	@PYTHONPATH=scripts:tests:$(ATHERIS) python tests/fuzz_guided.py $(FUZZ_SECONDS)
+
 mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resuming and metrics that no test sees; hours
 	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:$(VENV)/mutmut python tests/mutants.py $(ARGS)
 
@@ -98,6 +104,8 @@ $(PEERS): tests/bench/requirements.txt $(INSTALLED)
 	@$(VENV)/bench/bin/python -m pip install --quiet --progress-bar off -r tests/bench/requirements.txt
 	@touch $@
 
-# What makes the changes lies in a folder of its own: it is no part of the environment that it tries.
+# What tries the tests lies in folders of its own: it is no part of the environment that it tries.
 $(MUTMUT): $(INSTALLED)
 	@python -m pip install --quiet --progress-bar off --no-deps --target $@ mutmut==3.8.1 libcst==1.9.0
+$(ATHERIS): $(INSTALLED)
+	@python -m pip install --quiet --progress-bar off --no-deps --target $@ atheris==3.0.0

@@ -117,6 +117,13 @@ def harmed(content, edits) -> bytes:
     return content
 
 
+def prepared(path: Path, entry: dict, how: dict) -> None:
+    """Read a file as `prepare` does."""
+    corpus = words.Corpus.model_validate(entry | {"files": how | {"splits": {"train": path.name}}})
+    table = read(path, corpus.files.of_split("train"), wanted_columns(corpus, corpus.files))
+    label_names({"train": clean(table, corpus, corpus.files)}, {"train": table}, corpus)
+
+
 @fuzz
 @given(st.sampled_from(sorted(FILES)), st.lists(CUT, max_size=6), st.booleans())
 def test_data_files(folder, name, edits, packed):
@@ -124,10 +131,7 @@ def test_data_files(folder, name, edits, packed):
     path = folder / ("data.gz" if packed and name != "parquet" else "data")
     path.write_bytes(harmed(content, edits))
     with refused():
-        corpus = words.Corpus.model_validate(entry | {"files": how | {"splits": {"train": path.name}}})
-        table = read(path, corpus.files.of_split("train"), wanted_columns(corpus, corpus.files))
-        found = {"train": clean(table, corpus, corpus.files)}
-        label_names(found, {"train": table}, corpus)
+        prepared(path, entry, how)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ def test_spans_by_hand():
     assert spans(["B-PER", "I-LOC", "I-LOC"]) == {("PER", 0, 1)}
     assert spans(["B-a-b", "I-a-b"]) == {("a-b", 0, 2)}
     assert spans([]) == set()
+    with pytest.raises(ValueError):
+        span_f1([["O"]], [])
 
 
 def test_strict_where_the_lenient_reading_is_perfect():
@@ -86,7 +88,16 @@ def test_undefined_is_none():
     assert score(task("accuracy", "mcc"), [], [], ["a", "b"]) == {"accuracy": None, "mcc": None}
 
 
+@pytest.mark.parametrize("still", [[], [1.0], [1.0, 1 + 1e-12, 1 - 1e-12], [1e6, 1e6 + 1e-4, 1e6], [0.0, 2e-10, 1e-10]])
+def test_what_varies_by_rounding_alone_has_no_correlation(still):
+    numbers, moving = task("pearson", "spearman", type="regression"), [1.0, 3.0, 2.0][: len(still)]
+    for sides in ((still, moving), (moving, still)):
+        assert score(numbers, *sides) == {"pearson": None, "spearman": None}
+
+
 def test_a_word_without_prediction_is_wrong():
+    none = score(task("span_f1", type="spans"), [[0]], [[-1]], ["O", "B-PER"])
+    assert none == {"span_f1": None}, "it is no span, whatever the last label is"
     scores = score(task("span_f1", "accuracy", type="spans"), [[1, 2], [0, 3]], [[1, 2], [0, -1]], TAGS)
     assert scores["accuracy"] == 0.75
     assert scores["span_f1"] == pytest.approx(2 / 3)

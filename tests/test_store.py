@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from thaw.features.extract import TOKENS_PER_BATCH, batches
 from thaw.features.payload import Payload
-from thaw.features.store import Store
+from thaw.features.store import Store, read_spellings, write_spellings
 from thaw.features.tokens import schema
 from thaw.records import UserError, file_sha256, write_json
 
@@ -167,3 +167,87 @@ def test_extraction_batches_hold_each_row_once(lengths):
     for rows in found:
         longest = max(lengths[row] for row in rows)
         assert len(rows) == 1 or len(rows) * longest <= TOKENS_PER_BATCH
+
+
+def write_pairs(folder: Path, sha256: str | None = None) -> Store:
+    """Write the tokens of three pairs that are read apart, by hand, and return their store."""
+    ids, seconds = {"test": [[5, 6, 7]], "train": [[1, 2, 3, 4], [8, 1]]}, {"test": [1], "train": [3, 1]}
+    rows = [(split, row, values) for split, lists in ids.items() for row, values in enumerate(lists)]
+    columns = {"split": [row[0] for row in rows], "row": [row[1] for row in rows]}
+    columns |= {"second": sum(seconds.values(), []), "input_ids": [row[2] for row in rows]}
+    columns |= {"type_ids": [[]] * 3, "first_pieces": [[]] * 3, "texts": [[0, 2, 0], [1, 0, 1, 2], [1, 2]]}
+    parquet.write_table(pyarrow.table(columns, schema=schema(True)), folder / "tokens.parquet", row_group_size=1)
+    facts = {"splits": {split: {"examples": len(lists)} for split, lists in ids.items()}, "pad": 9, "apart": True}
+    facts |= {"types": False, "words": False, "sha256": sha256 or file_sha256(folder / "tokens.parquet")}
+    write_json(folder / "tokens.json", SHARED | facts)
+    return Store(folder)
+
+
+def test_pairs_that_are_read_apart_by_hand(tmp_path):
+    """Two sequences a row: lengths, places in a payload, what padding costs, and the batch that an encoder reads."""
+    store = write_pairs(tmp_path)
+    assert store.apart and store.splits == ["test", "train"] and store.vocabulary().tolist() == [*range(1, 10)]
+    assert store.lengths("train").tolist() == [4, 2] and store.tokens("train") == 6 and store.tokens("test") == 3
+    assert store.sequences("train", [1, 0]).tolist() == [1, 1, 3, 1] and store.sizes("train").tolist() == [6, 2]
+    assert store.sizes("test").tolist() == [4] and store.places("train", [1, 0]).tolist() == [4, 5, 0, 1, 2, 3]
+    assert store.in_texts("train").tolist() == [0, 2, 3, 4, 5] and store.in_texts("test").tolist() == [1]
+    batch = store.batch("train", [1, 0])
+    assert batch.input_ids.tolist() == [[8, 9, 9], [1, 9, 9], [1, 2, 3], [4, 9, 9]]
+    assert batch.mask.tolist() == [[True, False, False]] * 2 + [[True] * 3, [True, False, False]]
+    assert batch.texts.tolist() == [[1, 0, 0], [2, 0, 0], [1, 0, 1], [2, 0, 0]] and batch.texts.dtype == torch.int8
+    assert batch.rows.tolist() == [1, 0] and batch.type_ids is None and batch.first_pieces is None
+
+
+def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
+    write_store(tmp_path, {"train": [3, 5]}, 4, "fp32", words=False)
+    store = Store(tmp_path)
+    assert not store.apart and store.sizes("train").tolist() == [3, 5] and store.lengths("train").dtype == np.int64
+    assert store.batch("train", [1]).type_ids.tolist() == [[0] * 5] and store.batch("train", [1]).first_pieces is None
+    assert store.vocabulary()[-1] == 99 and (np.diff(store.vocabulary()) > 0).all()
+    with pytest.raises(ValueError, match=r"a batch of shape \(1, 5\) for rows of shape \(1, 3\)"):
+        store.states(2, "train").gather([0], store.batch("train", [1]))
+    data = int.from_bytes((tmp_path / "b2.safetensors").read_bytes()[:8], "little")
+    assert data % 8 == 0, "as the format asks for"
+
+
+def test_an_excerpt_has_only_its_rows(tmp_path):
+    write_store(tmp_path, {"train": [3, 0, 2]}, 4, "fp32")
+    assert Store(tmp_path).batch("train", [2, 0]).mask.sum() == 5
+    with pytest.raises(UserError, match=rf"^{tmp_path} is an excerpt, and does not hold all rows of train that are"):
+        Store(tmp_path).batch("train", [0, 1])
+
+
+def test_tokens_that_changed_take_their_card_along(tmp_path):
+    """So that a rerun makes both again."""
+    store = write_pairs(tmp_path, sha256="0" * 64)
+    with pytest.raises(UserError, match=r"tokens\.parquet is missing or not the file that its card describes \(sha256"):
+        store.lengths("train")
+    assert not (tmp_path / "tokens.json").exists()
+
+
+def test_only_what_is_missing_is_asked_for_again(tmp_path):
+    write_store(tmp_path, {"train": [3]}, 4, "fp32")
+    store, asked = Store(tmp_path), []
+    store.require([2], asked.extend)
+    assert asked == []
+    whole = store.payload_path(2).read_bytes()
+    store.payload_path(2).unlink()
+    store.require([2], lambda missing: (asked.extend(missing), store.payload_path(2).write_bytes(whole)))
+    assert asked == [2] and store.has(2)
+    write_card(tmp_path, "fp32", 4, boundary=3)
+    with pytest.raises(UserError, match=r"b2\.json is the card of boundary 3; delete"):
+        store.require([2])
+    write_card(tmp_path, "fp32", 4)
+    store.payload_path(2).write_bytes(whole[:-1] + b"\7")
+    with pytest.raises(UserError, match="it was deleted, and run again the workflow makes it again"):
+        store.require([2])
+    assert not store.payload_path(2).exists()
+
+
+def test_spellings_are_read_as_they_were_written(tmp_path):
+    table = np.array([[1, 2], [3, 4]], np.int32)
+    write_spellings(tmp_path, table)
+    assert read_spellings(tmp_path).tolist() == table.tolist() and read_spellings(tmp_path).dtype == torch.int64
+    (tmp_path / "spellings.safetensors").write_bytes(b"no")
+    with pytest.raises(UserError, match=rf"spellings\.safetensors is damaged .*delete {tmp_path}/tokens\.json and run"):
+        read_spellings(tmp_path)
