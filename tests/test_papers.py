@@ -5,7 +5,9 @@ import pytest
 from thaw.plan import load, read_config
 from thaw.records import UserError
 
-PAPERS = ["peters2019", "lee2019", "lee2019_roberta", "wang2019", "wei2022", "houlsby2019", "ulmfit"]
+TRAINED = ["peters2019", "lee2019", "lee2019_roberta", "wang2019", "wei2022", "houlsby2019", "ulmfit"]
+PROBED = ["peters2019_layers", "peters2019_domains"]
+PAPERS = [TRAINED[0], *PROBED, *TRAINED[1:]]
 
 
 def planned(home, name: str, data, overlay: bool = False):
@@ -14,13 +16,19 @@ def planned(home, name: str, data, overlay: bool = False):
     return load(read_config([str(home / file) for file in files], {"data_dir": str(data)}), home)
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_a_papers_experiment_is_planned_whole(name, home, tmp_path):
     plan = planned(home, name, tmp_path)
     assert all(sentence.startswith("Encoder elmo was left out") for sentence in plan.left_out)
     runs = plan.runs[name]
     assert {run.seed for run in runs if run.trial}.isdisjoint(plan.experiments[0].seeds)
     assert len(plan.jobs["train"]) > 200 and plan.jobs["select"]
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_a_papers_probes_are_planned_whole(name, home, shared_data):
+    plan = planned(home, name, shared_data)
+    assert not plan.left_out and len(plan.jobs["probe"]) > 1
 
 
 @pytest.fixture(scope="module")
