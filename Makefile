@@ -62,9 +62,9 @@ test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; ins
 	@pytest -q -s -m "slow or not slow" tests/test_slurm.py
 
 slurm:
-	@command -v slurmctld slurmd sbatch > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
+	@{ command -v slurmctld && command -v slurmd; } > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends slurmctld slurmd slurm-client; } || { \
-	echo "error: no SLURM here; Debian's or Ubuntu's can be installed by root, with a mirror in reach" >&2; exit 1; }
+	echo "error: no SLURM here; on Debian or Ubuntu root can install it, with a mirror in reach" >&2; exit 1; }
 
 fuzz: $(INSTALLED)  ## readers and settings on FUZZ=100000 broken and hostile inputs
 	@FUZZ=$(FUZZ) pytest -q -s tests/test_fuzz.py
