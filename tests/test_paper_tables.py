@@ -77,7 +77,7 @@ def test_the_notes_tell_what_is_not_as_in_the_paper(made):
     notes = " ".join(drawn(made).notes)
     for said in (
         "Nobody 2020, arXiv:2001.00001, Table 1.",
-        "ᵃ Another encoder stands in for the paper's: Tiny.",
+        "ᵃ Another encoder stands in for the paper's, numbers of layers in proportion: Tiny.",
         "ᵇ Not on the split that the paper scored: R&D_50%.",
         "Ours: 6 seeds; the paper: 5.",
         "Full: taken over.",

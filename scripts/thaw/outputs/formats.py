@@ -86,7 +86,10 @@ def _tex_row(row) -> str:
 
 def to_markdown(table: Table) -> str:
     """Return a pipe table with its caption above and its notes below."""
-    heads = [f"{words.markdown(column.title)}<br>{words.markdown(column.metric)}" for column in table.columns]
+    heads = [
+        words.markdown(column.title) + f"<br>{words.markdown(column.metric)}" * bool(column.metric)
+        for column in table.columns
+    ]
     width, side = len(heads), ":--|" if table.sentences else "--:|"
     lines = [f"**{words.markdown(caption(table))}**", "", f"| | {' | '.join(heads)} |", "|:--|" + side * width]
     lines += [_markdown_row(row, "*") for row in table.baselines]

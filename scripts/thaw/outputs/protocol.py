@@ -4,7 +4,7 @@ from thaw.outputs import words
 
 MARKS = {"encoder": "ᵃ", "split": "ᵇ"}
 SAID = {
-    "encoder": "Another encoder stands in for the paper's",
+    "encoder": "Another encoder stands in for the paper's, numbers of layers in proportion",
     "split": "Not on the split that the paper scored",
 }
 PROVENANCES = {
@@ -26,7 +26,7 @@ def notes(beside: dict, ours: dict, spec: dict) -> list[str]:
         "brackets the middle 95 % of a bootstrap over seeds and examples, entities by document."
     ]
     lines.append(f"{PROVENANCES[beside['provenance']]}; {words.DASH}: not known, or not run.")
-    lines += [f"{beside['note']}."] if "note" in beside else []
+    lines += [f"{beside['note'][0].upper()}{beside['note'][1:]}."] if "note" in beside else []
     lines += _rule(beside) + _marks(cells, spec) + _seeds(beside, ours)
     lines += [f"{row['label']}: {row['note']}." for row in beside["rows"] if row.get("note")]
     lines += _reasons(beside)
@@ -64,14 +64,23 @@ def _seeds(beside: dict, ours: dict) -> list[str]:
 
 
 def _reasons(beside: dict) -> list[str]:
-    """Return why rows have no number of ours, each row once."""
+    """Return why rows have no number of ours, rows that lack the same columns together."""
     found = {}
     for row in beside["rows"]:
         for column, cell in zip(beside["columns"], row["cells"], strict=True):
             if "reason" in cell:
                 found.setdefault((row["label"], cell["reason"]), []).append(column["label"])
-    lines, every = {}, len(beside["columns"])
+    alike: dict[str, dict[tuple, list[str]]] = {}
     for (label, reason), columns in found.items():
-        name = label if len(columns) == every else f"{label} ({', '.join(columns)})"
-        lines.setdefault(reason, []).append(name)
+        alike.setdefault(reason, {}).setdefault(tuple(columns), []).append(label)
+    lines = {reason: [_lacking(beside, *entry) for entry in places.items()] for reason, places in alike.items()}
     return [f"No number of ours, {reason}: {words.listing(names)}." for reason, names in lines.items()]
+
+
+def _lacking(beside: dict, columns: tuple, rows: list[str]) -> str:
+    """Return the place of what some rows lack: whole rows, whole columns, or columns of some rows."""
+    if len(columns) == len(beside["columns"]):
+        return words.listing(rows)
+    return (
+        words.listing(columns) if len(rows) == len(beside["rows"]) else f"{words.listing(rows)} ({', '.join(columns)})"
+    )
