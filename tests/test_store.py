@@ -199,8 +199,9 @@ def test_pairs_that_are_read_apart_by_hand(tmp_path):
 
 
 def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
-    write_store(tmp_path, {"train": [3, 5]}, 4, "fp32", words=False)
+    write_store(tmp_path, {"train": [3, 5], "test": []}, 4, "fp32", words=False)
     store = Store(tmp_path)
+    assert store.states(2, "test").flat.dtype == store.states(2, "train").flat.dtype == np.float32
     assert not store.apart and store.sizes("train").tolist() == [3, 5] and store.lengths("train").dtype == np.int64
     assert store.batch("train", [1]).type_ids.tolist() == [[0] * 5] and store.batch("train", [1]).first_pieces is None
     assert store.vocabulary()[-1] == 99 and (np.diff(store.vocabulary()) > 0).all()
