@@ -178,6 +178,7 @@ def report_spec() -> dict:
         "experiment": "invented",
         "outputs": outputs,
         "tasks": {id: task.model_dump(mode="json") for id, task in TASKS.items()},
+        "subsets": {"all": {"rows": None, "draw": 1, "scored": None}, "few": {"rows": 1500, "draw": 2, "scored": 300}},
         "encoders": {"tiny": encoder.model_dump(mode="json")},
         "strategies": {
             id: catalogue.get("strategies", id, "test").model_dump(mode="json") for id in LABELS["strategies"]

@@ -44,6 +44,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "1 000 dev",
         "50 (25.0 %)",
         "torch 2.13.0 and 2.12.0",
+        "500 rows of train (draw 2) and 300 of validation and of each test split.",
     ):
         assert expected in text, expected
     assert "nan" not in text.lower().split() and "Incomplete" not in text

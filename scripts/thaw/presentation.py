@@ -188,9 +188,9 @@ def _notes(experiment: Experiment, catalogue: Catalogue) -> dict[str, str]:
 
 
 def _methods(experiment: Experiment, catalogue: Catalogue) -> dict:
-    """Return what the report says of tasks, encoders and strategies: their settings in full."""
+    """Return what the report says of tasks, subsets, encoders and strategies: their settings in full."""
     methods = {}
-    names = {"tasks": experiment.tasks, "encoders": experiment.encoders}
+    names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
     names["strategies"] = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}

@@ -109,6 +109,16 @@ def _selected(word) -> str:
     )
 
 
+def subsets(spec: dict) -> list[str]:
+    """Return a sentence for each subset of an experiment that is not all rows. Args: spec of the report."""
+    lines = []
+    for name, entry in spec["subsets"].items():
+        told = [f"{words.count(entry['rows'])} rows of train (draw {entry['draw']})"] if entry["rows"] else []
+        told += [f"{words.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
+        lines += [f"Subset {spec['labels']['subsets'].get(name, name)}: {words.listing(told)}."] if told else []
+    return lines
+
+
 def encoder(entry: dict, card: dict) -> str:
     """Return what an encoder is: its entry as plain values and the card of the fetched one."""
     case = "cased" if entry["cased"] else "uncased"

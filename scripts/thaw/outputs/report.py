@@ -61,6 +61,7 @@ def content(runs, spec: dict, results, folder: Path | None = None) -> dict:
         "missing": provenance.missing(runs, labels),
         "differences": provenance.differences(made_with),
         "tasks": facts.tasks(spec, results),
+        "subsets": prose.subsets(spec),
         "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
         "encoders": facts.encoders(spec, results),
         "strategies": _strategies(spec),
