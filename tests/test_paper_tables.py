@@ -3,6 +3,7 @@
 import csv
 import io
 
+import pandas
 import pytest
 
 import answered
@@ -98,6 +99,17 @@ def test_the_least_k_and_the_papers_rule(made):
     assert cells["printed"] == ["1", "2"] and cells["ours"][0] == "2 [2, 2]" and cells["ours"][1] == "2"
     assert cells["ours, by the paper's rule"] == ["2", "2"] and cells["difference"] == ["1", "0"]
     assert any(note.startswith("The paper's rule") for note in table.notes)
+
+
+def test_no_least_k_is_given_where_the_full_model_is_at_chance(made):
+    results, runs = made
+    cell = {"printed": 1, "at": at("top_k"), "sweep": {"k01": 1, "k02": 2}, "full": "full", "marks": []}
+    rows = [{"label": "90 %", "least": 0.9, "cells": [cell]}]
+    for chance, given in ((0.5, True), (0.9, False)):
+        baseline = runs[:1].assign(kind="baseline", strategy="majority", value=chance)
+        table = drawn((results, pandas.concat([runs, baseline], ignore_index=True)), rows=rows)
+        told = any(note.startswith("No k is given where the full model is not clearly") for note in table.notes)
+        assert (("90 %", "ours") in lines_of(table)) == given != told
 
 
 def test_error_rates_and_fractions_are_printed_as_the_paper_does(made):

@@ -58,7 +58,7 @@ def specs(
             options |= {"papers": advice.shown(experiment, catalogue, runs)}
         if entry.kind == "guideline_table":
             options |= advice.guidelines(experiment, catalogue)
-        if step == "table" and differs:
+        if step == "table" and differs and entry.kind != "parameter_table":
             options |= {"differs": differs}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}

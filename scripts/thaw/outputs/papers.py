@@ -40,7 +40,8 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
     the answers of the runs.
     """
     beside = spec["beside"]
-    ours = Measured(runs[runs["missing"] == ""], beside, answers).all()
+    measured = Measured(runs[runs["missing"] == ""], beside, answers)
+    ours = measured.all()
     columns = [
         Column("", "", column["label"], _metric(beside, place, spec["labels"]), False)
         for place, column in enumerate(beside["columns"])
@@ -50,7 +51,7 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
         found = [ours.get((place, column)) for column in range(len(columns))]
         groups.append(Group(row["label"], [], _rows(row, found, beside)))
         lines += [_line(row, entry, *both) for entry, *both in zip(row["cells"], found, beside["columns"], strict=True)]
-    notes = protocol.notes(beside, ours, spec)
+    notes = protocol.notes(beside, ours, spec) + protocol.near_chance(measured.near_chance, spec)
     return ToldTable(
         spec["id"],
         spec["caption"],
@@ -65,11 +66,15 @@ def table(runs, spec: dict, answers: Answers) -> ToldTable:
 
 
 class Measured:
-    """Our numbers for the cells of a printed table, by (row, column)."""
+    """Our numbers for the cells of a printed table, by (row, column).
+
+    `near_chance` has the tasks whose full model is not clearly above chance: it has no share that could be reached.
+    """
 
     def __init__(self, runs, beside: dict, answers: Answers):
         self.runs, self.beside, self.answers = runs[runs["subset"].isin([beside["subset"]])], beside, answers
         self.scales = [column["scale"] for column in beside["columns"]]
+        self.near_chance: dict[str, None] = {}
 
     def all(self) -> dict[tuple[int, int], Ours]:
         """Return every number that there is: those of runs, then differences of rows, then those over columns."""
@@ -103,20 +108,34 @@ class Measured:
         return Ours(float(scaled[0]), float(scaled[1]), found.low, found.high, len(scores), scaled[2])
 
     def _least(self, cell: dict, share: float) -> Ours | None:
-        """Return the least k of a sweep that reaches a share of the full model; None where a part is not there."""
+        """Return the least k of a sweep that reaches a share of the full model; None where a part is not there.
+
+        And where the interval of the full model holds chance, the score of the most frequent answer.
+        """
         at, rule = cell["at"], AGGREGATIONS[self.beside["aggregation"]]
         full = self._rows([*at[:3], cell["full"], "base", *at[5:]])
         points = {k: self._rows([*at[:4], name, *at[5:]]) for name, k in cell["sweep"].items()}
         if full.empty or any(rows.empty for rows in points.values()) or rule(full["value"]) <= 0:
+            return None
+        whole = self.answers.draws(full, *at[5:])
+        if interval(mean(full["value"]), whole).low <= self._chance(at):
+            self.near_chance[at[0]] = None
             return None
         values = [
             least({k: way(rows["value"]) for k, rows in points.items()}, way(full["value"]), share)
             for way in (mean, rule)
         ]
         drawn = {k: self.answers.draws(rows, *at[5:]) for k, rows in points.items()}
-        found = least_interval(values[0], drawn, self.answers.draws(full, *at[5:]), share)
+        found = least_interval(values[0], drawn, whole, share)
         beyond = [np.nan if value is None else float(value) for value in (*values, found["low"], found["high"])]
         return Ours(*beyond, len(full))
+
+    def _chance(self, at: list[str]) -> float:
+        """Return the score of the most frequent answer, 0 where it is undefined or was not asked for."""
+        found = self.runs[(self.runs["kind"] == "baseline") & (self.runs["strategy"] == "majority")]
+        for key, value in (("task", at[0]), ("metric", at[5]), ("split", at[6])):
+            found = found[found[key] == value]
+        return float(found["value"].fillna(0.0).max()) if len(found) else 0.0
 
     def _rows(self, at: list[str]):
         """Return the rows of runs.csv at an address, one for each seed."""

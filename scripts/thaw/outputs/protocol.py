@@ -34,6 +34,12 @@ def notes(beside: dict, ours: dict, spec: dict) -> list[str]:
     return lines + [f"Of this paper not computed: {others}."] * bool(others)
 
 
+def near_chance(tasks, spec: dict) -> list[str]:
+    """Return the sentence about tasks for which no least number of layers is given. Args: their ids; the spec."""
+    names = words.listing(words.task_name(spec["labels"]["tasks"], task) for task in tasks)
+    return [f"No k is given where the full model is not clearly above chance: {names}."] * bool(names)
+
+
 def _rule(beside: dict) -> list[str]:
     """Return the sentence about the paper's way to put seeds together, where it is not the mean."""
     rule = "runs at 0, and those at most 0.9 of the best one, are dropped before the mean"
