@@ -20,7 +20,7 @@ VERSIONS = {
     "external": 1,
     "ensemble": 1,
     "collect": 7,
-    "table": 4,
+    "table": 5,
     "figure": 6,
-    "report": 5,
+    "report": 6,
 }
