@@ -252,3 +252,13 @@ def test_spellings_are_read_as_they_were_written(tmp_path):
     (tmp_path / "spellings.safetensors").write_bytes(b"no")
     with pytest.raises(UserError, match=rf"spellings\.safetensors is damaged .*delete {tmp_path}/tokens\.json and run"):
         read_spellings(tmp_path)
+
+
+def test_pages_that_are_given_back_lose_nothing(tmp_path, monkeypatch):
+    """Neither while a store is written nor while it is read."""
+    monkeypatch.setattr("thaw.features.payload.MAPPED", 10)
+    _, states = write_store(tmp_path, {"test": [2], "train": [3, 5]}, 4, "fp32")
+    store = Store(tmp_path)
+    for _ in range(2):
+        for split in ("test", "train"):
+            assert torch.equal(store.states(2, split).at(np.arange(len(states[split]))), states[split])
