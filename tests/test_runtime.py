@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+import tempfile
 import time
+
+from thaw.runtime import _first_lock, _free, _lock_file
 
 HOLD = """
 import sys, time
@@ -51,6 +54,14 @@ def test_a_lock_ends_with_its_process(home, tmp_path):
         process.kill()
     (tmp_path / "diary").unlink()
     assert diary(home, tmp_path, 1, ["only"], enough=1) == ["in 0", "out 0"]
+
+
+def test_who_trains_heads_alone_takes_a_free_device_and_waits_for_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with _lock_file("first") as trains, _lock_file("first") as first, _lock_file("second") as second:
+        assert [_free([first, second]), _first_lock([trains])] == [0, 0]
+        assert _free([first, second]) == 1 and _free([first]) == 0, "beside it where there is no other"
+        assert _first_lock([second]) == 0, "and a training may begin there at any time"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(home):

@@ -122,11 +122,12 @@ def set_threads(count: int) -> None:
 
 
 @contextlib.contextmanager
-def claim_device():
+def claim_device(alone: bool = True):
     """Give the first free CUDA device, else wait for one; without CUDA the CPU.
 
     A lock file per physical device makes jobs of one machine take turns; it follows CUDA_VISIBLE_DEVICES, and
-    disappears with its process.
+    disappears with its process. A job that is not `alone`, as one that trains heads alone, takes no lock and waits for
+    none: it computes beside whatever trains where no device is free.
     """
     import torch
 
@@ -136,7 +137,7 @@ def claim_device():
     names = [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
     with contextlib.ExitStack() as opened:
         files = [opened.enter_context(_lock_file(name)) for name in names]
-        yield torch.device("cuda", _first_lock(files))
+        yield torch.device("cuda", _first_lock(files) if alone else _free(files))
 
 
 def _lock_file(name: str):
@@ -159,6 +160,16 @@ def _first_lock(files) -> int:
             log("waiting for a free device")
             announced = True
         time.sleep(0.5)
+
+
+def _free(files) -> int:
+    """Return the position of the first of the open files that nobody has locked, else any position."""
+    for position, file in enumerate(files):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            return position
+    return os.getpid() % len(files)
 
 
 def versions() -> dict[str, str]:

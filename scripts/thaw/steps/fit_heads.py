@@ -27,7 +27,7 @@ def main() -> None:
     spec = arguments.spec
     set_threads(Compute.model_validate(spec["compute"]).threads)
     solved = spec["phases"][0].get("optimizer") == "lbfgs"
-    with claim_device() as device:
+    with claim_device(alone=False) as device:
         (fit if solved else train)(spec, arguments, device)
     log(f"seeds {', '.join(map(str, arguments.seeds))} written to {arguments.out}")
 

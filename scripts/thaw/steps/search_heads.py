@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant")
     arguments = parser.parse_args()
     set_threads(Compute.model_validate(arguments.spec["compute"]).threads)
-    with claim_device() as device:
+    with claim_device(alone=False) as device:
         search(arguments.spec, arguments, device)
 
 
