@@ -1,0 +1,79 @@
+"""A large experiment whose runs are records without training: load for tables, figures and report.
+
+Data are prepared and encoded by the workflow. Each record is planned by Thaw and written by Thaw's own writers, with
+answers that are right at a random rate, so that Snakemake finds it current and goes on with what is drawn from it.
+"""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+import pandas
+import torch
+
+from thaw.analysis.cost import Stopwatch, measured
+from thaw.analysis.results import Answers, assess, predictions_frame, scored_splits, take, whole_task, write_result
+from thaw.data.corpus import Corpus
+from thaw.plan import Plan, load, read_config
+from workflow import ADJECTIVES, HOME, NOUNS, Workplace
+
+STRATEGIES = ["frozen", {"short_top": [1, 2]}, "short_full", "short_stack"]  # five points
+ROWS = {"train": 600, "validation": 200, "test": 400}
+
+
+class Large(Workplace):
+    """So many tasks, five points of strategies, so many seeds; runs are written and not trained."""
+
+    def __init__(self, folder: Path, encoder: Path, tasks: int, seeds: int, outputs: list[str]):
+        """Write its data, a text with one yes or no for each task, and its settings."""
+        super().__init__(folder, encoder)
+        names = [f"task_{number:03d}" for number in range(1, tasks + 1)]
+        things = self.files["my/tasks.yaml"]["corpora"]["things"] | {"targets": dict.fromkeys(names, "label")}
+        about = {"corpus": "things", "type": "classification", "metrics": ["accuracy", "f1"]}
+        entries = {name: about | {"target": name, "label": name.replace("_", " ")} for name in names}
+        self.write("my/tasks.yaml", {"corpora": {"things": things}, "tasks": entries})
+        selection = {"tasks": names, "strategies": STRATEGIES, "seeds": list(range(1, seeds + 1)), "outputs": outputs}
+        self.write("mine.yaml", self.experiment("mine", **selection))
+        rng = np.random.default_rng(0)
+        for offset, (split, count) in enumerate(ROWS.items()):
+            texts = [f"the {ADJECTIVES[i % 12]} {NOUNS[i // 12 % 12]} number {i + 1000 * offset}" for i in range(count)]
+            answers = np.array(["no", "yes"])[rng.integers(0, 2, (count, tasks))]
+            frame = pandas.DataFrame(answers, columns=names).assign(text=texts)
+            frame.to_csv(folder / f"data/{split}.csv", index=False)
+
+    def plan(self) -> Plan:
+        """Return the plan as Snakemake makes it in this folder."""
+        with contextlib.chdir(self.folder):
+            return load(read_config(["mine.yaml"]), HOME)
+
+    def finish(self) -> int:
+        """Make what the runs would read, write a record for each run and baseline, and return the number of runs."""
+        plan = self.plan()
+        runs = plan.runs["mine"]
+        inputs = [files for run in runs for files in plan.job(run.step, run.key).inputs.values()]
+        needed = {file for files in inputs for file in files}
+        self.snakemake("--quiet", "all", "--", *sorted(file for file in needed if not file.startswith("results/runs")))
+        plan, corpus = self.plan(), Corpus(self.folder / "results/data/things")
+        cost = measured(Stopwatch(), torch.device("cpu"))
+        cost |= {"flops": 1e9, "parameters": {"trained": 1000, "total": 9000}, "tokens": 9999, "steps": 57}
+        for place, run in enumerate(runs):
+            job = plan.job(run.step, run.key).spec
+            spec = job | {"seed": run.seed} if run.step == "fit_heads" else job
+            self._write(self.folder / "results" / run.folder, spec, corpus, cost, place)
+        for folder, (step, key) in plan.beside["mine"].items():
+            self._write(self.folder / "results" / folder, plan.job(step, key).spec, corpus, None, 0)
+        return len(runs)
+
+    def _write(self, folder: Path, spec: dict, corpus: Corpus, cost: dict | None, seed: int) -> None:
+        """Write the records of a run, or without a cost those of a baseline."""
+        task, rng = whole_task(spec["task"]), np.random.default_rng(seed)
+        answers = {}
+        for split in ("train", *scored_splits(task)):
+            rows = np.arange(min(ROWS[split], 500))
+            gold = take(corpus.targets(task, split), rows)
+            answers[split] = Answers(rows, np.where(rng.random(len(rows)) < rng.uniform(0.6, 0.9), gold, 1 - gold))
+        steps = np.arange(1, 31)
+        notes = {"phase": 1, "epoch": (steps + 9) // 10, "step": steps, "loss": rng.random(30), "rate": 1e-3 / steps}
+        history = pandas.DataFrame(notes).assign(validation_accuracy=None) if cost else None
+        outcome = assess(task, corpus, answers) | ({"chosen": {"epochs": [3]}} if cost else {})
+        write_result(folder, spec, outcome, cost, predictions_frame(task, corpus, answers), history)
