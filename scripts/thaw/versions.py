@@ -21,6 +21,6 @@ VERSIONS = {
     "ensemble": 1,
     "collect": 7,
     "table": 5,
-    "figure": 6,
+    "figure": 7,
     "report": 6,
 }

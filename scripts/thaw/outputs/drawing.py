@@ -101,7 +101,11 @@ def settle(figure) -> None:
 
 
 def save(figure, prefix) -> None:
-    """Write a figure as PDF, SVG and PNG, without a date, so that equal content means equal bytes."""
+    """Write a figure as PDF, SVG and PNG, without a date, so that equal content means equal bytes.
+
+    It is laid out once for all three, which is most of the time that many panels take.
+    """
+    settle(figure)
     bare = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
     for kind, metadata in bare.items():
         with replacing(f"{prefix}.{kind}") as temporary:
