@@ -207,6 +207,8 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
 
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
     marks = strategy_marks(found, spec)
+    # What cost nothing has no place on a logarithmic axis.
+    panels = [(title, column, rows[~rows["fitted"] | (rows[cost] > 0)]) for title, column, rows in panels]
     fronts = [index for _, _, rows in panels for index in pareto(rows[rows["fitted"]], cost)]
     with drawing.panels([title for title, *_ in panels]) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
@@ -245,9 +247,10 @@ def _cost_axes(axis, values, name: str) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
-    room = max(1.6, (values.max() / values.min()) ** 0.12)
-    axis.set_xlim(values.min() / room, values.max() * room)
-    wide = values.max() / values.min() > 60
+    least, most = (values.min(), values.max()) if len(values) else (1.0, 1.0)
+    room = max(1.6, (most / least) ** 0.12)
+    axis.set_xlim(least / room, most * room)
+    wide = most / least > 60
     axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.short(value)))
     axis.xaxis.set_minor_formatter(NullFormatter())
