@@ -164,7 +164,7 @@ class Jobs(Upstream):
         So that two experiments with a run in common do not take turns in making it, one with and one without.
         """
         path = Path(self.results, run.folder, "metrics.json")
-        made = read_json(path)["spec"] if run.step == "train" and path.is_file() else spec
+        made = read_json(path).get("spec", spec) if run.step == "train" and path.is_file() else spec
         asked = {key: made[key] for key in MORE if made.get(key) and not spec.get(key)}
         return made if digest(made) == digest(spec | asked) else spec
 
