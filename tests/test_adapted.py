@@ -17,7 +17,6 @@ from thaw.probes.attention import cosines
 from thaw.probes.comparison import Comparison
 from thaw.probes.forgetting import masked_loss
 from thaw.records import UserError, digest, read_json
-from thaw.settings import Subset
 from thaw.training.adapted import Adapted
 from thaw.training.inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
@@ -73,7 +72,7 @@ def test_the_states_are_those_of_the_trained_encoder_on_the_rows_that_are_read(a
     trained = Adapted.of(bench.encoder, run, read_json(run)["digest"])
     assert {name.split(".")[2] for name in trained.tensors} == {"1", "2"}, "the two layers that the run trained"
     encoder.put(trained.tensors)
-    for split, chosen in {"train": rows_outside(bench.corpus, task, Subset(**SUBSET)), "test": np.arange(8)}.items():
+    for split, chosen in {"train": rows_outside(bench.corpus, task, SUBSET), "test": np.arange(8)}.items():
         batch = store.batch(split, chosen[:3])
         for n, state in enumerate(encoder.boundaries(batch)):
             held = store.states(n, split).gather(chosen[:3], batch)
@@ -81,7 +80,7 @@ def test_the_states_are_those_of_the_trained_encoder_on_the_rows_that_are_read(a
     lower = [s.states(1, "test").gather([0], s.batch("test", [0])) for s in (store, bench.store)]
     assert torch.allclose(*lower, atol=1e-5), "what lies below the trained layers is as it was"
     with pytest.raises(UserError, match="is an excerpt, and does not hold all rows of train that are asked for"):
-        store.batch("train", subset_rows(bench.corpus, task, Subset(**SUBSET)))
+        store.batch("train", subset_rows(bench.corpus, task, SUBSET))
 
 
 def test_rows_outside_of_a_subset_share_no_text_with_it(tmp_path):
@@ -90,14 +89,14 @@ def test_rows_outside_of_a_subset_share_no_text_with_it(tmp_path):
     corpus = tiny_corpus(tmp_path, "classification", train=made)
     task = {"id": "t", "target": "label"}
     for draw in range(1, 9):
-        subset = Subset(rows=10, draw=draw)
+        subset = {"rows": 10, "draw": draw}
         inside, outside = set(subset_rows(corpus, task, subset)), set(rows_outside(corpus, task, subset))
         assert len(outside) == 10 and not inside & outside
         texts = corpus.frame("train")["text"].str.lower()
         assert not set(texts[list(inside)]) & set(texts[list(outside)])
-    assert len(rows_outside(corpus, task, Subset(rows=20))) in (5, 6)
+    assert len(rows_outside(corpus, task, {"rows": 20})) in (5, 6)
     with pytest.raises(UserError, match="the subset is all of train, 26 rows, so that none is left which no run"):
-        rows_outside(corpus, task, Subset(rows=26))
+        rows_outside(corpus, task, {"rows": 26})
 
 
 def test_each_seed_is_probed_on_its_own_encoder(adaptation, tmp_path):

@@ -13,7 +13,7 @@ from thaw.data.sources import convert, find_source
 from thaw.plan import load, read_config
 from thaw.records import UserError, canonical, digest
 from thaw.settings import Corpus as Entry
-from thaw.settings import Hub, Subset, spec_of
+from thaw.settings import Hub, spec_of
 
 # --- the columns, the card, the numbers -------------------------------------------------------------------------------
 
@@ -265,14 +265,14 @@ def uneven(tmp_path_factory) -> Corpus:
 
 def test_subsets_are_nested_stratified_and_seeded(uneven):
     task = {"target": "label"}
-    small, large = (subset_rows(uneven, task, Subset(rows=n)) for n in (40, 100))
+    small, large = (subset_rows(uneven, task, {"rows": n}) for n in (40, 100))
     assert set(small) < set(large) and len(small) == 40
     assert (uneven.targets(task, "train")[small] == 1).sum() == 10
-    assert (small == np.sort(small)).all() and np.array_equal(small, subset_rows(uneven, task, Subset(rows=40)))
-    assert set(small) != set(subset_rows(uneven, task, Subset(rows=40, draw=2)))
-    assert subset_rows(uneven, {"target": "score"}, Subset()).tolist() == list(range(400))
+    assert (small == np.sort(small)).all() and np.array_equal(small, subset_rows(uneven, task, {"rows": 40}))
+    assert set(small) != set(subset_rows(uneven, task, {"rows": 40, "draw": 2}))
+    assert subset_rows(uneven, {"target": "score"}, {}).tolist() == list(range(400))
     with pytest.raises(UserError, match="subset of 500 rows: train of mine has 400; ask for fewer"):
-        subset_rows(uneven, task, Subset(rows=500))
+        subset_rows(uneven, task, {"rows": 500})
 
 
 def test_a_corpus_says_what_it_has_not(uneven, tmp_path):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.analysis.results import scored_part, whole_task
-from thaw.data.corpus import Corpus
+from thaw.analysis.results import whole_task
+from thaw.data.corpus import Corpus, scored_part
 from thaw.records import UserError, read_json
 
 KINDS = ("runs", "external", "ensembles")  # folders below results that hold answers

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from thaw.analysis.metrics import NO_TAG, majority, score
+from thaw.data.corpus import scored_part
 from thaw.records import UserError, digest, read_json, replacing, write_json, write_parquet, write_text
 from thaw.runtime import stream
-from thaw.settings import Subset, Task
+from thaw.settings import Task
 
 SCORED_TRAINING_ROWS = 500
 GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to layer.L, embeddings or head
@@ -45,13 +46,6 @@ def scored_splits(task: dict) -> list[str]:
 def scored_rows(task: dict, corpus, subset: dict) -> dict[str, np.ndarray]:
     """Return the rows of validation and of the test splits that are scored, by split. Args: subset of a spec."""
     return {split: scored_part(corpus, split, subset) for split in scored_splits(task)}
-
-
-def scored_part(corpus, split: str, subset: dict) -> np.ndarray:
-    """Return the rows of one split that are scored, ascending: all, or the first of a permutation of the draw."""
-    entry = Subset.model_validate(subset)
-    order = np.random.default_rng(stream(entry.draw, f"scored/{split}")).permutation(len(corpus.frame(split)))
-    return np.sort(order[: entry.scored])
 
 
 def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:

@@ -61,14 +61,14 @@ class Corpus:
         return [[index[tag] for tag in tags] for tags in column]
 
 
-def subset_rows(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
-    """Return the training rows of a subset, ascending int64: positions in train's frame.
+def subset_rows(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
+    """Return the training rows of a subset (as a spec has it), ascending int64: positions in train's frame.
 
     They are the first of a permutation seeded by the subset's draw, so smaller subsets of a draw lie within
     larger ones; where the target is a label every prefix has the labels in train's proportions.
     Raises UserError for more rows than train has.
     """
-    total = len(corpus.frame("train"))
+    subset, total = Subset.model_validate(subset), len(corpus.frame("train"))
     if subset.rows is None:
         return np.arange(total)
     if subset.rows > total:
@@ -76,7 +76,7 @@ def subset_rows(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
     return np.sort(_draw(corpus, task, subset)[: subset.rows])
 
 
-def rows_outside(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
+def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     """Return as many training rows as a subset has, or all there are, that are not in it, ascending int64.
 
     They are those that follow in its draw, without rows whose texts all stand in a row of the subset too. Raises
@@ -86,13 +86,23 @@ def rows_outside(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
     texts = list(map(tuple, sentences({name: list(frame[name]) for name in names}, names)))
     inside = set(subset_rows(corpus, task, subset).tolist())
     known = {texts[row] for row in inside}
-    order = [row for row in _draw(corpus, task, subset).tolist() if row not in inside and texts[row] not in known]
+    drawn = _draw(corpus, task, Subset.model_validate(subset)).tolist()
+    order = [row for row in drawn if row not in inside and texts[row] not in known]
     if not order:
         raise UserError(
             f"task {task['id']}: the subset is all of train, {len(inside)} rows, so that none is left which no run "
             "has trained on; take a smaller subset"
         )
     return np.sort(np.array(order[: len(inside)], dtype=np.int64))
+
+
+def scored_part(corpus: Corpus, split: str, subset: dict) -> np.ndarray:
+    """Return the rows of a split on which runs of a subset are scored, ascending: all, or so many of a permutation."""
+    subset, total = Subset.model_validate(subset), len(corpus.frame(split))
+    if subset.scored is None:
+        return np.arange(total)
+    order = np.random.default_rng(stream(subset.draw, f"scored/{split}")).permutation(total)
+    return np.sort(order[: subset.scored])
 
 
 def _draw(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:

@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import load_file
 
 from thaw.analysis.metrics import NO_TAG, score
-from thaw.analysis.results import scored_part, take
+from thaw.analysis.results import take
+from thaw.data.corpus import scored_part
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.forms import trained_encoder
 from thaw.exporting.source import Source

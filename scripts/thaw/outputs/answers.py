@@ -7,20 +7,21 @@ import numpy as np
 
 from thaw.analysis.intervals import Draws
 from thaw.analysis.metrics import NO_TAG
-from thaw.analysis.results import scored_part, take, whole_task
+from thaw.analysis.results import take, whole_task
 from thaw.analysis.weighted import Scorer, scorer
-from thaw.data.corpus import Corpus
+from thaw.data.corpus import Corpus, scored_part
 from thaw.records import UserError, intact, read_json
 
 BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
 
 
 class Answers:
-    """Answers of runs to the test and validation splits of their tasks; corpora are read once."""
+    """Answers of runs to the test and validation splits of their tasks; corpora and records are read once."""
 
     def __init__(self, results):
         self.results = Path(results)
         self._corpora: dict[str, Corpus] = {}
+        self._specs: dict[str, dict] = {}
 
     def groups(self, folder: str, split: str):
         """Return what a split's examples are drawn by: documents where they are words, else how many there are.
@@ -60,7 +61,9 @@ class Answers:
         return scored_part(self._corpus(spec["task"]["corpus"]), split, spec.get("subset", {}))
 
     def _spec(self, folder: str) -> dict:
-        return read_json(self.results / folder / "metrics.json")["spec"]
+        if folder not in self._specs:
+            self._specs[folder] = read_json(self.results / folder / "metrics.json")["spec"]
+        return self._specs[folder]
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self._corpora:

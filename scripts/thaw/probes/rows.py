@@ -4,7 +4,6 @@ import numpy as np
 
 from thaw.analysis.results import scored_rows, whole_task
 from thaw.data.corpus import Corpus, rows_outside, subset_rows
-from thaw.settings import Subset
 
 
 def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
@@ -13,8 +12,8 @@ def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
     Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
     where no row is left.
     """
-    task, subset = whole_task(spec["task"]), Subset.model_validate(spec["subset"])
-    rows = scored_rows(task, corpus, spec["subset"])
+    task, subset = whole_task(spec["task"]), spec["subset"]
+    rows = scored_rows(task, corpus, subset)
     chosen = spec.get("rows", "subset")
     if chosen == "none":
         return rows

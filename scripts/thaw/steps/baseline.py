@@ -6,7 +6,6 @@ from pathlib import Path
 
 from thaw import parts
 from thaw.runtime import log, run_step
-from thaw.settings import Subset
 
 SEED = 0  # draws the training rows that are scored; a baseline has no other randomness
 
@@ -37,7 +36,7 @@ def main() -> None:
     parts.admit(spec, arguments.catalogues)
     with watch("train"):
         corpus, task = Corpus(arguments.data), whole_task(spec["task"])
-        rows = subset_rows(corpus, task, Subset.model_validate(spec["subset"]))
+        rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
         found = answer(spec["baseline"], task, corpus, rows, wanted)
     outcome = assess(task, corpus, found.answers) | {"chosen": found.chosen}

@@ -54,7 +54,7 @@ class Fit:
         self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
         self.labels = corpus.labels(self.task["target"])
-        self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        self.rows = subset_rows(corpus, self.task, spec["subset"])
         self.scored = scored_rows(self.task, corpus, spec["subset"])
         self.shape = Shape.of(read_json(self.folder / "config.json"))
         (phase,) = spec["phases"]

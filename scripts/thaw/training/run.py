@@ -76,7 +76,7 @@ class Run:
         self.phases = [entry | settings.of_phase(settings_chosen, number) for number, entry in phases]
         self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
         self.task = whole_task(spec["task"])
-        self.rows = subset_rows(corpus, self.task, settings.Subset.model_validate(spec["subset"]))
+        self.rows = subset_rows(corpus, self.task, spec["subset"])
         self.scored = scored_rows(self.task, corpus, spec["subset"])
         self.shape = Shape.of(read_json(self.folder / "config.json"))
         self.labels = corpus.labels(self.task["target"])
