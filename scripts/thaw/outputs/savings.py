@@ -5,7 +5,8 @@ from thaw.outputs.runs import RUN, head_alone
 from thaw.records import UserError, write_text
 
 CLAIM = 10
-WIDTH = 6.4  # inches
+WIDTH = 6.4  # inches, as are the height of a panel's title and axis and that of one of its lines
+FRAME, LINE = 1.0, 0.3
 WAYS = {"alone": "Alone: the whole extraction charged", "shared": "Shared: an equal part of the extraction"}
 CELL = ["subset", "encoder", "head", "task", "strategy", "variant"]
 
@@ -27,7 +28,8 @@ def saving_figure(runs, spec: dict, prefix) -> None:
     several = found[["strategy", "variant"]].drop_duplicates().shape[0] > 1
     looks = dict(zip(WAYS, drawing.marks(WAYS).values(), strict=True))
     with drawing.panels([name for name, _ in panels], wide=1) as (figure, axes):
-        figure.set_figwidth(WIDTH)
+        most = max(len(rows) for _, rows in panels)
+        figure.set_size_inches(WIDTH, len(panels) * (FRAME + LINE * most))
         for axis, (_, rows) in zip(axes, panels, strict=True):
             _panel(axis, rows, looks)
             axis.set_yticks(range(len(rows)), [_line_name(row, labels, several) for row in rows.itertuples()])
