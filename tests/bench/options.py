@@ -20,7 +20,7 @@ class Options:
     peers: str = sys.executable  # the Python in which the peers are installed
     cores: int = os.cpu_count() or 1
     threads: int = 1  # of each of Thaw's jobs; so many jobs run side by side as the cores allow
-    quick: bool = False  # fewer points in the parts that have many
+    quick: bool = False  # one task, and fewer points in the parts that have many
 
     @property
     def seed_list(self) -> list[int]:
@@ -36,4 +36,4 @@ class Options:
         return self.out / "parts" / f"{name}.json"
 
 
-QUICK = {"rows": 160, "seeds": 1, "rounds": 1, "quick": True}
+QUICK = {"rows": 128, "seeds": 1, "rounds": 1, "quick": True}

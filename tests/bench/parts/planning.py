@@ -16,7 +16,7 @@ def measure(options: Options) -> dict:
     texts = [cut(text, min(options.rows, 64)) for text in tasks(options)]
     strategies = {f"bench_top_{k}": work.top(k) for k in range(1, work.LAYERS + 1)} | {work.FULL: work.full()}
     found = {}
-    for jobs in JOBS:
+    for jobs in JOBS[: 1 if options.quick else None]:
         seeds = list(range(1, jobs // (len(texts) * len(strategies)) + 1))
         place = Place(options.folder(f"planning_{jobs}"), options, texts, strategies, seeds=seeds)
         found[f"dry_run_{jobs}"] = _dry_run(place, options)
