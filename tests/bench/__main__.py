@@ -20,7 +20,7 @@ from . import report
 from .measuring import machine
 from .options import QUICK, Options
 
-PARTS = ("table", "grid", "probes", "steps", "store", "planning", "target", "lengths", "growth", "memory")
+PARTS = ("table", "grid", "probes", "steps", "ways", "store", "planning", "target", "lengths", "growth", "memory")
 IN_QUICK = ("table", "grid", "probes", "steps", "store", "planning")
 
 

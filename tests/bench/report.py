@@ -77,7 +77,7 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
             "",
             *quality(parts["table"]["quality"]),
         ]
-    for name in ("steps", "store", "planning", "target", "memory"):
+    for name in ("steps", "ways", "store", "planning", "target", "memory"):
         if name in parts:
             lines += ["", f"## {name}", "", *facts(parts[name])]
     if "growth" in parts:

@@ -1,0 +1,54 @@
+"""One run of full fine-tuning, trained without one of the ways that make our loop fast; its seconds by cost.json."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw.encoders import dropout
+from thaw.encoders.transformers import Encoder
+from thaw.records import read_json, write_json
+from thaw.runtime import set_threads
+from thaw.steps.train import execute
+from thaw.training import phase, single
+
+
+def _random_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
+    order = np.random.default_rng(seed).permutation(len(lengths))
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _plain_optimizer(_name: str, groups: list[dict]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(groups)
+
+
+# What stands in the place of each way: the object that holds it, its name there, and the plain thing.
+PLAIN = {
+    "batches of like length": (single, "shuffled_batches", _random_batches),
+    "fast dropout masks": (dropout, "replace", lambda _model: None),
+    "only the word embeddings that are used": (Encoder, "keep_rows", lambda _self, _used: None),
+    "fused optimizer": (phase, "optimizer", _plain_optimizer),
+}
+
+
+def main() -> None:
+    """Train as the job says, without the way that it names (none where it is empty), and write the seconds."""
+    job, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    if job["without"]:
+        holder, name, plain = PLAIN[job["without"]]
+        setattr(holder, name, plain)
+    spec, folder = read_json(job["run"] + "/metrics.json")["spec"], Path(out).with_suffix("")
+    set_threads(job["threads"])
+    places = {"data": Path(job["data"]), "encoder": Path(job["encoder"]), "features": [Path(job["features"])]}
+    nothing = dict.fromkeys(("catalogues", "also_data", "also_tokens", "after", "chosen"), [])
+    given = argparse.Namespace(**places, **nothing, out=folder)
+    execute(spec, given, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    cost, record = read_json(folder / "cost.json"), read_json(folder / "metrics.json")
+    write_json(out, {"seconds": cost["seconds"]["train"], "steps": cost["steps"], "scores": record["scores"]["test"]})
+
+
+if __name__ == "__main__":
+    main()

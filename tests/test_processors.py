@@ -1,0 +1,58 @@
+"""The same spec on other processors: what differs where sums are taken in another order, and what does not.
+
+A processor without some instructions is had by telling numpy, torch and its libraries not to use them.
+"""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from tiny import tiny_encoder
+from workflow import Workplace
+
+# The instructions that every x86 processor has, and those of one without AVX-512.
+PLAIN = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}
+AVX2 = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+PROCESSORS = {"this": {}, "without AVX-512": AVX2, "plain": PLAIN, "plain again": PLAIN}
+SAME_ANYWHERE = ("data/**/*.parquet", "data/**/card.json", "features/**/tokens.parquet")
+
+
+def answers(place: Workplace) -> dict[str, np.ndarray]:
+    """Return the numbers that every run predicts: probabilities of classes, or scores, by its folder."""
+    found = {}
+    for path in sorted((place.folder / "results/runs").rglob("predictions.parquet")):
+        numbers = pandas.read_parquet(path).select_dtypes("number").drop(columns="row")
+        found[str(path.parent.relative_to(place.folder))] = numbers.to_numpy(np.float64)
+    return found
+
+
+def scores(place: Workplace) -> dict[str, dict]:
+    """Return the scores of every run by its folder."""
+    files = sorted((place.folder / "results/runs").rglob("metrics.json"))
+    return {str(path.parent.relative_to(place.folder)): json.loads(path.read_text())["scores"] for path in files}
+
+
+@pytest.mark.slow
+def test_other_processors_change_last_digits_and_no_data(tmp_path, monkeypatch):
+    places, encoder = {}, tiny_encoder("bert", tmp_path / "tiny")
+    for number, (name, settings) in enumerate(PROCESSORS.items()):
+        (tmp_path / str(number)).mkdir()
+        places[name] = Workplace(tmp_path / str(number), encoder)
+        with monkeypatch.context() as patched:
+            for key, value in settings.items():
+                patched.setenv(key, value)
+            places[name].snakemake()
+    here = places.pop("this")
+    for name, place in places.items():
+        for pattern in SAME_ANYWHERE:
+            for path in (here.folder / "results").glob(pattern):
+                assert (place.folder / path.relative_to(here.folder)).read_bytes() == path.read_bytes()
+        found, mine = answers(place), answers(here)
+        largest = {run: float(np.abs(found[run] - mine[run]).max()) for run in mine}
+        assert mine and found.keys() == mine.keys() and max(largest.values()) < 1e-3
+        print(
+            f"\n{name}: " + ", ".join(f"{run.split('/', 2)[2]} {value:.1e}" for run, value in largest.items()), end=""
+        )
+    assert scores(places["plain"]) == scores(places["plain again"])
