@@ -36,4 +36,4 @@ class Options:
         return self.out / "parts" / f"{name}.json"
 
 
-QUICK = {"rows": 128, "seeds": 1, "rounds": 1, "quick": True}
+QUICK = {"rows": 80, "seeds": 1, "rounds": 1, "quick": True}
