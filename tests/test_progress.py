@@ -7,6 +7,8 @@ import sys
 import time
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from test_house import PACKAGE
 from thaw.analysis.cost import Stopwatch
@@ -78,15 +80,35 @@ def test_what_goes_on_ends_as_what_was_never_stopped(way, bench, tmp_path, monke
         assert again.cost == whole.cost, "operations, parameters, tokens and steps are those of the whole run"
 
 
-@pytest.mark.parametrize("harm", ["cut short", "of other settings"])
+def test_what_goes_on_counts_the_seconds_before_and_a_short_run_writes_nothing(bench, tmp_path, monkeypatch):
+    spec = bench.spec(*WAYS["best"])
+    for spacing, folder in ((60.0, tmp_path / "short"), (0.0, tmp_path / "long")):
+        monkeypatch.setattr(progress, "SPACING", spacing)
+        with monkeypatch.context() as patched, pytest.raises(Stopped):
+            stop_after(patched, 2)
+            trained(bench, spec, folder)
+    assert not (tmp_path / "short" / FILE).exists()
+    watch = Stopwatch()
+    begin, left = watch.start, Progress(tmp_path / "long", spec, watch)
+    left.restore(bench.run(spec))
+    before = left.state["seconds"]
+    assert before["train"] > 0 and {part: watch.parts[part] for part in before} == before
+    assert watch.start == pytest.approx(begin - sum(before.values()))
+
+
+@pytest.mark.parametrize("harm", ["cut short", "of other settings", "of another torch", "of no run"])
 def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, bench, tmp_path, monkeypatch, capsys):
     spec = bench.spec(*WAYS["l2_to_start"])
     with monkeypatch.context() as patched, pytest.raises(Stopped):
         stop_after(patched, 2)
-        trained(bench, spec if harm == "cut short" else spec | {"seed": 2}, tmp_path)
+        trained(bench, spec | {"seed": 2} if harm == "of other settings" else spec, tmp_path)
+    file = tmp_path / FILE
     if harm == "cut short":
-        file = tmp_path / FILE
         file.write_bytes(file.read_bytes()[:1000])
+    if harm == "of another torch":
+        monkeypatch.setattr(progress, "versions", lambda: {"torch": "0.1"})
+    if harm == "of no run":
+        save_file({"now:x": torch.zeros(1)}, file)
     again, (_, whole) = trained(bench, spec, tmp_path), bench.train(spec)
     assert equal(tensors(again), tensors(whole))
     assert "training begins anew" in "".join(capsys.readouterr())
