@@ -50,6 +50,17 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
             )
 
 
+def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
+    frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "parameters"}
+    frame["trained_parameters"] = 1000.0 * (1 + frame["thawed"].fillna(0.0))
+    figures.draw(frame, spec, tmp_path / "figure")
+    with open(tmp_path / "figure.csv") as file:
+        rows = [row for row in csv.DictReader(file) if row["task"] == "odd"]
+    assert {float(row["parameters"]) for row in rows} == {1000.0 * (1 + int(row["thawed"])) for row in rows}
+    ordered = sorted(rows, key=lambda row: (float(row["parameters"]), -float(row["mean"])))
+    assert ordered[0]["pareto"] == "True" and {row["pareto"] for row in rows} == {"True", "False"}
+
+
 def test_what_stands_beside_the_runs_is_in_the_legend_once_and_what_is_far_below_is_a_note(layers):
     names = legend(layers)
     assert len(names) == len(set(names))

@@ -8,12 +8,14 @@ from thaw.outputs.savings import saving_figure
 from thaw.outputs.sizes import size_figure
 from thaw.records import write_text
 
-CSV_COLUMNS = (
-    "task split subset encoder head strategy variant thawed embeddings mean sd low high seeds seconds flops".split()
-)
+CSV_COLUMNS = [
+    *"task split subset encoder head strategy variant thawed embeddings".split(),
+    *"mean sd low high seeds seconds flops parameters".split(),
+]
 COSTS = {
     "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
     "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
+    "parameters": ("parameters", "Trained parameters (log scale)"),
 }
 
 

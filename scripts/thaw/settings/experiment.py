@@ -45,7 +45,7 @@ class Output(Entry):
     ]
     caption: Text
     split: Literal["test", "validation"] = "test"
-    cost: Literal["seconds", "flops"] = Field("seconds", description="cost_figure: the horizontal axis")
+    cost: Literal["seconds", "flops", "parameters"] = Field("seconds", description="cost_figure: the horizontal axis")
     last: bool | None = Field(
         None, description="information_figure: what a layer shares with the last one, not with labels"
     )
