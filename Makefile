@@ -62,7 +62,7 @@ test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; ins
 	@pytest -q -s -m "slow or not slow" tests/test_slurm.py
 
 slurm:
-	@{ command -v slurmctld && command -v slurmd; } > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
+	@PATH=$$PATH:/usr/sbin; { command -v slurmctld && command -v slurmd; } > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends slurmctld slurmd slurm-client; } || { \
 	echo "error: no SLURM here; on Debian or Ubuntu root can install it, with a mirror in reach" >&2; exit 1; }
 

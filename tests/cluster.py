@@ -15,6 +15,8 @@ from pathlib import Path
 
 # Where SLURM's commands look for it. A job step drops SLURM_CONF from its environment, so no other place will do.
 SHARED = Path("/etc/slurm/slurm.conf")
+# Debian's daemons lie in a folder that is not on everybody's PATH.
+SEARCHED = f"{os.environ['PATH']}:/usr/sbin"
 
 CONFIGURATION = """
 ClusterName=thaw
@@ -53,7 +55,7 @@ def missing() -> str:
     """Say what this machine lacks for a SLURM of its own; nothing if it lacks nothing."""
     if os.geteuid() != 0:
         return "needs root, to start SLURM's daemons"
-    if not all(shutil.which(name) for name in ("slurmctld", "slurmd", "sbatch")):
+    if not all(shutil.which(name, path=SEARCHED) for name in ("slurmctld", "slurmd", "sbatch")):
         return "needs SLURM: apt-get install --no-install-recommends slurmctld slurmd slurm-client"
     if SHARED.exists():  # a link to nothing is what a killed test leaves
         return f"{SHARED} is there: this machine has a SLURM already"
@@ -83,7 +85,7 @@ class Cluster:
             SHARED.symlink_to(conf)
             undo.callback(SHARED.unlink)
             for name, extra in (("slurmctld", []), ("slurmd", ["-N", "n1"])):
-                command = [name, "-f", conf, "-L", self.folder / f"{name}.log", *extra]
+                command = [shutil.which(name, path=SEARCHED), "-f", conf, "-L", self.folder / f"{name}.log", *extra]
                 subprocess.run(command, check=True, capture_output=True, timeout=60)
                 undo.callback(_end, self.folder / f"{name}.pid")
             self._wait_until_idle()
