@@ -141,7 +141,8 @@ def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared
     bert = rows["BERT-base, fine-tuned"]["cells"]
     assert bert[0]["at"][:5] == ["conll2003", "bert_base_uncased", "peters_tuned", "peters_tuned", "base"]
     assert [cell["marks"] for cell in bert] == [[], [], ["split"], [], [], [], []]
-    assert {cell["reason"] for cell in rows["ELMo, features"]["cells"]} == {"not run here"}
+    missing = "its encoder needs weights that are not here"
+    assert {cell["reason"] for cell in rows["ELMo, features"]["cells"]} == {missing}
     assert rows["BERT-base, difference"]["minus"] == [5, 4]
     scaled = planned(home, "lee2019", shared_data, overlay=True)
     spec = scaled.job("table", "lee2019_scaled/lee2019_sweep_bert_base").spec["beside"]

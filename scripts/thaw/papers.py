@@ -71,9 +71,10 @@ class Beside:
                 return found | {"reason": "not run here"}
             return found | {"at": at, "sweep": sweep, "full": row.full, "marks": marks}
         made = tuple(at[:5]) in self.present or number.at.get("ensemble") in self.experiment.ensembles
-        if not made:
-            return found | {"reason": "not run here"}
-        return found | {"at": at, "marks": marks}
+        if made:
+            return found | {"at": at, "marks": marks}
+        needs = at[1] in self.experiment.optional  # what is left of them was left out
+        return found | {"reason": "its encoder needs weights that are not here" if needs else "not run here"}
 
     def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
         """Return an address with every default filled in and a stand-in in place, and what differs by it."""

@@ -23,7 +23,8 @@ LOCAL = ("synthetic", "files")
 def at_hand(experiment: Experiment, catalogue: Catalogue) -> tuple[Experiment, list[str]]:
     """Return an experiment without the optional encoders whose local files are missing, and what was left out.
 
-    Raises UserError where no encoder is left, and for an optional one that is not among the encoders.
+    `optional` of what is returned names those that were left out. Raises UserError where no encoder is left, and for an
+    optional one that is not among the encoders.
     """
     said = []
     for name in experiment.optional:
@@ -36,7 +37,7 @@ def at_hand(experiment: Experiment, catalogue: Catalogue) -> tuple[Experiment, l
     kept = [name for name in experiment.encoders if name not in dict(said)]
     if not kept:
         raise UserError(f"config: encoders: none is left. {' '.join(dict(said).values())}")
-    return experiment.model_copy(update={"encoders": kept, "optional": []}), list(dict(said).values())
+    return experiment.model_copy(update={"encoders": kept, "optional": list(dict(said))}), list(dict(said).values())
 
 
 def scaled_down(experiment: Experiment, catalogue: Catalogue) -> tuple[Experiment, list[str]]:
