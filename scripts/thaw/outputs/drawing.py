@@ -6,11 +6,14 @@ prints in grey. Sizes are inches, at the width of a page's text (7 in), where th
 
 import contextlib
 import math
+import textwrap
 
 from thaw.records import replacing
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
+BESIDE = 0.5  # of a panel's width, what the vertical axis and its label take
+LETTERS = 14  # of a title, to the inch
 GREY = "#6b7280"
 BROKEN = ((0, (4, 3)), (0, (1, 1.5)), (0, (7, 2, 1, 2)), (0, (9, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
 STYLE = {
@@ -53,12 +56,14 @@ def panels(titles: list[str], wide: int | None = None):
 
     wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
     high = math.ceil(len(titles) / wide)
-    size = (PANEL[0] * wide if wide == 3 else 3.2 * wide, (PANEL[1] + 0.55) * high)
+    width = PANEL[0] if wide == 3 else 3.2
+    size = (width * wide, (PANEL[1] + 0.55) * high)
     with pyplot.rc_context(STYLE):
         figure, axes = pyplot.subplots(high, wide, figsize=size, squeeze=False, layout="constrained")
         figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
         for axis, title in zip(axes.flat, titles, strict=False):
-            axis.set_title(title, loc="left", fontweight="bold")
+            lines = [textwrap.fill(line, int(LETTERS * (width - BESIDE))) for line in title.splitlines()]
+            axis.set_title("\n".join(lines), loc="left", fontweight="bold")
         for axis in axes.flat[len(titles) :]:
             axis.remove()
         try:
