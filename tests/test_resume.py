@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from thaw.encoders.parity import check_resume, compare
+from thaw.encoders.resume import Passed
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.records import UserError
@@ -184,3 +185,13 @@ def test_what_is_no_encoder_with_layers_is_refused(kind, keys, message):
     else:
         with pytest.raises(UserError, match=message):
             Encoder(model)
+
+
+def test_a_stub_hands_on_the_state_however_it_is_given_and_in_the_form_of_the_layers():
+    """Some models call their layers with named arguments, and some layers return tuples."""
+    state, layer = torch.ones(1, 2, 3), torch.nn.Linear(1, 1)
+    for form, given in ((0, state), (1, (state,)), (3, (state, None, None))):
+        stub = Passed(layer, form)
+        for found in (stub(state), stub(hidden_states=state), stub(state, "mask", cache=None)):
+            assert found is state if form == 0 else found == given
+    assert stub.in_features == 1 and "weight" not in dict(stub.named_parameters())
