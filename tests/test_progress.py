@@ -26,6 +26,10 @@ WAYS = {
     "l2_to_start": [{"train": ["all"], "epochs": 3, "optimizer": "bert_adam", "l2_to_start": 0.01}],
     "stack": [{"train": ["head"], "epochs": 2}, {"train": ["all"], "epochs": 2, "reinit_top": 1}],
     "lora": [{"train": ["head"], "epochs": 2, "insert": {"kind": "lora"}}] * 2,
+    "lora_then_the_top": [
+        {"train": ["head"], "epochs": 1, "insert": {"kind": "lora"}},
+        *[{"train": ["head"], "epochs": 2, "insert": {"kind": "lora", "top": 1}, "boundary": 0}] * 2,
+    ],
 }
 
 
