@@ -99,6 +99,8 @@ def test_pairs_that_are_read_apart_are_two_arrays(folder):
     first, second = states[3]
     assert (len(first), len(second)) == tuple(states.lengths[6:8]) and len(states) == 24
     assert len(states.offsets) == 49 and states.offsets[-1] == len(states.flat)
+    with pytest.raises(UserError, match=r"separate has texts, not words; take states\[3\]"):
+        states.words(3)
 
 
 def test_words_have_the_state_of_their_first_piece(tmp_path):
