@@ -27,12 +27,6 @@ def answers(place: Workplace) -> dict[str, np.ndarray]:
     return found
 
 
-def records(place: Workplace) -> dict[str, bytes]:
-    """Return metrics.json of every run by its folder."""
-    files = sorted((place.folder / "results/runs").rglob("metrics.json"))
-    return {str(path.parent.relative_to(place.folder)): path.read_bytes() for path in files}
-
-
 @pytest.mark.slow
 def test_other_processors_change_last_digits_and_no_data(tmp_path, monkeypatch):
     places, encoder = {}, tiny_encoder("bert", tmp_path / "tiny")
@@ -54,4 +48,4 @@ def test_other_processors_change_last_digits_and_no_data(tmp_path, monkeypatch):
         print(
             f"\n{name}: " + ", ".join(f"{run.split('/', 2)[2]} {value:.1e}" for run, value in largest.items()), end=""
         )
-    assert records(places["plain"]) == records(places["plain again"])
+    assert places["plain"].records() == places["plain again"].records()

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 import yaml
@@ -65,11 +64,6 @@ def cancel_one(cluster: Cluster, rule: str) -> dict:
     raise TimeoutError(f"no job of rule {rule} ran")
 
 
-def scores(folder: Path) -> dict[str, bytes]:
-    """Return every metrics.json below a folder of results."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("metrics.json")}
-
-
 def kill_workflow(cluster: Cluster, running: subprocess.Popen) -> None:
     """Kill Snakemake as soon as a job of its runs, and cancel what it leaves in the queue."""
     for _ in range(1000):
@@ -114,8 +108,8 @@ def test_a_small_experiment_runs_on_slurm_as_on_one_machine(cluster, tmp_path):
     assert small and set(small) == {"FAILED"}, "SLURM kills what takes more than it asked for"
 
     here.snakemake()
-    assert scores(there.folder / "results") == scores(here.folder / "results")
+    assert there.records() == here.records()
     print(
         f"\n{len(cluster.jobs())} jobs: the workflow killed once, 1 job cancelled, {len(small)} out of memory; "
-        f"{len(scores(here.folder / 'results'))} of as many metrics.json are those of one machine"
+        f"{len(here.records())} of as many metrics.json are those of one machine"
     )

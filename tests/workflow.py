@@ -117,6 +117,11 @@ class Workplace:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
 
+    def records(self) -> dict[str, bytes]:
+        """Return every metrics.json of the results, by its path in them."""
+        folder = self.folder / "results"
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("metrics.json")}
+
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a user who has activated the one in which these tests run."""

@@ -4,11 +4,10 @@ import statistics
 from dataclasses import replace
 
 from .. import work
+from ..inside.without import PLAIN
 from ..options import Options
 from ..ours import Place
 from ..texts import tasks
-
-WAYS = ("batches of like length", "fast dropout masks", "only the word embeddings that are used", "fused optimizer")
 
 
 def measure(options: Options) -> dict:
@@ -27,7 +26,7 @@ def measure(options: Options) -> dict:
     }
     taken: dict[str, list[dict]] = {}
     for _ in range(options.rounds):
-        for without in ("", *WAYS):
+        for without in ("", *PLAIN):
             taken.setdefault(without, []).append(place.inside("without", without=without, **job)["found"])
     seconds = {way: statistics.median(found["seconds"] for found in all_) for way, all_ in taken.items()}
     ours = seconds.pop("")
