@@ -8,11 +8,11 @@ they are (`python scripts/sign_off.py`).
 VERSIONS = {
     "prepare": 1,
     "fetch": 1,
-    "pretrain": 1,
+    "pretrain": 2,
     "features": 2,
     "fit_heads": 5,
     "search_heads": 1,
-    "train": 4,
+    "train": 5,
     "select": 1,
     "baseline": 1,
     "features_adapted": 1,

@@ -7,7 +7,7 @@ boundary L the last hidden state.
 import torch
 from torch import nn
 
-from thaw.encoders import dropout
+from thaw.encoders import attention, dropout
 from thaw.encoders.anatomy import study
 from thaw.encoders.components import Components
 from thaw.encoders.registry import load_model
@@ -27,6 +27,7 @@ class Encoder(nn.Module):
     def __init__(self, model: nn.Module):
         super().__init__()
         dropout.replace(model)
+        attention.replace(model)
         self.model = model
         self.anatomy = study(model)
         self._components = Components(model, self.anatomy)

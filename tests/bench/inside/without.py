@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from thaw.encoders import dropout
+from thaw.encoders import attention, dropout
 from thaw.encoders.transformers import Encoder
 from thaw.records import read_json, write_json
 from thaw.runtime import set_threads
@@ -29,6 +29,7 @@ def _plain_optimizer(_name: str, groups: list[dict]) -> torch.optim.Optimizer:
 PLAIN = {
     "batches of like length": (single, "shuffled_batches", _random_batches),
     "fast dropout masks": (dropout, "replace", lambda _model: None),
+    "attention with such masks": (attention, "replace", lambda _model: None),
     "only the word embeddings that are used": (Encoder, "keep_rows", lambda _self, _used: None),
     "fused optimizer": (phase, "optimizer", _plain_optimizer),
 }
