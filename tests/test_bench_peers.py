@@ -27,13 +27,13 @@ def job(tmp_path_factory) -> dict:
     return {"encoder": encoder, "tasks": {"t": task.for_peers(folder / "t")}, "features": str(folder)}
 
 
-@pytest.mark.parametrize("recipe", ["default", "tuned"])
-def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe):
+@pytest.mark.parametrize(("recipe", "bf16"), [("default", False), ("tuned", False), ("tuned", True)])
+def test_the_trainer_trains_each_cell_and_scores_what_is_asked(job, recipe, bf16):
     strategies = work.table(3)
     (gradual,) = work.cells(["t"], {"bench_gradual": strategies["bench_gradual"]}, [1], 3, watch=2)
     heads = [cell for cell in work.grid_cells("t", [2]) if cell["phases"][0]["rate"] == 1e-2]
     clock = Clock()
-    given = {"recipe": recipe, "bf16": False, "splits": ["validation", "test"], "cells": [gradual, *heads]}
+    given = {"recipe": recipe, "bf16": bf16, "splits": ["validation", "test"], "cells": [gradual, *heads]}
     found = trainer.main(job | given, clock)["cells"]
     assert [cell["head"] for cell in found] == ["pooler", "linear", "mlp"] and set(clock.parts) == {
         "load",

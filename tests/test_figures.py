@@ -84,7 +84,7 @@ def test_a_task_without_any_score_has_no_panel(invented_frame):
 def test_the_pareto_front_has_what_nothing_beats(invented_frame):
     found = summary.summarise(invented_frame, "test", invented.shown("cost", "cost_figure")["order"])
     here = found[(found["task"] == "odd") & found["fitted"]]
-    front = here.loc[figures.pareto(here, "seconds")]
+    front = here.loc[figures.front_of(here, "seconds")]
     assert list(front["strategy"] + front["variant"]) == ["frozenbase", "top_kk01", "top_kk03"]
 
 

@@ -45,7 +45,5 @@ def test_other_processors_change_last_digits_and_no_data(tmp_path, monkeypatch):
         found, mine = answers(place), answers(here)
         largest = {run: float(np.abs(found[run] - mine[run]).max()) for run in mine}
         assert mine and found.keys() == mine.keys() and max(largest.values()) < 1e-2
-        print(
-            f"\n{name}: " + ", ".join(f"{run.split('/', 2)[2]} {value:.1e}" for run, value in largest.items()), end=""
-        )
+        print(f"\n{name}: answers differ by {max(largest.values()):.1e} at most", end="")
     assert places["plain"].records() == places["plain again"].records()

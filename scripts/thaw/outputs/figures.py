@@ -3,6 +3,7 @@
 import itertools
 import textwrap
 
+from thaw.analysis.advice import pareto
 from thaw.outputs import drawing, placing, summary, words
 from thaw.outputs.savings import saving_figure
 from thaw.outputs.sizes import size_figure
@@ -211,7 +212,7 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
     marks = strategy_marks(found, spec)
     # What cost nothing has no place on a logarithmic axis.
     panels = [(title, column, rows[~rows["fitted"] | (rows[cost] > 0)]) for title, column, rows in panels]
-    fronts = [index for _, _, rows in panels for index in pareto(rows[rows["fitted"]], cost)]
+    fronts = [index for _, _, rows in panels for index in front_of(rows[rows["fitted"]], cost)]
     with drawing.panels([title for title, *_ in panels]) as (figure, axes):
         for axis, (_, column, rows) in zip(axes, panels, strict=True):
             fitted = rows[rows["fitted"]]
@@ -234,14 +235,10 @@ def cost_figure(found, panels, spec: dict, prefix) -> None:
     _write_csv(found[found["fitted"]], prefix, ["pareto"])
 
 
-def pareto(rows, cost: str) -> list:
-    """Return the index of the rows for which no other is both as cheap and better, or cheaper and as good."""
-    front, best = [], float("-inf")
-    for row in rows.sort_values([cost, "mean"], ascending=[True, False]).itertuples():
-        if row.mean > best:
-            front.append(row.Index)
-            best = row.mean
-    return front
+def front_of(rows, cost: str) -> list:
+    """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
+    rows = rows[rows["mean"].notna()].sort_values(cost)
+    return list(rows.index[pareto([{"cost": row[cost], "score": -row["mean"]} for _, row in rows.iterrows()])])
 
 
 def _cost_axes(axis, values, name: str) -> None:

@@ -57,6 +57,7 @@ def arguments(recipe: str, cell: dict, phase: dict, folder: str, bf16: bool) -> 
         shared |= {
             "train_sampling_strategy": "group_by_length",
             "bf16": bf16,
+            "use_cpu": not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
             "per_device_eval_batch_size": 128,
             "save_strategy": "no",
         }
