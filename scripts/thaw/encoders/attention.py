@@ -1,15 +1,13 @@
 """Attention whose dropout draws its masks as quickly as all other dropout (see `thaw.encoders.dropout`).
 
 Where there is dropout, torch's own on a processor computes in fp32, in twelve steps, and draws its masks one by one.
+transformers is loaded with the first of its models, since processes without any should start quickly.
 
 B examples, h heads, T tokens, e width of a head.
 """
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from thaw.encoders.dropout import noise
 
@@ -22,6 +20,8 @@ def attend(module, query, key, value, mask, dropout: float = 0.0, scaling: float
     The mask [B or 1, h or 1, T, T] is true where a token may be read, or else is added to the scores. Without dropout,
     on a GPU, and where transformers asks for more than that, it is transformers' own scaled dot product.
     """
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
     more = any(value is not None for value in others.values()) or key.shape[1] != query.shape[1]
     if not dropout or query.device.type != "cpu" or more or (mask is None and getattr(module, "is_causal", True)):
         return sdpa_attention_forward(module, query, key, value, mask, dropout, scaling, **others)
@@ -35,10 +35,12 @@ def attend(module, query, key, value, mask, dropout: float = 0.0, scaling: float
 
 
 def replace(model: nn.Module) -> None:
-    """Let a model that would attend by torch's scaled dot product attend by this."""
-    if model.config._attn_implementation == "sdpa":
-        model.set_attn_implementation(NAME)
+    """Let a model of transformers that would attend by torch's scaled dot product attend by this."""
+    if getattr(model.config, "_attn_implementation", None) != "sdpa":
+        return
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
 
-
-AttentionInterface.register(NAME, attend)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+    AttentionInterface.register(NAME, attend)
+    AttentionMaskInterface.register(NAME, sdpa_mask)
+    model.set_attn_implementation(NAME)
