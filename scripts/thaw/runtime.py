@@ -123,7 +123,7 @@ def set_threads(count: int) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(count)
     torch.set_deterministic_debug_mode("warn")
-    deterministic.fill_uninitialized_memory = False  # nothing reads it, and to fill it takes a tenth of a step
+    deterministic.fill_uninitialized_memory = False  # nothing reads it, and to fill it takes a twentieth of a step
 
 
 @contextlib.contextmanager

@@ -21,6 +21,6 @@ VERSIONS = {
     "ensemble": 1,
     "collect": 7,
     "table": 5,
-    "figure": 7,
+    "figure": 8,
     "report": 6,
 }

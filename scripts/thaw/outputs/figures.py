@@ -1,7 +1,6 @@
 """Figures: score against number of thawed layers, and score against cost; with the numbers behind them."""
 
 import itertools
-import textwrap
 
 from thaw.analysis.advice import pareto
 from thaw.outputs import drawing, placing, summary, words
@@ -44,7 +43,7 @@ def task_panels(found, labels: dict) -> list[tuple]:
             rows = mine[(mine["task"] == column.task) & (mine["split"] == column.split)]
             if rows.loc[rows["fitted"], "mean"].notna().any():
                 mark = f" {words.MISSING}" if rows["missing"].any() else ""
-                parts = [name, *textwrap.wrap(column.label + mark, 26), words.SYNTHETIC if column.synthetic else ""]
+                parts = [name, column.label + mark, words.SYNTHETIC if column.synthetic else ""]
                 panels.append(("\n".join(part for part in parts if part), column, rows))
     return panels
 
