@@ -65,6 +65,18 @@ def test_each_row_has_the_printed_number_ours_and_the_difference(made):
     assert lines["Gain", "ours"].startswith(f"{means['full'] - means['frozen']:.1f} [")
 
 
+def test_differences_speak_by_the_papers_own_rule(made):
+    rule = {"beyond": 1.0, "above": "tuning", "below": "features"}
+    rows = beside()["rows"][:2]
+    for printed, said in ((2.3, "tuning"), (-1.3, "features"), (1.0, "neither"), (-1.0, "neither"), (None, "–")):
+        gain = {"label": "Gain", "cells": [{"printed": printed}], "minus": [1, 0], "favours": rule}
+        table = drawn(made, rows=[*rows, gain])
+        lines = lines_of(table)
+        assert lines["Gain", "printed speaks for"] == said and lines["Gain", "ours speaks for"] == "tuning"
+        assert ("Full", "printed speaks for") not in lines
+        assert "Beyond 1.0 points either way the paper takes a difference to speak." in table.notes
+
+
 def test_the_interval_holds_the_rate_that_the_answers_were_made_with(made):
     _, *lines = csv.reader(io.StringIO(formats.to_csv(drawn(made))))
     by_row = {line[0]: dict(zip(papers.HEADER.split(), line, strict=False)) for line in lines}

@@ -8,7 +8,7 @@ from thaw.catalogue import shipped
 from thaw.records import UserError
 
 PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019"]
-ENSEMBLES = {"wang2019": ["wang_ensemble"]}
+ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_two_tuned"]}
 SMALL = {
     "cite": "Nobody 2020",
     "title": "On nothing",
@@ -89,6 +89,7 @@ def test_an_address_is_put_together_from_table_column_and_row(small):
         ("top", {"variant": "k13"}, "top_k has no variant k13: k00, k01"),
         ("tuned", {"values": [1.0]}, "row tuned has 1 values, and there are 2 columns"),
         ("gain", {"minus": ["tuned", "tip"]}, r"minus takes two rows of the table, as \[tuned, frozen\]"),
+        ("top", {"favours": {"beyond": 1, "above": "a", "below": "b"}}, "favours is for a row of differences"),
         ("top", {"least": 0.9}, "least and full belong together"),
         ("top", {"colour": "grey"}, "colour: unknown key"),
     ],

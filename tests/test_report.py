@@ -4,6 +4,7 @@ import html
 import re
 import shutil
 
+import pandas
 import pytest
 
 import invented
@@ -48,6 +49,27 @@ def test_the_report_tells_what_was_run_and_flagged(page):
     ):
         assert expected in text, expected
     assert "nan" not in text.lower().split() and "Incomplete" not in text
+
+
+def test_report_and_article_open_with_what_was_found(page, invented_results, tmp_path):
+    asked, found = "How much of a pretrained encoder should be thawed", "has the highest mean"
+    abstract, _, rest = text_of(page).partition("Abstract How much")[2].partition("What was asked, and what was run")
+    assert found in abstract and rest and found not in rest and text_of(page).count(asked) == 1
+    invented.draw_report(invented_results, tmp_path)
+    article = (tmp_path / "paper.tex").read_text()
+    assert found in article.partition(r"\begin{abstract}")[2].partition(r"\end{abstract}")[0]
+
+
+def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail():
+    answers = {"Deep wins.": ["holds", "holds"], "Wide wins.": ["holds", "fails"], "Both tie.": ["undecided", "holds"]}
+    answers |= {"Size matters.": ["not testable"], "Order matters.": ["not testable"]}
+    rows = [(claim, "tiny", answer) for claim, found in answers.items() for answer in found]
+    lines = pandas.DataFrame(rows, columns=["claim", "encoder", "answer"])
+    assert prose.claims(lines) == (
+        "What papers claim about these strategies, each claim tested over seeds. Holds: 1 (“Deep wins”). "
+        "Fails: 1 (“Wide wins”). Undecided: 1. Not testable: 2."
+    )
+    assert "Holds: 0. Fails: 0. Not testable: 2." in prose.claims(lines[lines["answer"] == "not testable"])
 
 
 def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):

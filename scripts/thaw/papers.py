@@ -52,7 +52,7 @@ class Beside:
         """Return a row without its cells."""
         row, order = self.table.rows[name], list(self.table.rows)
         found = {"label": row.label or name, "cells": []}
-        found |= row.model_dump(include={"seeds", "note", "provenance", "least"}, exclude_none=True)
+        found |= row.model_dump(include={"seeds", "note", "provenance", "least", "favours"}, exclude_none=True)
         return found | ({"minus": [order.index(other) for other in row.minus]} if row.minus else {})
 
     def cell(self, number: Printed) -> dict:

@@ -20,7 +20,7 @@ VERSIONS = {
     "external": 1,
     "ensemble": 1,
     "collect": 7,
-    "table": 5,
-    "figure": 8,
-    "report": 6,
+    "table": 6,
+    "figure": 9,
+    "report": 7,
 }

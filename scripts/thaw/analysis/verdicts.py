@@ -7,7 +7,7 @@ import numpy as np
 
 from thaw.analysis.significance import ALPHA, FEWEST_SEEDS, effect_size, holm, seeds_needed, sign_flip
 
-HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+HOLDS, FAILS, UNDECIDED, NOT_TESTABLE = "holds", "fails", "undecided", "not testable"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,12 @@ def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = A
 
 
 def overall(answers: list[str]) -> str:
-    """Return the answer over tasks: fails where it fails on one, holds where it holds on all, else undecided."""
+    """Return the answer over tasks: fails where it fails on one, holds where it holds on all, else undecided.
+
+    Without any test the claim is not testable.
+    """
+    if not answers:
+        return NOT_TESTABLE
     if FAILS in answers:
         return FAILS
     return HOLDS if set(answers) == {HOLDS} else UNDECIDED

@@ -1,6 +1,6 @@
 """A table of findings: what papers claim, and whether it holds here."""
 
-from thaw.analysis.verdicts import Verdict, overall, verdicts
+from thaw.analysis.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 from thaw.outputs import words
 from thaw.outputs.tables import Group, Row, Text, ToldTable, told
 
@@ -51,7 +51,7 @@ def _margin(entry: dict) -> dict:
 
 def _row(entry: dict, found: list[tuple[dict, Verdict]], labels: dict) -> Row:
     """Return the line of a claim."""
-    answer = overall([verdict.answer for _, verdict in found]) if found else "not testable"
+    answer = overall([verdict.answer for _, verdict in found])
     several = {test["task"] for test, _ in found if sum(other["task"] == test["task"] for other, _ in found) > 1}
     tasks = [
         f"{words.column_name(labels['tasks'], test['task'], test['split'], test['task'] in several)}: {_said(verdict)}"
@@ -73,7 +73,7 @@ def _lines(entry: dict, found: list[tuple[dict, Verdict]]) -> list[list]:
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
     if not found:
-        return [[*common, "", "", "", margin, "", "", "", "not testable", "", entry.get("reason", "no scores"), ""]]
+        return [[*common, "", "", "", margin, "", "", "", NOT_TESTABLE, "", entry.get("reason", "no scores"), ""]]
     return [
         [*common, test["task"], test["split"], test["metric"], margin, f"{v.contrast:.4f}", f"{v.p:.4f}", v.seeds]
         + [v.answer, v.more or "", "", "" if v.effect is None else f"{v.effect:.4f}"]

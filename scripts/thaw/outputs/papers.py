@@ -167,9 +167,13 @@ def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
     scales = [column["scale"] for column in beside["columns"]]
     printed = [_printed(cell["printed"]) for cell in row["cells"]]
     lines = {"printed": [Text(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
+    if rule := row.get("favours"):
+        lines["printed speaks for"] = [_favoured(cell["printed"], rule) for cell in row["cells"]]
     every = list(zip(found, row["cells"], scales, strict=True))
     if any(found):
         lines["ours"] = [_ours(*entry) for entry in every]
+    if any(found) and rule:
+        lines["ours speaks for"] = [_favoured(one.value if one else None, rule) for one in found]
     if any(found) and beside["aggregation"] != "mean":
         lines["ours, by the paper's rule"] = [
             _number(one.rule, scale) if one else Text(words.DASH) for one, _, scale in every
@@ -182,6 +186,15 @@ def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
 def _printed(value: float | None) -> str:
     """Return a number as it is printed in the paper, a dash where it is not known."""
     return words.DASH if value is None else str(value).replace("-", "−")
+
+
+def _favoured(difference: float | None, rule: dict) -> Text:
+    """Return what a difference speaks for by the paper's rule."""
+    if difference is None:
+        return Text(words.DASH)
+    if abs(difference) <= rule["beyond"]:
+        return Text("neither")
+    return Text(rule["above"] if difference > 0 else rule["below"])
 
 
 def _ours(one: Ours | None, cell: dict, scale: str) -> Text:

@@ -1,5 +1,6 @@
 """Sentences of the report, made from settings and numbers; they claim no more than the numbers carry."""
 
+from thaw.analysis.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED, overall
 from thaw.outputs import summary, words
 
 
@@ -171,6 +172,18 @@ def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str
     if (mine["pairs"] == "joint").any() and not (mine["pairs"] == "separate").any():
         text += " No run here reads the two texts apart, and on similarity that decides more than the strategy."
     return column.label, text
+
+
+def claims(lines) -> str:
+    """Return how many claims hold, fail or stay open, and which do hold or fail. Args: a findings table's lines."""
+    tests = lines.assign(answer=lines["answer"].where(lines["answer"] != NOT_TESTABLE)).groupby(["claim", "encoder"])
+    answers = tests["answer"].agg(lambda found: overall(list(found.dropna())))
+    told = []
+    for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
+        named = [claim.rstrip(".") for claim, _ in answers[answers == answer].index]
+        which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
+        told += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
+    return f"What papers claim about these strategies, each claim tested over seeds.{''.join(told)}"
 
 
 def pairs(found, spec: dict) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ def notes(beside: dict, ours: dict, spec: dict) -> list[str]:
     ]
     lines.append(f"{PROVENANCES[beside['provenance']]}; {words.DASH}: not known, or not run.")
     lines += [f"{beside['note'][0].upper()}{beside['note'][1:]}."] if "note" in beside else []
-    lines += _rule(beside) + _marks(cells, spec) + _seeds(beside, ours)
+    lines += _rule(beside) + _favours(beside) + _marks(cells, spec) + _seeds(beside, ours)
     lines += [f"{row['label']}: {row['note']}." for row in beside["rows"] if row.get("note")]
     lines += _reasons(beside)
     others = words.listing(f"{source} ({reason})" for source, reason in beside["not_computed"])
@@ -45,6 +45,12 @@ def _rule(beside: dict) -> list[str]:
     rule = "runs at 0, and those at most 0.9 of the best one, are dropped before the mean"
     said = f"The paper's rule: {rule}; the interval is that of the mean of all runs, the difference that of the rule."
     return [said] * (beside["aggregation"] == "lee2019")
+
+
+def _favours(beside: dict) -> list[str]:
+    """Return from where on the paper takes a difference to speak for one side."""
+    sizes = dict.fromkeys(row["favours"]["beyond"] for row in beside["rows"] if "favours" in row)
+    return [f"Beyond {words.number(size)} points either way the paper takes a difference to speak." for size in sizes]
 
 
 def _marks(cells: list[dict], spec: dict) -> list[str]:

@@ -39,13 +39,13 @@ def page(runs, spec: dict, results, folder, command: str) -> str:
     return templates.render("report.html.j2", **content(runs, spec, results, Path(folder)), command=command)
 
 
-def paper(runs, spec: dict, results) -> str:
+def paper(runs, spec: dict, results, folder) -> str:
     """Return the report as LaTeX, which reads the tables and figures that lie beside it. Args: as for `page`."""
-    return templates.render_tex("paper.tex.j2", **content(runs, spec, results))
+    return templates.render_tex("paper.tex.j2", **content(runs, spec, results, Path(folder)))
 
 
-def content(runs, spec: dict, results, folder: Path | None = None) -> dict:
-    """Return what the report says, by name; with a folder also what the outputs' files hold. Args: as for `page`."""
+def content(runs, spec: dict, results, folder: Path) -> dict:
+    """Return what the report says, by name, and what the outputs' files hold. Args: as for `page`."""
     labels, found = spec["labels"], summary.summarise(runs, "test", spec["order"])
     columns, fitted = summary.columns(found, labels), runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
@@ -68,8 +68,9 @@ def content(runs, spec: dict, results, folder: Path | None = None) -> dict:
         "pairs": prose.pairs(found, spec),
         "baselines": _baselines(found, labels),
         "findings": prose.findings(found, labels),
+        "claims": _claims(spec["outputs"], folder),
         "caution": prose.caution(found),
-        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables) if folder else spec["outputs"],
+        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
         "cells": CELLS,
         "splits": [{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels, results)],
         "cost": {"rows": cost_rows(found, columns, labels), "number": next(tables)},
@@ -99,6 +100,14 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
             item["image"] = "data:image/svg+xml;base64," + base64.b64encode(_bytes(path)).decode()
         shown.append(item | {"files": shlex.quote(str(path))})
     return shown
+
+
+def _claims(outputs: list[dict], folder: Path) -> list[str]:
+    """Return what the tables of findings say of the papers' claims, a sentence for each table."""
+    import pandas
+
+    paths = [folder / f"tables/{output['id']}.csv" for output in outputs if output["kind"] == "finding_table"]
+    return [prose.claims(pandas.read_csv(path, keep_default_na=False)) for path in paths]
 
 
 def _table_body(path: Path) -> str:

@@ -86,7 +86,8 @@ def _panel(axis, rows, looks: dict) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.short(value)))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.grid(axis="x")
-    axis.set_xlabel("Seconds of the full model by those of the frozen one (log scale)")
+    few = "\nof runs on a part of train; what is extracted is all of it" if (rows["subset"] != "all").any() else ""
+    axis.set_xlabel(f"Seconds of the full model by those of the frozen one (log scale){few}")
 
 
 def _line_name(row, labels: dict, several: bool) -> str:

@@ -42,11 +42,21 @@ class PrintedColumn(Where):
     )
 
 
+class Favours(BaseModel):
+    """What the numbers of a row of differences speak for, by the paper's own rule."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    beyond: float = Field(gt=0, description="a difference that is no larger, either way, speaks for neither")
+    above: Text = Field(description="what one that is larger than `beyond` speaks for")
+    below: Text = Field(description="what one that is smaller than its negative speaks for")
+
+
 class PrintedRow(Where):
     """A row of a printed table: one of our runs, or what follows from other rows."""
 
     values: list[int | float | None] = Field([], description="by column as printed; null where it is not known")
     minus: list[Id] = Field([], max_length=2, description="two rows: the first's numbers less the second's")
+    favours: Favours | None = Field(None, description="with minus: what such differences speak for")
     least: float | None = Field(
         None, gt=0, lt=1, description="least k of its strategy that reaches this share of `full`"
     )
@@ -74,6 +84,8 @@ class PrintedTable(Where):
                 raise ValueError(f"row {name} has {len(row.values)} values, and there are {len(self.columns)} columns")
             if row.minus and (len(row.minus) == 1 or set(row.minus) - set(self.rows)):
                 raise ValueError(f"row {name}: minus takes two rows of the table, as [tuned, frozen]")
+            if row.favours and not row.minus:
+                raise ValueError(f"row {name}: favours is for a row of differences, with minus")
             if (row.least is None) != (row.full is None):
                 raise ValueError(f"row {name}: least and full belong together")
         return self

@@ -21,7 +21,8 @@ def main() -> None:
     arguments = parser.parse_args()
     runs = read_runs(arguments.runs)
     page = report.page(runs, arguments.spec, arguments.results, arguments.out.parent, arguments.command)
-    write_text(arguments.out.with_name("paper.tex"), report.paper(runs, arguments.spec, arguments.results))
+    paper = report.paper(runs, arguments.spec, arguments.results, arguments.out.parent)
+    write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out, page)
     log(f"report: {arguments.out}")
 
