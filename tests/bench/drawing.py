@@ -26,16 +26,24 @@ def goals(summary: dict, named: dict, prefix: Path) -> None:
 
 def growth(found: dict[str, dict], prefix: Path) -> None:
     """Draw seconds against examples, layers, seeds and strategies with fitted exponents; write SVG, PNG and PDF."""
-    with panels([f"Seconds against {axis}" for axis in found]) as (figure, axes):
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+    with panels([f"More {axis}" for axis in found]) as (figure, axes):
         handles = {}
         for axis, (name, one) in zip(axes, found.items(), strict=True):
             for i, (side, seconds) in enumerate(one["seconds"].items()):
                 (line,) = axis.plot(one["points"], seconds, f"{LINES[side]}-", color=f"C{i}", label=NAMES[side])
-                axis.annotate(f"{one['exponents'][side]:.2f}", (one["points"][-1], seconds[-1]), color=f"C{i}")
+                end, power = (one["points"][-1], seconds[-1]), f"$n^{{{one['exponents'][side]:.2f}}}$"
+                look = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+                axis.annotate(power, end, color=f"C{i}", **look)
                 handles[side] = line
             axis.set_xscale("log")
             axis.set_yscale("log")
-            axis.set_xlabel(name)
+            axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.grid(axis="y")
+            axis.set_xlabel(f"n, the number of {name}")
+            axis.set_ylabel("seconds from start to end")
             axis.set_xticks(one["points"], [str(point) for point in one["points"]])
             axis.minorticks_off()
         legend(figure, list(handles.values()))

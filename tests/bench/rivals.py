@@ -9,16 +9,18 @@ from .options import HOME, Options
 from .texts import Texts
 
 
-def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], **job) -> dict:
+def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threads: int | None = None, **job) -> dict:
     """Run a peer on a job and return what it took, and under `found` what it wrote.
 
-    Args: name of the module in peers/; folder to work in; options; what each task is, by its name; the rest of the job.
+    Args: name of the module in peers/; folder to work in; options; what each task is, by its name; threads of its
+    products, its own choice unless stated; the rest of the job.
     """
     folder.mkdir(parents=True, exist_ok=True)
     request, answer = folder / f"{peer}.job.json", folder / f"{peer}.found.json"
     request.write_text(json.dumps({"encoder": minilm(), "tasks": tasks} | job))
     command = [options.peers, "-m", f"tests.bench.peers.{peer}", str(request), str(answer)]
-    record = timed(command, folder / f"{peer}.log", HOME)
+    environment = {"OMP_NUM_THREADS": str(threads)} if threads else {}
+    record = timed(command, folder / f"{peer}.log", HOME, environment)
     return record | {"found": json.loads(answer.read_text())}
 
 

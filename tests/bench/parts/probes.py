@@ -1,6 +1,7 @@
 """(c) Probes: all layers at 10 strengths, the solver of the linear probe against a scikit-learn loop over layers.
 
-Both read the same features, which are computed beforehand and counted on neither side.
+Both read the same features, which are computed beforehand and counted on neither side, and have as many threads: left
+to itself scikit-learn takes all cores for products this small, and seven times as long.
 """
 
 import statistics
@@ -24,7 +25,7 @@ def measure(options: Options) -> dict:
     shared = {"features": features, "strengths": STRENGTHS}
     sides = {
         "ours": lambda: place.inside("probing", tasks=list(told), threads=options.threads, **shared),
-        "sklearn_loop": lambda: rivals.ask("probe_loop", place.folder, options, told, **shared),
+        "sklearn_loop": lambda: rivals.ask("probe_loop", place.folder, options, told, options.threads, **shared),
     }
     rounds = interleaved(sides, options.rounds)
     engine = {side: statistics.median(map(rivals.engine, records)) for side, records in rounds.items()}
