@@ -72,6 +72,12 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     assert "Holds: 0. Fails: 0. Not testable: 2." in prose.claims(lines[lines["answer"] == "not testable"])
 
 
+def test_a_strategy_that_was_run_alone_is_not_called_the_highest(invented_frame):
+    frame = invented_frame[(invented_frame["kind"] != "run") | (invented_frame["strategy"] == "full")]
+    told = [text for _, text in prose.findings(summary.summarise(frame, "test", {}), invented.LABELS)]
+    assert told and all("Full alone was run:" in text and "highest" not in text for text in told)
+
+
 def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):
     alone = "No run here reads the two texts apart"
     for frame, said in ((invented_frame, 0), (invented_frame.replace({"pairs": {"separate": "joint"}}), 1)):

@@ -153,9 +153,9 @@ def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str
     best = mine.loc[mine["mean"].idxmax()]
     marks = [column.metric, words.SYNTHETIC if column.synthetic else "", group]
     spread = f" ± {words.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
-    text = f"({', '.join(mark for mark in marks if mark)}): {summary.row_name(best, labels)} has the highest mean, "
-    text += f"{words.number(best['mean'])}{spread}."
     others = mine[mine.index != best.name]
+    text = f"({', '.join(mark for mark in marks if mark)}): {summary.row_name(best, labels)} "
+    text += f"{'has the highest mean,' if len(others) else 'alone was run:'} {words.number(best['mean'])}{spread}."
     if spread and len(others):
         near = others[others["mean"] >= best["mean"] - best["sd"]]
         names = words.listing(summary.row_name(row, labels) for row in near.itertuples())
