@@ -22,5 +22,5 @@ VERSIONS = {
     "collect": 7,
     "table": 6,
     "figure": 9,
-    "report": 8,
+    "report": 9,
 }
