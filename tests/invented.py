@@ -200,6 +200,7 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
     )
     write_text(folder / "figures/layers.svg", picture)
     write_text(folder / "tables/main.tex", formats.to_tex(table))
-    write_text(folder / "paper.tex", report.paper(frame, report_spec(), results, folder))
-    write_text(folder / "report.html", report.page(frame, report_spec(), results, folder, "snakemake --"))
+    content = report.content(frame, report_spec(), results, folder)
+    write_text(folder / "paper.tex", report.paper(content))
+    write_text(folder / "report.html", report.page(content, "snakemake --"))
     return folder / "report.html"

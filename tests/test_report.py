@@ -136,7 +136,7 @@ def test_the_report_has_the_tables_own_numbers(page, invented_frame):
 def test_the_report_names_what_is_missing(invented_results, tmp_path):
     frame = runs.read_runs(invented_results / "outputs/invented/runs.csv")
     with pytest.raises(UserError, match=r"tables/main\.html is missing"):
-        report.page(frame, invented.report_spec(), invented_results, tmp_path, "snakemake --")
+        report.content(frame, invented.report_spec(), invented_results, tmp_path)
 
 
 def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented_results, tmp_path):
@@ -157,5 +157,5 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
 def test_a_scaled_down_experiment_says_what_was_left_out(invented_frame, invented_results, tmp_path):
     assert "Scaled down." not in invented.draw_report(invented_results, tmp_path).read_text()
     spec = invented.report_spec() | {"left_out": ["Task far was left out.", "Seeds: 1 in the place of 1, 2."]}
-    text = text_of(report.page(invented_frame, spec, invented_results, tmp_path, "snakemake --"))
+    text = text_of(report.page(report.content(invented_frame, spec, invented_results, tmp_path), "snakemake --"))
     assert "Scaled down." in text and "Task far was left out. Seeds: 1 in the place of 1, 2." in text

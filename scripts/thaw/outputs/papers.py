@@ -172,8 +172,8 @@ def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
     every = list(zip(found, row["cells"], scales, strict=True))
     if any(found):
         lines["ours"] = [_ours(*entry) for entry in every]
-    if any(found) and rule:
-        lines["ours speaks for"] = [_favoured(one.value if one else None, rule) for one in found]
+        if rule:
+            lines["ours speaks for"] = [_favoured(one.value if one else None, rule) for one in found]
     if any(found) and beside["aggregation"] != "mean":
         lines["ours, by the paper's rule"] = [
             _number(one.rule, scale) if one else Text(words.DASH) for one, _, scale in every

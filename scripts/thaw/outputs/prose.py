@@ -176,11 +176,14 @@ def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str
 
 def claims(lines) -> str:
     """Return how many claims hold, fail or stay open, and which do hold or fail. Args: a findings table's lines."""
-    tests = lines.assign(answer=lines["answer"].where(lines["answer"] != NOT_TESTABLE)).groupby(["claim", "encoder"])
-    answers = tests["answer"].agg(lambda found: overall(list(found.dropna())))
+    tests: dict[tuple, list[str]] = {}
+    for line in lines.itertuples():
+        found = tests.setdefault((line.claim, line.encoder), [])
+        found += [line.answer] if line.answer != NOT_TESTABLE else []
+    answers = {key: overall(found) for key, found in sorted(tests.items())}
     told = []
     for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
-        named = [claim.rstrip(".") for claim, _ in answers[answers == answer].index]
+        named = [claim.rstrip(".") for (claim, _), found in answers.items() if found == answer]
         which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
         told += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
     return f"What papers claim about these strategies, each claim tested over seeds.{''.join(told)}"

@@ -30,22 +30,22 @@ CELLS = ("strategy_table", "transfer_table")  # kinds of tables whose cells are 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
 
 
-def page(runs, spec: dict, results, folder, command: str) -> str:
-    """Return the report as HTML.
-
-    Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
-    outputs, where tables/ and figures/ lie; command: what makes files again, up to their names.
-    """
-    return templates.render("report.html.j2", **content(runs, spec, results, Path(folder)), command=command)
+def page(content: dict, command: str) -> str:
+    """Return the report as HTML. Args: what `content` gives; what makes files again, up to their names."""
+    return templates.render("report.html.j2", **content, command=command)
 
 
-def paper(runs, spec: dict, results, folder) -> str:
-    """Return the report as LaTeX, which reads the tables and figures that lie beside it. Args: as for `page`."""
-    return templates.render_tex("paper.tex.j2", **content(runs, spec, results, Path(folder)))
+def paper(content: dict) -> str:
+    """Return the report as LaTeX, which reads the tables and figures that lie beside it. Args: what `content` gives."""
+    return templates.render_tex("paper.tex.j2", **content)
 
 
 def content(runs, spec: dict, results, folder: Path) -> dict:
-    """Return what the report says, by name, and what the outputs' files hold. Args: as for `page`."""
+    """Return what page and article say, by name, and what the outputs' files hold.
+
+    Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
+    outputs, where tables/ and figures/ lie.
+    """
     labels, found = spec["labels"], summary.summarise(runs, "test", spec["order"])
     columns, fitted = summary.columns(found, labels), runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
