@@ -4,6 +4,7 @@
 python scripts/plan.py                                         the default experiment, config/config.yaml
 python scripts/plan.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
 python scripts/plan.py --runs                                  and every run with what it trains and reads
+python scripts/plan.py --specs                                 no plan: step, key and digest of every job's spec
 python scripts/plan.py --rates ulmfit full rates.svg           no plan: the learning rates of strategies, as a picture
 """
 
@@ -36,6 +37,7 @@ def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = selecting(__doc__)
     parser.add_argument("--runs", action="store_true", help="list every run")
+    parser.add_argument("--specs", action="store_true", help="print step, key and digest of every job and nothing else")
     rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
     parser.add_argument("--rates", nargs="+", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates)
     return parser.parse_args()
@@ -106,6 +108,13 @@ def print_runs(plan: Plan) -> None:
                     print(f"  {name}  phase {number}{after}: from {start}, trains {' '.join(stage['components'])}")
 
 
+def print_specs(plan: Plan) -> None:
+    """Print step, key and digest of every job: what `diff` compares before and after a change of the plan's code."""
+    for step, jobs in plan.jobs.items():
+        for key, job in sorted(jobs.items()):
+            print(step, key, job.digest)
+
+
 def draw_rates(config: dict, strategies: list[str], path: str) -> None:
     """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
     from thaw.outputs.rates import draw
@@ -132,6 +141,8 @@ def main() -> None:
         *strategies, path = given.rates
         return draw_rates(configuration(given), strategies, path)
     plan = load(configuration(given), HOME)
+    if given.specs:
+        return print_specs(plan)
     for experiment in plan.experiments:
         runs = plan.runs[experiment.experiment]
         print(f"experiment {experiment.experiment}: {experiment.title}")

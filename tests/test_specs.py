@@ -1,0 +1,68 @@
+"""No change of structure makes a finished result again: the specs of all shipped experiments are what they were.
+
+tests/specs.json holds, for each experiment and step from `prepare` to `probe`, how many jobs there are and one digest
+of all their specs, planned with an empty results folder. Where this test fails, `python scripts/plan.py --specs` with
+the same files prints the digest of every job: compare its output before and after the change. If results must change
+or an experiment has grown, `python tests/test_specs.py` records what is planned now; say why in the commit.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from thaw.plan import load, read_config
+from thaw.records import UserError, digest, read_json, write_json
+
+HOME = Path(__file__).parents[1]
+RECORD = HOME / "tests/specs.json"
+DATA = HOME.parent / "shared/data"
+OVERLAYS = {"offline", "papers"}  # not experiments by themselves
+PRINTED = {"collect", "table", "figure", "report"}  # steps that only show results
+EXPERIMENTS = ["config/config.yaml"] + [
+    path.relative_to(HOME).as_posix()
+    for path in sorted((HOME / "config/experiments").glob("*.yaml"))
+    if path.stem not in OVERLAYS
+]
+
+
+def planned(experiment: str, data: bool, scaled: bool) -> dict | str:
+    """Return {step: [number of jobs, digest of all their specs]} of an experiment, or why it has no plan.
+
+    Args: the experiment's file; whether the real data sets are there; whether config/experiments/offline.yaml is laid
+    over it.
+    """
+    files = [HOME / experiment] + [HOME / "config/experiments/offline.yaml"] * scaled
+    try:
+        config = read_config([str(file) for file in files], {"data_dir": str(DATA)} if data else {})
+        plan = load(config, HOME, results="no_results_yet")
+    except UserError as error:
+        return str(error)
+    specs = {step: {key: job.digest for key, job in jobs.items()} for step, jobs in plan.jobs.items()}
+    return {step: [len(jobs), digest(jobs)] for step, jobs in specs.items() if jobs and step not in PRINTED}
+
+
+def recorded() -> dict:
+    """Return what all experiments plan now, in the form of tests/specs.json."""
+    return {
+        f"data={data} scaled={scaled}": {name: planned(name, data, scaled) for name in EXPERIMENTS}
+        for data in (False, True)
+        for scaled in (False, True)
+    }
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("data", [False, True])
+def test_specs_are_what_they_were(experiment, data, scaled, request):
+    if data:
+        request.getfixturevalue("shared_data")
+    golden = read_json(RECORD)[f"data={data} scaled={scaled}"]
+    if isinstance(golden[experiment], str):
+        assert isinstance(planned(experiment, data, scaled), str), "it had no plan, and has one now"
+    else:
+        assert planned(experiment, data, scaled) == golden[experiment]
+
+
+if __name__ == "__main__":
+    sys.exit(write_json(RECORD, recorded()))
