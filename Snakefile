@@ -36,8 +36,8 @@ sys.path.insert(0, str(HOME / "scripts"))
 # A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(HOME / 'scripts')!r}; ")
 
-from thaw.plan import load
-from thaw.records import UserError
+from thaw.planning.configuration import load_plan
+from thaw.core.errors import UserError
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):

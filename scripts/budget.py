@@ -20,11 +20,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from plan import configuration, selecting
-from thaw import budget, estimate
-from thaw.outputs.words import plural, seconds
-from thaw.plan import Plan, load
-from thaw.records import UserError, write_json
-from thaw.runtime import run_step
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.core.runtime import run_step
+from thaw.outputs.wording import plural, seconds
+from thaw.planning import cost_estimate, time_budget
+from thaw.planning.configuration import load_plan
+from thaw.planning.plan import Plan
 
 HOME = Path(__file__).resolve().parents[1]
 SLICES = 10  # so many answers, at least, on the way
@@ -34,11 +36,11 @@ def main() -> None:
     """Run slice after slice until nothing is left that fits, each followed by tables, figures and report."""
     given, further = selecting(__doc__).parse_known_args()
     config = configuration(given)
-    plan = load(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    plan = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("budget.py runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget
-    whole, begin, tried = budget.seconds_of(wish), time.monotonic(), set()
+    whole, begin, tried = time_budget.seconds_of(wish), time.monotonic(), set()
     pace = Pace(plan)
     others = [
         f"{plan.results}/{folder}/metrics.json"
@@ -46,10 +48,10 @@ def main() -> None:
         if step in ("baseline", "external")
     ]
     while True:
-        pruned = budget.hopeless(plan, name)
-        waiting = [turn for turn in budget.turns(plan, name) if turn.run.folder not in tried]
+        pruned = time_budget.pruned(plan, name)
+        waiting = [turn for turn in time_budget.pending_runs(plan, name) if turn.run.folder not in tried]
         left = whole - (time.monotonic() - begin)
-        slice_ = budget.chosen(waiting, pruned, left, whole / SLICES, pace.seconds)
+        slice_ = time_budget.affordable(waiting, pruned, left, whole / SLICES, pace.seconds)
         if not slice_:
             break
         started = time.monotonic()
@@ -72,23 +74,23 @@ class Pace:
     """What a run takes: by its operations and this machine's speed, corrected by what the slices so far took."""
 
     def __init__(self, plan: Plan):
-        self.rate, self.threads = estimate.machine_rate(), plan.threads
+        self.rate, self.threads = cost_estimate.machine_rate(), plan.threads
         self.said = self.took = 0.0
 
     def seconds(self, operations: float) -> float:
         """Return the seconds of a run with these operations."""
-        expected = estimate.seconds(operations, 1, self.threads, self.rate)
+        expected = cost_estimate.seconds(operations, 1, self.threads, self.rate)
         return expected * (self.took / self.said if self.said else 1.0)
 
-    def learn(self, turns: list[budget.Turn], took: float) -> None:
+    def learn(self, turns: list[time_budget.PendingRun], took: float) -> None:
         """Take in that some turns took so long together."""
-        self.said += sum(estimate.seconds(turn.operations, 1, self.threads, self.rate) for turn in turns)
+        self.said += sum(cost_estimate.seconds(turn.operations, 1, self.threads, self.rate) for turn in turns)
         self.took += took
 
 
 def tell(plan: Plan, name: str, begin: float) -> None:
     """Write what the report says of the runs that are not there."""
-    record = {"seconds": round(time.monotonic() - begin), "hopeless": budget.hopeless(plan, name)}
+    record = {"seconds": round(time.monotonic() - begin), "hopeless": time_budget.pruned(plan, name)}
     write_json(Path(plan.results, "outputs", name, "budget.json"), record)
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw import comparison
-from thaw.outputs import words
-from thaw.records import write_text
-from thaw.runtime import run_step
+from thaw.api import run_comparison
+from thaw.core.files import write_text
+from thaw.core.runtime import run_step
+from thaw.outputs import wording
 
 
 def main() -> None:
@@ -27,9 +27,9 @@ def main() -> None:
     parser.add_argument("--split", help="a scored split; unless stated the task's first test split")
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write the examples that one of them gets better")
     arguments = parser.parse_args()
-    sides = [comparison.Result.open(folder) for folder in (arguments.first, arguments.second)]
+    sides = [run_comparison.ComparedRun.open(folder) for folder in (arguments.first, arguments.second)]
     split = arguments.split or sides[0].task["test"][0]
-    frame = comparison.compared(*sides, split)
+    frame = run_comparison.compared(*sides, split)
     print("\n".join([*_settings(sides), "", *_answers(sides, frame, split), "", *_slices(sides[0], frame)]))
     if arguments.out:
         differing = frame[frame["first"] != frame["second"]]
@@ -38,25 +38,25 @@ def main() -> None:
 
 def _settings(sides) -> list[str]:
     """Return the settings that differ as a table."""
-    rows = [f"| {key} | {first} | {second} |" for key, first, second in comparison.settings(*sides)]
+    rows = [f"| {key} | {first} | {second} |" for key, first, second in run_comparison.settings(*sides)]
     heads = [f"first: {sides[0].folder}  ", f"second: {sides[1].folder}", "", "| setting | first | second |"]
     return [*heads, "|:--|:--|:--|", *rows] if rows else [*heads[:2], "", "No setting differs."]
 
 
 def _answers(sides, frame, split: str) -> list[str]:
     """Return the scores of both and how many answers flipped."""
-    metric, found = sides[0].task["metrics"][0], comparison.flips(frame)
-    scores = [words.number(None if score is None else 100 * score) for score in (side.score(split) for side in sides)]
-    seeds = words.listing(words.plural(len(side.records), "seed") for side in sides)
+    metric, found = sides[0].task["metrics"][0], run_comparison.flips(frame)
+    scores = [wording.number(None if score is None else 100 * score) for score in (side.score(split) for side in sides)]
+    seeds = wording.listing(wording.plural(len(side.records), "seed") for side in sides)
     return [
-        f"{words.metric_name({}, metric)} on {split}: {scores[0]} and {scores[1]} ({seeds}).",
+        f"{wording.metric_name({}, metric)} on {split}: {scores[0]} and {scores[1]} ({seeds}).",
         f"Of {len(frame)} examples the first does {found['first']} better, the second {found['second']}, "
         f"{found['same']} are the same; p of a sign test over examples {_p(found['p'])}.",
     ]
 
 
 def _p(value: float) -> str:
-    return "below 0.001" if value < 0.001 else words.number(value, 3)
+    return "below 0.001" if value < 0.001 else wording.number(value, 3)
 
 
 def _slices(result, frame) -> list[str]:
@@ -65,9 +65,9 @@ def _slices(result, frame) -> list[str]:
     texts = corpus.texts or [corpus.words]
     scale, unit = (1, "mean distance, negative") if result.task["type"].endswith("regression") else (100, "right, %")
     rows = [
-        f"| {of} | {name} | {size} | {words.number(scale * first, 2)} | {words.number(scale * second, 2)} "
-        f"| {words.number(scale * (second - first), 2)} ± {words.number(scale * error, 2)} |"
-        for of, name, size, first, second, error in comparison.slices(frame, texts, result.task["target"])
+        f"| {of} | {name} | {size} | {wording.number(scale * first, 2)} | {wording.number(scale * second, 2)} "
+        f"| {wording.number(scale * (second - first), 2)} ± {wording.number(scale * error, 2)} |"
+        for of, name, size, first, second, error in run_comparison.slices(frame, texts, result.task["target"])
     ]
     return [f"| slice | | examples | first ({unit}) | second | difference |", "|:--|:--|--:|--:|--:|--:|", *rows]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw import parts
-from thaw.records import UserError
+from thaw.core import plugins
+from thaw.core.errors import UserError
 
 HOME = Path(__file__).resolve().parents[1]
 SHOWN = 3  # cases of a broken clause that are printed
@@ -88,12 +88,12 @@ def show(clauses: Clauses) -> None:
 def main() -> None:
     """Read the command line, try the part, print what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=parts.SHAPES)
+    parser.add_argument("kind", choices=plugins.SIGNATURES)
     parser.add_argument("part", help="its import path, as my_heads:Gated")
     parser.add_argument("--catalogues", nargs="*", default=[], help="folders in which it lies, as in an experiment")
     given = parser.parse_args()
-    parts.search(given.catalogues)
-    found = parts.check(given.part, given.kind)
+    plugins.set_folders(given.catalogues)
+    found = plugins.check(given.part, given.kind)
     print(f"contract of {given.kind} {given.part} ({found.place})", flush=True)
     clauses = tried(given.kind, given.part, given.catalogues)
     show(clauses)

@@ -21,10 +21,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from plan import configuration, readable, selecting
-from thaw import estimate
-from thaw.outputs.words import plural
-from thaw.plan import Plan, load
-from thaw.runtime import run_step
+from thaw.core.runtime import run_step
+from thaw.outputs.wording import plural
+from thaw.planning import cost_estimate
+from thaw.planning.configuration import load_plan
+from thaw.planning.plan import Plan
 
 HOME = Path(__file__).resolve().parents[1]
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
@@ -38,7 +39,7 @@ ROOM = 1.2  # of the planned bytes, for all that is no store
 
 def main() -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
-    plan = load(configuration(selecting(__doc__).parse_args()), HOME)
+    plan = load_plan(configuration(selecting(__doc__).parse_args()), HOME)
     lines = [line for look in (packages, cores, memory, disk, gpu, bf16, sources, slurm, tex) for line in look(plan)]
     width = max(len(about) for _, about, _ in lines)
     for mark, about, said in lines:
@@ -78,7 +79,9 @@ def cores(plan: Plan) -> Iterator[Line]:
 
 def memory(plan: Plan) -> Iterator[Line]:
     """Compare the memory with what the largest job asks for."""
-    most = max((estimate.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
+    most = (
+        max((cost_estimate.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
+    )
     pages = {name: os.sysconf(name) for name in ("SC_PAGE_SIZE", "SC_PHYS_PAGES")}
     total = pages["SC_PAGE_SIZE"] * pages["SC_PHYS_PAGES"]
     said = f"{readable(total)}, and the largest job asks for {readable(most)}"
@@ -100,7 +103,7 @@ def disk(plan: Plan) -> Iterator[Line]:
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free
-    missing = [store for store in estimate.stores(plan) if not plan.is_current("features", store.key)]
+    missing = [store for store in cost_estimate.stores(plan) if not plan.is_current("features", store.key)]
     due = ROOM * sum(store.bytes for store in missing)
     said = f"{readable(free)} free under {folder}, and the stores that are missing take {readable(due)}"
     unknown = [store.key for store in missing if store.tokens is None]

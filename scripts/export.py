@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.runtime import run_step
+from thaw.core.runtime import run_step
 
 
 def main() -> None:
@@ -23,9 +23,9 @@ def main() -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/runs/.../seed<n>")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
     arguments = parser.parse_args()
-    from thaw.exporting.export import export, told
+    from thaw.exporting.export import export, export_summary
 
-    print(told(export(arguments.run, arguments.folder)))
+    print(export_summary(export(arguments.run, arguments.folder)))
     print(f"written to {arguments.folder}")
 
 

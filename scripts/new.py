@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.catalogue import Catalogue, shipped
-from thaw.data.stub import write_stub
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.data.catalogue_stub import write_stub
+from thaw.schema.catalogue import Catalogue, shipped
 
 HOME = Path(__file__).resolve().parents[1]
 

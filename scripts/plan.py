@@ -17,10 +17,11 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw import estimate
-from thaw.plan import Plan, load, read_config
-from thaw.records import UserError
-from thaw.runtime import run_step
+from thaw.core.errors import UserError
+from thaw.core.runtime import run_step
+from thaw.planning import cost_estimate
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.plan import Plan
 
 HOME = Path(__file__).resolve().parents[1]
 
@@ -73,7 +74,7 @@ def print_jobs(plan: Plan) -> None:
 
 def print_store(plan: Plan) -> None:
     """Print each store's boundaries and bytes."""
-    found = estimate.stores(plan)
+    found = cost_estimate.stores(plan)
     print("store of frozen features")
     for store in found:
         names = " ".join(f"b{n}" for n in store.boundaries) or "none: nothing is read from it"
@@ -85,12 +86,12 @@ def print_store(plan: Plan) -> None:
 
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
-    rate, parts = estimate.machine_rate(), {}
+    rate, parts = cost_estimate.machine_rate(), {}
     for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted"):
         missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
-        work = sum(estimate.operations(plan, step, key) for key in missing)
+        work = sum(cost_estimate.operations(plan, step, key) for key in missing)
         if missing:
-            parts[step] = estimate.seconds(work, len(missing), plan.threads, rate) / 60
+            parts[step] = cost_estimate.seconds(work, len(missing), plan.threads, rate) / 60
     shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now; a GPU is many times faster")
@@ -117,11 +118,11 @@ def print_specs(plan: Plan) -> None:
 
 def draw_rates(config: dict, strategies: list[str], path: str) -> None:
     """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
-    from thaw.outputs.rates import draw
+    from thaw.outputs.figures.learning_rates import draw
 
     if "experiment" not in config:
         raise UserError("--rates draws the strategies of one experiment; name its file alone after --configfile")
-    plan = load(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
+    plan = load_plan(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
     found, layers = {}, 0
     for run in plan.runs[config["experiment"]]:
         label = plan.catalogue.get("strategies", run.strategy, "--rates").label or run.strategy
@@ -140,7 +141,7 @@ def main() -> None:
     if given.rates:
         *strategies, path = given.rates
         return draw_rates(configuration(given), strategies, path)
-    plan = load(configuration(given), HOME)
+    plan = load_plan(configuration(given), HOME)
     if given.specs:
         return print_specs(plan)
     for experiment in plan.experiments:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from thaw.records import UserError
-from thaw.runtime import run_step
+from thaw.core.errors import UserError
+from thaw.core.runtime import run_step
 
 
 def main() -> None:
@@ -31,8 +31,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not (arguments.folder / "thaw.json").is_file():
         raise UserError(f"{arguments.folder} is no export: it has no thaw.json; scripts/export.py writes such a folder")
-    from thaw.exporting.lines import examples, printed
-    from thaw.exporting.model import Model
+    from thaw.exporting.standalone_model import Model
+    from thaw.exporting.text_lines import examples, printed
 
     model = Model(arguments.folder)
     if arguments.probabilities and not model.labels:

@@ -9,9 +9,9 @@ they change. tests/test_house.py asks for it.
 
 import argparse
 
-from thaw.digests import RECORD, step_digest
-from thaw.records import read_json, write_json
-from thaw.versions import VERSIONS
+from thaw.core.code_digests import RECORD, step_digest
+from thaw.core.files import read_json, write_json
+from thaw.core.versions import VERSIONS
 
 
 def main() -> None:

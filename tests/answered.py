@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from thaw.outputs.runs import COLUMNS
-from thaw.records import write_json, write_parquet
+from thaw.core.files import write_json, write_parquet
+from thaw.outputs.frame.runs_frame import COLUMNS
 
 SEEDS = [1, 2, 3, 4, 5, 6]
 ROWS = 200

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import invented
-from thaw import parts
-from thaw.catalogue import Catalogue, shipped
-from thaw.outputs.runs import read_runs
-from thaw.records import canonical
-from thaw.settings import spec_of
-from thaw.versions import VERSIONS
+from thaw.core import plugins
+from thaw.core.digests import canonical
+from thaw.core.versions import VERSIONS
+from thaw.outputs.frame.runs_frame import read_runs
+from thaw.schema.catalogue import Catalogue, shipped
+from thaw.schema.entry import spec_of
 
 HOME = Path(__file__).parents[1]
 
@@ -26,7 +26,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Look for own parts in those folders."""
-    parts.search(config.getoption("catalogues"))
+    plugins.set_folders(config.getoption("catalogues"))
 
 
 def pytest_collection_modifyitems(items):

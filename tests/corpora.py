@@ -2,12 +2,12 @@
 
 import json
 
+from thaw.core.digests import canonical
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
 from thaw.data.sources import find_source
-from thaw.records import canonical
-from thaw.settings import Corpus as Entry
-from thaw.settings import spec_of
+from thaw.schema.corpora import CorpusConfig as Entry
+from thaw.schema.entry import spec_of
 
 PAIRS = {"texts": ["a", "b"], "targets": {"label": "label", "score": "score"}}
 WORDS = {"words": "words", "targets": {"tags": "tags"}}

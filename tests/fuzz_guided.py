@@ -12,8 +12,8 @@ import atheris
 
 with atheris.instrument_imports(include=["thaw"]):
     from test_fuzz import FILES, TRIED, prepared, refused
-    from thaw.catalogue import read_yaml
-    from thaw.records import read_json
+    from thaw.core.files import read_json
+    from thaw.schema.yaml_files import read_yaml
 
 NAMES = [*sorted(FILES), "yaml", "json"]
 SEEDS = {name: content for name, (_, _, content) in FILES.items()}

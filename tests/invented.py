@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pandas
 
-from thaw.catalogue import Catalogue
-from thaw.outputs import collection, formats, report, runs, tables
-from thaw.records import write_json, write_text
-from thaw.settings import Encoder, Task
+from thaw.core.files import write_json, write_text
+from thaw.outputs.frame import collection, runs_frame
+from thaw.outputs.report import report_page
+from thaw.outputs.tables import table_model, writers
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.corpora import TaskConfig
+from thaw.schema.encoder import EncoderConfig
 
 ROOT = Path(__file__).parents[1]
 SEEDS = [1, 2]
-ENTITIES = Task(corpus="grammar", target="label", type="spans", metrics=["span_f1"])
-ODD = Task(corpus="real", target="label", type="pair_classification", metrics=["accuracy"], test=["dev"])
+ENTITIES = TaskConfig(corpus="grammar", target="label", type="spans", metrics=["span_f1"])
+ODD = TaskConfig(corpus="real", target="label", type="pair_classification", metrics=["accuracy"], test=["dev"])
 TASKS = {"entities": ENTITIES, "odd": ODD}
 POINTS = [  # strategy, variant, thawed layers, embeddings, score in hundredths, seconds
     ("frozen", "base", 0, False, 60, 2.0),
@@ -172,7 +175,7 @@ def report_spec() -> dict:
         {"id": "layers", "kind": "layer_figure", "step": "figure", "caption": "By layers.", "label": "layers"},
     ]
     catalogue, methods = Catalogue([ROOT / "config"]), ("masked words", ["a corpus", "another"])
-    encoder = Encoder(folder="x", layers=6, width=32, cased=False, objective=methods[0], pretraining=methods[1])
+    encoder = EncoderConfig(folder="x", layers=6, width=32, cased=False, objective=methods[0], pretraining=methods[1])
     return {
         **{key: value for key, value in shown("", "").items() if key not in ("id", "kind", "caption")},
         "experiment": "invented",
@@ -191,16 +194,16 @@ def report_spec() -> dict:
 def draw_report(results: Path, folder: Path, **changes) -> Path:
     """Draw the report that a changed spec of `collect` leads to, with a small picture for its figure."""
     rows = collection.rows(collect_spec(**changes), results, results / "logs")
-    pandas.DataFrame(rows, columns=runs.COLUMNS).to_csv(folder / "runs.csv", index=False)
-    frame = runs.read_runs(folder / "runs.csv")
-    table = tables.table(frame, shown("main", "strategy_table"))
-    write_text(folder / "tables/main.html", formats.to_html(table))
+    pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(folder / "runs.csv", index=False)
+    frame = runs_frame.read_runs(folder / "runs.csv")
+    table = table_model.table(frame, shown("main", "strategy_table"))
+    write_text(folder / "tables/main.html", writers.to_html(table))
     picture = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
     )
     write_text(folder / "figures/layers.svg", picture)
-    write_text(folder / "tables/main.tex", formats.to_tex(table))
-    content = report.content(frame, report_spec(), results, folder)
-    write_text(folder / "paper.tex", report.paper(content))
-    write_text(folder / "report.html", report.page(content, "snakemake --"))
+    write_text(folder / "tables/main.tex", writers.to_tex(table))
+    content = report_page.content(frame, report_spec(), results, folder)
+    write_text(folder / "paper.tex", report_page.paper(content))
+    write_text(folder / "report.html", report_page.page(content, "snakemake --"))
     return folder / "report.html"

@@ -11,10 +11,19 @@ import numpy as np
 import pandas
 import torch
 
-from thaw.analysis.cost import Stopwatch, measured
-from thaw.analysis.results import Answers, assess, predictions_frame, scored_splits, take, whole_task, write_result
+from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
 from thaw.data.corpus import Corpus
-from thaw.plan import Plan, load, read_config
+from thaw.evaluation.result_files import (
+    Predictions,
+    evaluate,
+    predictions_frame,
+    scored_splits,
+    select_rows,
+    task_with_defaults,
+    write_result,
+)
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.plan import Plan
 from workflow import ADJECTIVES, HOME, NOUNS, Workplace
 
 STRATEGIES = ["frozen", {"short_top": [1, 2]}, "short_full", "short_stack"]  # five points
@@ -44,7 +53,7 @@ class Large(Workplace):
     def plan(self) -> Plan:
         """Return the plan as Snakemake makes it in this folder."""
         with contextlib.chdir(self.folder):
-            return load(read_config(["mine.yaml"]), HOME)
+            return load_plan(read_config(["mine.yaml"]), HOME)
 
     def finish(self) -> int:
         """Make what the runs would read, write a record for each run and baseline, and return the number of runs."""
@@ -54,7 +63,7 @@ class Large(Workplace):
         needed = {file for files in inputs for file in files}
         self.snakemake("--quiet", "all", "--", *sorted(file for file in needed if not file.startswith("results/runs")))
         plan, corpus = self.plan(), Corpus(self.folder / "results/data/things")
-        cost = measured(Stopwatch(), torch.device("cpu"))
+        cost = measure_cost(Stopwatch(), torch.device("cpu"))
         cost |= {"flops": 1e9, "parameters": {"trained": 1000, "total": 9000}, "tokens": 9999, "steps": 57}
         for place, run in enumerate(runs):
             job = plan.job(run.step, run.key).spec
@@ -66,14 +75,14 @@ class Large(Workplace):
 
     def _write(self, folder: Path, spec: dict, corpus: Corpus, cost: dict | None, seed: int) -> None:
         """Write the records of a run, or without a cost those of a baseline."""
-        task, rng = whole_task(spec["task"]), np.random.default_rng(seed)
+        task, rng = task_with_defaults(spec["task"]), np.random.default_rng(seed)
         answers = {}
         for split in ("train", *scored_splits(task)):
             rows = np.arange(min(ROWS[split], 500))
-            gold = take(corpus.targets(task, split), rows)
-            answers[split] = Answers(rows, np.where(rng.random(len(rows)) < rng.uniform(0.6, 0.9), gold, 1 - gold))
+            gold = select_rows(corpus.targets(task, split), rows)
+            answers[split] = Predictions(rows, np.where(rng.random(len(rows)) < rng.uniform(0.6, 0.9), gold, 1 - gold))
         steps = np.arange(1, 31)
         notes = {"phase": 1, "epoch": (steps + 9) // 10, "step": steps, "loss": rng.random(30), "rate": 1e-3 / steps}
         history = pandas.DataFrame(notes).assign(validation_accuracy=None) if cost else None
-        outcome = assess(task, corpus, answers) | ({"chosen": {"epochs": [3]}} if cost else {})
+        outcome = evaluate(task, corpus, answers) | ({"chosen": {"epochs": [3]}} if cost else {})
         write_result(folder, spec, outcome, cost, predictions_frame(task, corpus, answers), history)

@@ -20,10 +20,10 @@ from _pytest.main import pytest_runtestloop as run_tests
 
 HOME = Path(__file__).parents[1]
 TESTS = {  # module: the files of tests that try it, quickest first
-    "thaw.records": ["records"],
-    "thaw.digests": ["house"],
-    "thaw.jobs": ["plan", "pairs_plan", "probes_plan", "adapted_plan"],
-    "thaw.analysis.metrics": ["metrics"],
+    "thaw.core.files": ["records"],
+    "thaw.core.code_digests": ["house"],
+    "thaw.planning.jobs": ["plan", "pairs_plan", "probes_plan", "adapted_plan"],
+    "thaw.evaluation.metrics": ["metrics"],
     "thaw.features.payload": ["store"],
     "thaw.features.store": ["store", "features", "pairs"],
     "thaw.store": ["reading"],
@@ -129,7 +129,7 @@ class Trial:
 def main() -> None:
     """Try all modules, or those that are named, and print the sum."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("modules", nargs="*", default=list(TESTS), help="such as thaw.records; all unless stated")
+    parser.add_argument("modules", nargs="*", default=list(TESTS), help="such as thaw.core.files; all unless stated")
     parser.add_argument("--most", type=int, default=100_000, help="changes to a module, chosen by chance")
     options = parser.parse_args()
     quick = hypothesis.settings(phases=[hypothesis.Phase.generate], database=None, derandomize=True)

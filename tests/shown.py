@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pandas
 
-from thaw.outputs import collection, formats, runs, tables
+from thaw.outputs.frame import collection, runs_frame
+from thaw.outputs.tables import table_model, writers
 from tiny_corpus import METRICS, Bench
 
 
@@ -42,8 +43,8 @@ class Shown:
             "baselines": [],
         }
         rows = collection.rows(spec, self.folder, self.folder / "logs")
-        pandas.DataFrame(rows, columns=runs.COLUMNS).to_csv(self.folder / "runs.csv", index=False)
-        return runs.read_runs(self.folder / "runs.csv")
+        pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(self.folder / "runs.csv", index=False)
+        return runs_frame.read_runs(self.folder / "runs.csv")
 
     def flags(self, strategy: str, seeds=(1,)) -> list[str]:
         """Return the flags of a strategy's runs, each once."""
@@ -54,4 +55,4 @@ class Shown:
         frame = self.frame(*strategies, seeds=seeds)
         order = {"tasks": ["t"], "strategies": [[name, "base"] for name in strategies]}
         spec = {"id": "main", "kind": "strategy_table", "caption": "All.", "labels": {}, "order": order, "notes": {}}
-        return formats.to_markdown(tables.table(frame, spec))
+        return writers.to_markdown(table_model.table(frame, spec))

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from thaw import boundaries
+from thaw.core import boundaries
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.data.corpus import rows_outside, subset_rows
-from thaw.encoders.masked import MaskedModel
+from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
-from thaw.features.store import Store
-from thaw.probes.attention import cosines
-from thaw.probes.comparison import Comparison
-from thaw.probes.forgetting import masked_loss
-from thaw.records import UserError, digest, read_json
-from thaw.training.adapted import Adapted
-from thaw.training.inputs import open_adapted
+from thaw.features.store import FeatureStore
+from thaw.probes.attention_similarity import cosines
+from thaw.probes.encoder_comparison import EncoderComparison
+from thaw.probes.masked_losses import masked_loss
+from thaw.training.adapted import AdaptedEncoder
+from thaw.training.run_inputs import open_adapted
 from tiny_corpus import Bench, rows, tiny_corpus
 
 SUBSET = {"rows": 10}
@@ -51,7 +53,9 @@ class Adaptation:
         spec |= {"of": {"probe": kind}, "subset": SUBSET, "probe": {"kind": kind}, "read": [0, 1, 2, 3]}
         spec |= {"seeds": [1, 2], "adapted": {str(n + 1): read_json(c)["digest"] for n, c in enumerate(self.cards)}}
         fitted = {"phases": [], "rows": "outside"}
-        spec |= fitted if kind == "linear" else {"phases": [boundaries.sources([0, 1, 2, 3], 3, [n]) for n in range(4)]}
+        spec |= (
+            fitted if kind == "linear" else {"phases": [boundaries.resume_plan([0, 1, 2, 3], 3, [n]) for n in range(4)]}
+        )
         spec |= changes
         return read_json(
             self.bench.step("probe", spec, out, "--adapted", *self.cards, "--runs", *self.runs) / "metrics.json"
@@ -66,10 +70,10 @@ def adaptation(tmp_path_factory) -> Adaptation:
 
 def test_the_states_are_those_of_the_trained_encoder_on_the_rows_that_are_read(adaptation):
     bench, run = adaptation.bench, adaptation.runs[0]
-    store = Store(adaptation.cards[0].parent)
+    store = FeatureStore(adaptation.cards[0].parent)
     encoder = Encoder.load(bench.encoder)
     task = bench.spec()["task"]
-    trained = Adapted.of(bench.encoder, run, read_json(run)["digest"])
+    trained = AdaptedEncoder.of(bench.encoder, run, read_json(run)["digest"])
     assert {name.split(".")[2] for name in trained.tensors} == {"1", "2"}, "the two layers that the run trained"
     encoder.put(trained.tensors)
     for split, chosen in {"train": rows_outside(bench.corpus, task, SUBSET), "test": np.arange(8)}.items():
@@ -125,12 +129,12 @@ def test_what_does_not_belong_together_is_refused(adaptation, tmp_path):
     shutil.copytree(adaptation.runs[0].parent, lacking)
     (lacking / "encoder.safetensors").unlink()
     with pytest.raises(UserError, match="encoder.safetensors is missing; delete .*metrics.json and run the workflow"):
-        Adapted.of(adaptation.bench.encoder, lacking / "metrics.json", read_json(adaptation.runs[0])["digest"])
+        AdaptedEncoder.of(adaptation.bench.encoder, lacking / "metrics.json", read_json(adaptation.runs[0])["digest"])
     other = tmp_path / "other"
     other.mkdir()
     (other / "card.json").write_text(json.dumps({"sha256": "0000"}))
     with pytest.raises(UserError, match="encoder.safetensors belongs to other weights than those of"):
-        Adapted.of(other, adaptation.runs[0], read_json(adaptation.runs[0])["digest"])
+        AdaptedEncoder.of(other, adaptation.runs[0], read_json(adaptation.runs[0])["digest"])
     assert digest(read_json(adaptation.cards[0])["spec"]) == read_json(adaptation.cards[0])["digest"]
 
 
@@ -151,7 +155,7 @@ def test_what_lies_below_the_trained_layers_has_not_changed(adaptation, tmp_path
 def test_weights_are_as_far_apart_as_a_loop_over_the_files_says(adaptation, tmp_path):
     bench, run = adaptation.bench, adaptation.runs[0]
     found = adaptation.probe(tmp_path / "out", "weight_distance")
-    trained = Adapted.of(bench.encoder, run, read_json(run)["digest"]).tensors
+    trained = AdaptedEncoder.of(bench.encoder, run, read_json(run)["digest"]).tensors
     before = dict(Encoder.load(bench.encoder).model.named_parameters())
     moved = squares = 0.0
     for name, tensor in before.items():
@@ -186,9 +190,11 @@ def test_what_training_overwrote_is_missing_in_the_loss_at_masked_tokens(adaptat
     MaskedModel(bench.encoder, seed=1).write(bench.encoder, folder)
     spec = bench.spec() | {"of": {"probe": "masked_loss"}, "probe": {"kind": "masked_loss"}, "read": [0, 1, 2, 3]}
     base = replace(bench.inputs(), encoder=folder)
-    trained = Adapted.of(bench.encoder, adaptation.runs[0], read_json(adaptation.runs[0])["digest"])
-    sides = {1: Adapted(folder, {}, None), 2: replace(trained, folder=folder)}
-    _, ends = masked_loss(Comparison(spec, base, {seed: replace(base, adapted=one) for seed, one in sides.items()}))
+    trained = AdaptedEncoder.of(bench.encoder, adaptation.runs[0], read_json(adaptation.runs[0])["digest"])
+    sides = {1: AdaptedEncoder(folder, {}, None), 2: replace(trained, folder=folder)}
+    _, ends = masked_loss(
+        EncoderComparison(spec, base, {seed: replace(base, adapted=one) for seed, one in sides.items()})
+    )
     same, other = (end["scores"]["validation"] for end in ends)
     assert same["masked_loss"] == pytest.approx(same["before"], abs=1e-6)
     assert abs(other["masked_loss"] - other["before"]) > 1e-3

@@ -2,8 +2,10 @@
 
 import pytest
 
-from thaw.plan import load, read_config
-from thaw.records import UserError, digest, write_json
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.planning.configuration import load_plan, read_config
 
 CHOSEN = {
     "strategies": ["frozen", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
@@ -18,7 +20,7 @@ CHOSEN = {
 
 def planned(home, **changes):
     """Return the plan of the demo experiment with probes of adapted encoders, and some keys replaced."""
-    return load(read_config([str(home / "config/config.yaml")], CHOSEN | changes), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], CHOSEN | changes), home)
 
 
 def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were(home):

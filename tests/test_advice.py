@@ -9,12 +9,12 @@ import pytest
 
 import answered
 import invented
-from thaw.analysis import advice as analysis
-from thaw.analysis.advice import Candidate
-from thaw.outputs import advice, formats
-from thaw.outputs.answers import Answers
-from thaw.outputs.runs import COLUMNS
-from thaw.plan import load, read_config
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.tables import recommendation, writers
+from thaw.planning.configuration import load_plan, read_config
+from thaw.statistics import non_inferiority as analysis
+from thaw.statistics.non_inferiority import Candidate
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.91, ("top_k", "k03"): 0.85, ("full", "base"): 0.90}
 SECONDS = {("frozen", "base"): 1.0, ("top_k", "k01"): 20.0, ("top_k", "k03"): 10.0, ("full", "base"): 90.0}
@@ -74,12 +74,12 @@ def drawn(tmp_path_factory):
     rules += [{**rules[0], "paper": "Two 2021", "says": "none of it"}]
     rules = [{**rules[0], "strategy": "full", "variant": "base"}, {**rules[1], "strategy": "frozen", "variant": "base"}]
     spec = invented.shown("advice", "advice_table") | {"margin": 5.0, "papers": rules}
-    return advice.table(frame, spec, Answers(results))
+    return recommendation.table(frame, spec, PredictionFiles(results))
 
 
 def test_the_table_says_what_to_take_and_what_papers_would(drawn):
     (row,) = drawn.groups[0].rows
-    cells = dict(zip(advice.TITLES, (cell.text for cell in row.cells), strict=True))
+    cells = dict(zip(recommendation.TITLES, (cell.text for cell in row.cells), strict=True))
     assert cells["Take"] == "Top k (k = 1)" and cells["Best on validation"].startswith("Top k (k = 1) (")
     assert cells["Cost"].startswith("28\u202fs alone, 22\u202fs with features shared")
     assert "One 2020: all of it (no worse, but dearer)" in cells["Papers"]
@@ -88,7 +88,7 @@ def test_the_table_says_what_to_take_and_what_papers_would(drawn):
 
 
 def test_the_numbers_behind_the_table(drawn):
-    header, *lines = csv.reader(io.StringIO(formats.to_csv(drawn)))
+    header, *lines = csv.reader(io.StringIO(writers.to_csv(drawn)))
     by_point = {(line[5], line[6]): dict(zip(header, line, strict=True)) for line in lines}
     assert {point for point, line in by_point.items() if line["advised"] == "1"} == {("top_k", "k01")}
     assert by_point["frozen", "base"]["answer"] == "worse" and by_point["frozen", "base"]["papers"] == "Two 2021"
@@ -100,7 +100,7 @@ def test_the_numbers_behind_the_table(drawn):
 
 def test_the_plan_finds_what_papers_would_take(home):
     more = {"outputs": ["main_table", "advice"]}
-    plan = load(read_config([str(home / "config/config.yaml")], more), home)
+    plan = load_plan(read_config([str(home / "config/config.yaml")], more), home)
     found = plan.job("table", "demo/advice").spec["papers"]
     said = {(rule["task"], rule["paper"]): (rule["strategy"], rule["variant"]) for rule in found}
     assert said["entities", "Lee et al. 2019"] == ("top_k", "k02"), "a quarter of six layers, halves rounded up"

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from thaw.encoders.attention import NAME, attend
 from thaw.encoders.dropout import noise
+from thaw.encoders.fast_attention import NAME, attend
 from thaw.encoders.transformers import Encoder
 from tiny import tiny_encoder
 

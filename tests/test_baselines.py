@@ -7,9 +7,9 @@ import pytest
 
 from conftest import run_step
 from corpora import prepared
-from thaw.analysis.baselines import answer
-from thaw.analysis.results import assess, scored_rows, whole_task
-from thaw.records import canonical, digest
+from thaw.core.digests import canonical, digest
+from thaw.evaluation.baselines import answer
+from thaw.evaluation.result_files import evaluate, scored_rows, task_with_defaults
 
 ANIMALS, COLOURS = "cat dog hen cow".split(), "red blue green white".split()
 
@@ -41,12 +41,12 @@ def corpus(tmp_path):
 
 
 def task(target: str, kind: str, *metrics: str) -> dict:
-    return whole_task({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": list(metrics)})
+    return task_with_defaults({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": list(metrics)})
 
 
 def scores(name, entry, corpus) -> dict:
     found = answer(name, entry, corpus, np.arange(len(corpus.frame("train"))), scored_rows(entry, corpus, {}))
-    return assess(entry, corpus, found.answers)
+    return evaluate(entry, corpus, found.answers)
 
 
 def test_the_majority_is_the_most_frequent_label(corpus):
@@ -61,7 +61,7 @@ def test_only_scored_rows_are_answered(corpus, name):
     wanted = scored_rows(entry, corpus, {"scored": 7})
     found = answer(name, entry, corpus, np.arange(60), wanted)
     assert all(np.array_equal(found.answers[split].rows, rows) and len(rows) == 7 for split, rows in wanted.items())
-    assert assess(entry, corpus, found.answers)["rows"] == {"validation": 7, "test": 7}
+    assert evaluate(entry, corpus, found.answers)["rows"] == {"validation": 7, "test": 7}
 
 
 def test_the_mean_score_has_no_correlation(corpus):

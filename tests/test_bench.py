@@ -14,11 +14,11 @@ from bench.options import QUICK, Options
 from bench.parts import grid, growth, steps, target
 from bench.quality import compared, of_cells, of_runs
 from bench.texts import Texts, cut, joined
-from thaw import settings
-from thaw.analysis.cost import training_flops
-from thaw.analysis.shape import Shape
-from thaw.records import read_json, write_json
-from thaw.strategies.selectors import everything
+from thaw.adaptation.selectors import everything
+from thaw.compute_cost.flops import training_flops
+from thaw.compute_cost.model_shape import Shape
+from thaw.core.files import read_json, write_json
+from thaw.schema.strategy import StrategyConfig
 
 MACHINE = {"cpu": "a", "cores": 2, "computes_in_bf16": False, "load": [0.5], "load_after": [0.7]}
 MINILM = {"hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 12, "num_hidden_layers": 6}
@@ -32,7 +32,7 @@ def texts(rows: int = 12) -> Texts:
 def test_what_the_peers_train_is_what_the_catalogue_says():
     strategies = work.table(6)
     for entry in strategies.values():
-        settings.Strategy.model_validate(entry)
+        StrategyConfig.model_validate(entry)
     assert set(strategies) == {f"bench_{n}" for n in ("frozen", "top_1", "top_2", "top_3", "full", "stack", "gradual")}
     (gradual,) = work.peer_phases("bench_gradual", strategies, 6)
     stages = gradual["stages"]
@@ -45,7 +45,7 @@ def test_what_the_peers_train_is_what_the_catalogue_says():
 
 def test_the_grid_has_the_same_cells_on_both_sides():
     (entry,) = work.grid().values()
-    search = settings.Strategy.model_validate(entry).search
+    search = StrategyConfig.model_validate(entry).search
     cells = work.grid_cells("t", search.seeds)
     assert len(cells) == grid.CELLS == 40
     assert {cell["phases"][0]["rate"] for cell in cells} == {trial["rate"] for trial in search.trials()}

@@ -9,12 +9,15 @@ import pytest
 
 import answered
 import invented
-from thaw import budget
-from thaw.analysis.advice import NOT_WORSE
-from thaw.outputs import advice, gaps
-from thaw.outputs.answers import Answers
-from thaw.plan import load
-from thaw.records import UserError, digest, write_json
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.outputs.frame import missing_results
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.tables import recommendation
+from thaw.planning import time_budget
+from thaw.planning.configuration import load_plan
+from thaw.statistics.non_inferiority import NOT_WORSE
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -33,7 +36,7 @@ def place(tmp_path_factory) -> Workplace:
 
 def planned(place, results):
     home = {"catalogues": [str(place.folder / "my")], "data_dir": str(place.folder / "data")}
-    return load(Workplace.experiment("mine", **place.more) | home, HOME, results=str(results))
+    return load_plan(Workplace.experiment("mine", **place.more) | home, HOME, results=str(results))
 
 
 def write(plan, run, accuracy: float) -> None:
@@ -50,7 +53,7 @@ def names(turns) -> list[str]:
 
 def test_cheap_cells_come_first_and_one_seed_of_each(place, tmp_path):
     plan = planned(place, tmp_path)
-    turns = budget.turns(plan, "mine")
+    turns = time_budget.pending_runs(plan, "mine")
     first = ["frozen base 1", "short_top k01 1", "short_top k02 1", "short_full base 1"]
     assert names(turns) == first + [name[:-1] + "2" for name in first[1:]], "a fitted head has all seeds at once"
     took = {turn.operations for turn in turns[1:4]}
@@ -62,24 +65,31 @@ def test_what_lies_far_below_the_best_gets_no_further_seed(place, tmp_path):
     for run in plan.runs["mine"]:
         if run.seed == 1 or run.strategy == "frozen":
             write(plan, run, {"frozen": 0.40, "short_full": 0.86}.get(run.strategy, 0.90))
-    gone = budget.hopeless(plan, "mine")
+    gone = time_budget.pruned(plan, "mine")
     assert gone == {"runs/colour/all/tiny/linear/frozen/base": "hopeless, 50.0 points below the best on validation"}
-    waiting = budget.turns(plan, "mine")
+    waiting = time_budget.pending_runs(plan, "mine")
     assert names(waiting) == ["short_top k01 2", "short_top k02 2", "short_full base 2"]
     gone = {waiting[0].run.cell: "hopeless"}
-    assert names(budget.chosen(waiting, gone, 100, 100, lambda _: 10)) == ["short_top k02 2", "short_full base 2"]
+    assert names(time_budget.affordable(waiting, gone, 100, 100, lambda _: 10)) == [
+        "short_top k02 2",
+        "short_full base 2",
+    ]
 
 
 def test_a_slice_has_what_fits_and_one_turn_at_least(place, tmp_path):
-    waiting = budget.turns(planned(place, tmp_path), "mine")[1:4]
+    waiting = time_budget.pending_runs(planned(place, tmp_path), "mine")[1:4]
     costs = dict(zip([turn.operations for turn in waiting], (30, 20, 5), strict=True))
-    assert names(budget.chosen(waiting, {}, 100, 10, costs.get)) == ["short_top k01 1"], "one, though it is long"
-    assert names(budget.chosen(waiting, {}, 100, 50, costs.get)) == ["short_top k01 1", "short_top k02 1"]
-    assert names(budget.chosen(waiting, {}, 22, 10, costs.get)) == ["short_top k02 1"], "30 s do not fit into 22"
-    assert budget.chosen(waiting, {}, 4, 10, costs.get) == []
-    assert [budget.seconds_of(text) for text in ("90s", "1.5m", "2h")] == [90, 90, 7200]
+    assert names(time_budget.affordable(waiting, {}, 100, 10, costs.get)) == ["short_top k01 1"], (
+        "one, though it is long"
+    )
+    assert names(time_budget.affordable(waiting, {}, 100, 50, costs.get)) == ["short_top k01 1", "short_top k02 1"]
+    assert names(time_budget.affordable(waiting, {}, 22, 10, costs.get)) == ["short_top k02 1"], (
+        "30 s do not fit into 22"
+    )
+    assert time_budget.affordable(waiting, {}, 4, 10, costs.get) == []
+    assert [time_budget.seconds_of(text) for text in ("90s", "1.5m", "2h")] == [90, 90, 7200]
     with pytest.raises(UserError, match="budget"):
-        load(Workplace.experiment("mine", budget="soon"), HOME)
+        load_plan(Workplace.experiment("mine", budget="soon"), HOME)
 
 
 def test_why_a_run_is_not_there(tmp_path):
@@ -88,11 +98,16 @@ def test_why_a_run_is_not_there(tmp_path):
 
     spec = {"experiment": "mine", "budget": "2h"}
     write_json(tmp_path / "outputs/mine/budget.json", {"hopeless": {"runs/a/all/e/h/frozen/base": "hopeless, 9"}})
-    told = gaps.budget(spec, tmp_path)
-    assert gaps.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
+    told = missing_results.budget(spec, tmp_path)
+    assert missing_results.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
     Unrun.folder = "runs/a/all/e/h/frozen/base/seed2"
-    assert gaps.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: hopeless, 9"
-    assert gaps.reason(Unrun, {"corpus": "c"}, tmp_path, gaps.budget({"experiment": "mine"}, tmp_path)) == "not run"
+    assert missing_results.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: hopeless, 9"
+    assert (
+        missing_results.reason(
+            Unrun, {"corpus": "c"}, tmp_path, missing_results.budget({"experiment": "mine"}, tmp_path)
+        )
+        == "not run"
+    )
 
 
 def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
@@ -106,7 +121,7 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
         gone = (frame["strategy"] == strategy) & (frame["seed"] > seed)
         frame.loc[gone, "missing"], frame.loc[gone, "value"] = f"not run: {why}", None
     spec = invented.shown("advice", "advice_table", margin=5.0, papers=[])
-    table = advice.table(frame.astype({"value": float}), spec, Answers(tmp_path))
+    table = recommendation.table(frame.astype({"value": float}), spec, PredictionFiles(tmp_path))
     header, *lines = table.records()
     found = {line[5]: dict(zip(header, line, strict=True)) for line in lines}
     assert set(found) == {"top_k", "full"} and {line["seeds"] for line in found.values()} == {4}

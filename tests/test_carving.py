@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thaw.core.errors import UserError
 from thaw.data.carving import carve, group
-from thaw.records import UserError
 
 QUICK = settings(max_examples=60, deadline=None)
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=60)

@@ -8,9 +8,9 @@ from torchcrf import CRF
 
 from thaw.features.batch import Batch
 from thaw.heads.base import IGNORED, NO_TAG
-from thaw.heads.chain import Chain
+from thaw.heads.chain import LinearChainCrf
 from thaw.heads.registry import build
-from thaw.settings import Head
+from thaw.schema.head import HeadConfig
 
 TAGS, LENGTHS = 5, [6, 1, 4]
 BIO = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
@@ -19,7 +19,7 @@ BIO = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
 def case(seed: int):
     """Return a chain with random scores, the reference with the same, emissions, gold tags and mask."""
     torch.manual_seed(seed)
-    chain, reference = Chain(TAGS), CRF(TAGS, batch_first=True)
+    chain, reference = LinearChainCrf(TAGS), CRF(TAGS, batch_first=True)
     with torch.no_grad():
         for parameter in chain.parameters():
             parameter.normal_()
@@ -78,7 +78,7 @@ def test_constrained_answers_are_the_best_that_bio_allows(seed):
 @pytest.mark.parametrize("task_type, bound", [("spans", True), ("tagging", False)])
 def test_a_head_on_spans_is_told_its_tags_and_answers_in_bio_alone(task_type, bound):
     torch.manual_seed(1)
-    head = build(Head(kind="crf"), 6, TAGS, task_type).eval()
+    head = build(HeadConfig(kind="crf"), 6, TAGS, task_type).eval()
     head.name_outputs(BIO)
     logits = torch.zeros(1, 3, TAGS)
     logits[:, :, BIO.index("I-PER")] = 5.0

@@ -4,11 +4,12 @@ import csv
 
 import pytest
 
-from thaw.outputs.changes import change_figure, changes
-from thaw.outputs.curves import points, run_names
-from thaw.outputs.maps import heads
-from thaw.outputs.normalised import scaled
-from thaw.records import UserError, write_json
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.outputs.figures.attention_change import heads
+from thaw.outputs.figures.normalised_curves import scaled
+from thaw.outputs.figures.probe_curves import points, run_names
+from thaw.outputs.figures.representation_change import change_figure, changes
 
 FULL = {"task": "one", "head": "linear", "strategy": "full", "variant": "base"}
 LABELS = {"strategies": {"full": "Full", "top_k": "Top k"}, "tasks": {"one": "First", "two": "Second"}}

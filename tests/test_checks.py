@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
+from thaw.core.errors import UserError
 from thaw.data.checks import _iob1_to_bio
 from thaw.data.preparation import prepare
-from thaw.records import UserError
 
 # --- IOB1 -------------------------------------------------------------------------------------------------------------
 

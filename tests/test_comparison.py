@@ -7,8 +7,9 @@ import numpy as np
 import pandas
 import pytest
 
-from thaw import comparison
-from thaw.records import UserError, write_json, write_parquet
+from thaw.api import run_comparison
+from thaw.core.errors import UserError
+from thaw.core.files import write_json, write_parquet
 
 GOLD = ["yes", "no"] * 6
 TEXTS = {
@@ -45,11 +46,11 @@ def pair(tmp_path_factory):
 
 
 def test_flips_and_credits_are_those_of_the_answers(pair):
-    first, second = map(comparison.Result.open, pair)
-    frame = comparison.compared(first, second, "test")
+    first, second = map(run_comparison.ComparedRun.open, pair)
+    frame = run_comparison.compared(first, second, "test")
     assert frame["first"].tolist() == [0, 0.5] + [1] * 10
     assert frame["second"].tolist() == [1, 0, 0, 1, 0, 1, 0] + [1] * 5
-    found = comparison.flips(frame)
+    found = run_comparison.flips(frame)
     assert (found["first"], found["second"], found["same"]) == (4, 1, 7)
     assert found["p"] == pytest.approx(2 * (1 + 5) / 2**5), "five flips, of which one or none fall the other way"
     assert first.score("test") == pytest.approx(1 - 1.5 / 12) and second.score("test") == pytest.approx(8 / 12)
@@ -58,15 +59,15 @@ def test_flips_and_credits_are_those_of_the_answers(pair):
 def test_only_examples_that_both_were_scored_on_are_compared(tmp_path):
     few = {"rows": 500, "scored": 5}
     pair = [write(tmp_path, "frozen", {1: [0, 1]}, 1e-3), write(tmp_path, "full", {1: [2]}, 1e-4, subset=few)]
-    results = [comparison.Result.open(folder) for folder in pair]
-    frame = comparison.compared(*results, "test")
+    results = [run_comparison.ComparedRun.open(folder) for folder in pair]
+    frame = run_comparison.compared(*results, "test")
     assert len(frame) == 5 and frame["row"].tolist() == results[1].rows("test").tolist()
     assert frame["first"].tolist() == [float(row not in (0, 1)) for row in frame["row"]]
 
 
 def test_slices_hold_all_examples_and_their_means(pair):
-    frame = comparison.compared(*map(comparison.Result.open, pair), "test")
-    found = {(of, name): row for of, name, *row in comparison.slices(frame, ["one", "two"], "same")}
+    frame = run_comparison.compared(*map(run_comparison.ComparedRun.open, pair), "test")
+    found = {(of, name): row for of, name, *row in run_comparison.slices(frame, ["one", "two"], "same")}
     for of in ("label", "length", "negation", "overlap"):
         assert sum(row[0] for (kind, _), row in found.items() if kind == of) == 12
     no = frame[frame["same"] == "no"]
@@ -77,22 +78,24 @@ def test_slices_hold_all_examples_and_their_means(pair):
 
 
 def test_settings_that_differ_are_named_by_their_path(pair):
-    rows = comparison.settings(*map(comparison.Result.open, pair))
+    rows = run_comparison.settings(*map(run_comparison.ComparedRun.open, pair))
     assert rows == [("phases.1.rate", "0.001", "0.0001")]
 
 
 def test_scores_are_compared_by_their_distance():
-    assert comparison._credit(2.0, 3.5) == -1.5 and comparison._credit(np.array(["A", "B"]), ["A", "C"]) == 0.5
+    assert run_comparison._credit(2.0, 3.5) == -1.5 and run_comparison._credit(np.array(["A", "B"]), ["A", "C"]) == 0.5
 
 
 def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):
     other = write(tmp_path / "results", "full", {1: []}, 1e-4, TASK | {"id": "even"})
     with pytest.raises(UserError, match="is of task odd, .* of even"):
-        comparison.compared(comparison.Result.open(pair[0]), comparison.Result.open(other), "test")
+        run_comparison.compared(
+            run_comparison.ComparedRun.open(pair[0]), run_comparison.ComparedRun.open(other), "test"
+        )
     with pytest.raises(UserError, match="--split dev: these results have test"):
-        comparison.compared(*map(comparison.Result.open, pair), "dev")
+        run_comparison.compared(*map(run_comparison.ComparedRun.open, pair), "dev")
     with pytest.raises(UserError, match="holds no answers: a folder below results/"):
-        comparison.Result.open(tmp_path)
+        run_comparison.ComparedRun.open(tmp_path)
 
 
 def test_the_command_prints_both_and_writes_what_differs(pair, home, tmp_path):

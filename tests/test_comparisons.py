@@ -9,11 +9,11 @@ import pytest
 
 import answered
 import invented
-from thaw.analysis.verdicts import verdicts
-from thaw.outputs import comparisons, formats, guidelines
-from thaw.outputs.answers import Answers
-from thaw.plan import load, read_config
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.tables import guidelines, pairwise_tests, writers
+from thaw.planning.configuration import load_plan, read_config
+from thaw.statistics.verdicts import verdicts
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.90, ("full", "base"): 0.90}
 
@@ -33,13 +33,13 @@ def scored(tmp_path_factory):
 
 
 def lines_of(table) -> list[dict]:
-    return list(csv.DictReader(io.StringIO(formats.to_csv(table))))
+    return list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 
 
 def test_every_strategy_against_the_full_model(scored):
     results, frame = scored
     spec = invented.shown("c", "comparison_table", whole="full")
-    table = comparisons.table(frame[frame["head"] == "linear"], spec, Answers(results))
+    table = pairwise_tests.table(frame[frame["head"] == "linear"], spec, PredictionFiles(results))
     found = {(line["strategy"], line["variant"]): line for line in lines_of(table)}
     assert set(found) == {("frozen", "base"), ("top_k", "k01")}
     scores = frame[(frame["role"] == "test") & (frame["head"] == "linear")].pivot(
@@ -59,13 +59,13 @@ def test_alone_in_its_family_it_is_lower_and_with_five_seeds_nothing_is(scored):
     results, frame = scored
     spec, pair = invented.shown("c", "comparison_table", whole="full"), frame[frame["strategy"] != "top_k"]
     pair = pair[pair["head"] == "linear"]
-    table = comparisons.table(pair, spec, Answers(results))
+    table = pairwise_tests.table(pair, spec, PredictionFiles(results))
     assert lines_of(table)[0]["answer"] == "lower" and table.groups[0].rows[0].cells[0].best
-    few = comparisons.table(pair[pair["seed"] < 6], spec, Answers(results))
+    few = pairwise_tests.table(pair[pair["seed"] < 6], spec, PredictionFiles(results))
     assert lines_of(few)[0]["answer"] == "too few seeds" and ", p " not in few.groups[0].rows[0].cells[0].text
     assert "With fewer than 6 seeds" in few.notes[-1]
     with pytest.raises(UserError, match="needs runs of full and of another strategy"):
-        comparisons.table(frame[frame["strategy"] == "full"], spec, Answers(results))
+        pairwise_tests.table(frame[frame["strategy"] == "full"], spec, PredictionFiles(results))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_guidelines_take_the_best_of_each_side(scored):
     entries[0]["papers"] = {"tiny": [{"paper": "One 2020", "answer": "either"}]}
     entries.append({"question": "tuning", "types": [], "papers": {}})
     spec = invented.shown("g", "guideline_table", margin=1.0, types={"odd": "classification"}, guidelines=entries)
-    table = guidelines.table(frame, spec, Answers(results))
+    table = guidelines.table(frame, spec, PredictionFiles(results))
     rows = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     adaptation, features = rows["Classification: frozen or fine-tuned"], rows["All tasks: head on the frozen encoder"]
     assert len(rows) == 2, "under fine-tuning there is one head alone"
@@ -103,7 +103,7 @@ def test_guidelines_take_the_best_of_each_side(scored):
 
 def test_the_plan_finds_who_is_about_which_encoder(home, tmp_path):
     more = {"data_dir": str(tmp_path), "tasks": ["mrpc", "sst2"]}
-    plan = load(read_config([str(home / "config/experiments/peters2019.yaml")], more), home)
+    plan = load_plan(read_config([str(home / "config/experiments/peters2019.yaml")], more), home)
     spec = plan.job("table", "peters2019/peters2019_table_1").spec
     asked = {(entry["question"], tuple(entry["types"])): entry["papers"] for entry in spec["guidelines"]}
     about = asked["adaptation", ("pair_classification", "pair_regression")]

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import HOME
-from thaw.catalogue import Catalogue, read_yaml
-from thaw.records import digest
-from thaw.settings import After
+from thaw.core.digests import digest
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.strategy import StartConfig
+from thaw.schema.yaml_files import read_yaml
 from thaw.steps.train import start
 from tiny import DECODERS, FAMILIES
 from tiny_corpus import Bench, tiny_corpus
@@ -67,7 +68,7 @@ def executed(bench: Bench, name: str, out) -> tuple[dict, Path, list[Path]]:
     entry = CATALOGUE.get("strategies", name, "test")
     after, earlier = None, []
     if entry.after:
-        before = After(strategy=entry.after) if isinstance(entry.after, str) else entry.after
+        before = StartConfig(strategy=entry.after) if isinstance(entry.after, str) else entry.after
         spec, folder, _ = executed(bench, before.strategy, out / "before")
         after, earlier = {"run": digest(spec), "epoch": before.epoch}, [folder / "metrics.json"]
     step, spec = strategy_spec(bench, name, after=after, keep=entry.keep)

@@ -10,13 +10,16 @@ import torch
 from safetensors.torch import load, save
 
 from conftest import HOME
-from thaw import parts
-from thaw.catalogue import Catalogue
+from thaw.core import plugins
+from thaw.core.errors import UserError
+from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.task_types import TASK_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import NO_TAG, word_targets
 from thaw.heads.registry import build, due_shape
-from thaw.records import UserError
-from thaw.settings import HEAD_KINDS, TASK_TYPES, Head, Layers, spec_of
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.entry import spec_of
+from thaw.schema.head import HeadConfig, LayerMixConfig
 from tiny_corpus import ENTRIES, Bench, tiny_corpus
 from trained import TRAINS, check_training
 
@@ -30,10 +33,12 @@ def pytest_generate_tests(metafunc):
     mine = [folder for folder in folders if Path(folder, "heads.yaml").is_file()]
     catalogue = Catalogue([HOME / "config", *mine])
     # A head sees one state, whichever layers that is made of: tests/test_layers.py is about those.
-    last = {"layers": Layers()}
+    last = {"layers": LayerMixConfig()}
     entries = {n: catalogue.get("heads", n, "contract").model_copy(update=last) for n in catalogue.ids("heads")}
     if given:
-        entries = {name: head for name, head in entries.items() if head.kind == given} or {given: Head(kind=given)}
+        entries = {name: head for name, head in entries.items() if head.kind == given} or {
+            given: HeadConfig(kind=given)
+        }
     else:
         entries = {name: quick(head) for name, head in entries.items()}
         first = {head.model_dump_json(): name for name, head in reversed(entries.items())}
@@ -47,22 +52,24 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("head, task_type, apart", [case[1:] for case in found], ids=ids)
 
 
-def quick(head: Head) -> Head:
+def quick(head: HeadConfig) -> HeadConfig:
     """Return a shipped head with small layers and the usual dropout and start: the sizes of papers take minutes."""
     kept = {"kind", "pooling", "separate_pooling"}
     sized = {"options": {"size": 8}} if "size" in HEAD_KINDS[head.kind].options.model_fields else {}
-    return Head.model_validate(head.model_dump(include=kept, exclude_defaults=True) | sized)
+    return HeadConfig.model_validate(head.model_dump(include=kept, exclude_defaults=True) | sized)
 
 
-def cases(head: Head) -> list[tuple[str, bool]]:
+def cases(head: HeadConfig) -> list[tuple[str, bool]]:
     """Return the types of task that a head takes, and those on pairs also with their texts read apart."""
-    own = parts.is_own(head.kind)
-    stated = parts.look(head.kind).stated("task_types", TASK_TYPES) if own else HEAD_KINDS[head.kind].task_types
+    own = plugins.is_plugin(head.kind)
+    stated = (
+        plugins.parse_plugin(head.kind).stated("task_types", TASK_TYPES) if own else HEAD_KINDS[head.kind].task_types
+    )
     together = [] if head.kind == "cosine" else [(task_type, False) for task_type in stated]
     return together + [(task_type, True) for task_type in stated if task_type.startswith("pair_")]
 
 
-def made(head: Head, task_type: str, apart: bool, seed: int = 1):
+def made(head: HeadConfig, task_type: str, apart: bool, seed: int = 1):
     """Return a new head in eval mode; one of one's own may read texts together only."""
     torch.manual_seed(seed)
     try:

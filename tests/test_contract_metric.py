@@ -6,9 +6,9 @@ It is tried through `score`, as every result is: None stands for a score that is
 import numpy as np
 import pytest
 
-from thaw import parts
-from thaw.analysis.metrics import METRICS, score
-from thaw.settings import METRICS_OF_TYPE, TASK_TYPES
+from thaw.core import plugins
+from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
+from thaw.evaluation.metrics import METRICS, score
 
 LABELS = ["no", "yes"]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC"]
@@ -23,8 +23,8 @@ def pytest_generate_tests(metafunc):
 
 def types(metric: str) -> list[str]:
     """Return the types of task that a metric takes: all, where an own one states nothing."""
-    if parts.is_own(metric):
-        return parts.look(metric).stated("task_types", TASK_TYPES)
+    if plugins.is_plugin(metric):
+        return plugins.parse_plugin(metric).stated("task_types", TASK_TYPES)
     return [task_type for task_type in TASK_TYPES if metric in METRICS_OF_TYPE[task_type]]
 
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from test_probes import spec_of
-from thaw import parts
+from thaw.core import plugins
+from thaw.core.errors import UserError
 from thaw.probes.reading import Reading
 from thaw.probes.registry import fitted, measure
-from thaw.records import UserError
 from tiny_corpus import Bench, tiny_corpus
 
 TYPES = ("pair_classification", "regression", "spans")
@@ -27,7 +27,7 @@ def pytest_generate_tests(metafunc):
 
 def types(probe: str) -> list[str]:
     """Return the types of task that a probe takes, among those that are tried."""
-    stated = parts.look(probe).stated("task_types", TYPES) if parts.is_own(probe) else TYPES
+    stated = plugins.parse_plugin(probe).stated("task_types", TYPES) if plugins.is_plugin(probe) else TYPES
     return [name for name in TYPES if name in stated and not (name == "regression" and probe in FOR_LABELS)]
 
 

@@ -4,9 +4,9 @@ import inspect
 
 import pytest
 
-from thaw import parts
-from thaw.records import UserError
-from thaw.strategies.selectors import SELECTORS, boundary, components, thawed_layers
+from thaw.adaptation.selectors import SELECTORS, boundary, components, thawed_layers
+from thaw.core import plugins
+from thaw.core.errors import UserError
 
 DEPTHS = range(1, 25)
 
@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc):
 
 def calls(selector: str, layers: int) -> list[list]:
     """Return the arguments to try: none, or each number from 1 to L."""
-    takes = len(inspect.signature(parts.find(selector, SELECTORS)).parameters) > 1
+    takes = len(inspect.signature(plugins.resolve(selector, SELECTORS)).parameters) > 1
     return [[number] for number in range(1, layers + 1)] if takes else [[]]
 
 
@@ -28,7 +28,7 @@ def chosen(selector: str, layers: int) -> list[list[str]]:
     found = []
     for arguments in calls(selector, layers):
         try:
-            parts.find(selector, SELECTORS)(layers, *arguments)
+            plugins.resolve(selector, SELECTORS)(layers, *arguments)
         except UserError as error:
             if error.__cause__ or not arguments:
                 raise

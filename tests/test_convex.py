@@ -6,11 +6,11 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch.nn import functional
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads import convex, descent
 from thaw.heads.convex import Scale
 from thaw.heads.linear import LinearHead
+from thaw.schema.head import HeadConfig
 
 STRENGTHS = [1e-3, 1e-2, 1.0]
 
@@ -166,7 +166,7 @@ def test_a_solution_is_a_plain_linear_head(task_type):
         solution, outputs = fit_scores(vectors, targets.float(), [1e-2])[0], 1
     else:
         solution, outputs = fit_classes(vectors, targets, 3, [1e-2])[0], 3
-    head = LinearHead(settings.Head(kind="linear"), vectors.shape[1], outputs, task_type).eval()
+    head = LinearHead(HeadConfig(kind="linear"), vectors.shape[1], outputs, task_type).eval()
     head.load_state_dict(solution.state())
     ones = torch.ones(len(vectors), 1, dtype=torch.long)
     batch = Batch(ones, ones.bool(), None, ones - 1 if task_type == "spans" else None, torch.arange(len(vectors)))

@@ -7,15 +7,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
-from thaw.analysis.cost import (
-    Shape,
-    Stopwatch,
-    encoder_flops,
-    layer_flops,
-    peak_memory_mb,
-    training_flops,
-)
-from thaw.records import UserError
+from thaw.compute_cost.flops import Shape, encoder_flops, layer_flops, training_flops
+from thaw.compute_cost.stopwatch import Stopwatch, peak_memory_mb
+from thaw.core.errors import UserError
 
 LAYERS = 4
 SIZES = {

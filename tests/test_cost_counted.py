@@ -4,7 +4,7 @@ import pytest
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from thaw.training.phase import PhaseTraining
+from thaw.training.phase_loop import PhaseTraining
 from tiny_corpus import Bench, tiny_corpus
 
 

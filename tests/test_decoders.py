@@ -6,7 +6,7 @@ import torch
 from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features.tokens import tokenise
-from thaw.settings import View
+from thaw.schema.corpora import ViewConfig
 from tiny import DECODERS, tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
 from trained import TRAINS, check_training
@@ -56,12 +56,12 @@ def test_only_the_last_token_has_read_all(folder):
 def test_the_end_mark_is_padding_and_parts_pairs_where_nothing_else_does(folder):
     tokenizer = load_tokenizer(folder)
     assert tokenizer.pad_token == tokenizer.eos_token == "</s>"
-    columns, _ = tokenise([["the cat", ""], ["a dog", "a dog"]], tokenizer, View(), False)
+    columns, _ = tokenise([["the cat", ""], ["a dog", "a dog"]], tokenizer, ViewConfig(), False)
     parted, alone = columns["input_ids"]
     second = tokenizer("a dog", add_special_tokens=False)["input_ids"]
     mark = tokenizer.pad_token_id if "gpt2" in str(folder) else tokenizer.bos_token_id
     assert parted[-len(second) - 1 :] == alone[-len(second) - 1 :] == [mark, *second]
-    single, _ = tokenise([["the cat", ""]], tokenizer, View(), False)
+    single, _ = tokenise([["the cat", ""]], tokenizer, ViewConfig(), False)
     assert len(single["input_ids"][1]) == 1 and parted[: len(single["input_ids"][0])] == single["input_ids"][0]
-    words, _ = tokenise([[["the", "cat"]]], load_tokenizer(folder, words=True), View(), True)
+    words, _ = tokenise([[["the", "cat"]]], load_tokenizer(folder, words=True), ViewConfig(), True)
     assert all(place >= 0 for place in words["first_pieces"][0])

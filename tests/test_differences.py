@@ -2,11 +2,11 @@
 
 import pytest
 
-from thaw.catalogue import Catalogue, shipped
-from thaw.differences import sentences
-from thaw.plan import load, read_config
-from thaw.runs import RunPlanner
-from thaw.settings import Experiment
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.confounders import sentences
+from thaw.planning.run_grid import RunPlanner
+from thaw.schema.catalogue import Catalogue, shipped
+from thaw.schema.experiment import ExperimentConfig
 
 ALIKE = {"lee2019": ["lee_full", "lee_top_k_searched"], "wei2022": ["wei_full", "wei_top_k"]}
 ALIKE |= {"peters2019": ["peters_features", "peters_tuned", "peters_tuned_slanted", "peters_tuned_gradual"]}
@@ -18,7 +18,7 @@ ALIKE |= {"wang2019": ["wang_finetune_only", "wang_stack_finetune", "wang_finetu
 def said(home, strategies, heads=("linear",), tasks=("sst2",)) -> list[str]:
     catalogue = Catalogue(shipped(home))
     chosen = {"tasks": list(tasks), "encoders": ["minilm"], "strategies": strategies, "heads": list(heads)}
-    experiment = Experiment(experiment="e", title="t", seeds=[1], outputs=["main_table"], **chosen)
+    experiment = ExperimentConfig(experiment="e", title="t", seeds=[1], outputs=["main_table"], **chosen)
     return sentences(experiment, catalogue, RunPlanner(experiment, catalogue))
 
 
@@ -50,9 +50,9 @@ def test_strategies_of_a_paper_have_the_same_search_budget_each_with_its_own_rat
 
 def test_every_table_is_told_and_no_figure(home, tmp_path):
     more = {"data_dir": str(tmp_path), "tasks": ["mrpc"]}
-    plan = load(read_config([str(home / "config/experiments/wei2022.yaml")], more), home)
+    plan = load_plan(read_config([str(home / "config/experiments/wei2022.yaml")], more), home)
     assert "differs" not in plan.job("figure", "wei2022/layers").spec
     assert "differs" not in plan.job("table", "wei2022/main_table").spec, "both were searched alike"
-    plan = load(read_config([str(home / "config/experiments/lee2019.yaml")], more), home)
+    plan = load_plan(read_config([str(home / "config/experiments/lee2019.yaml")], more), home)
     told = plan.job("table", "lee2019/lee2019_relative").spec["differs"]
     assert told[-1].startswith("Settings were searched with 25 trainings (Full (Lee et al.), Top k, own rates)")

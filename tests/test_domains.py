@@ -8,14 +8,14 @@ import torch
 
 from corpora import prepared, spec_for
 from test_probes import spec_of
-from thaw.catalogue import read_yaml
+from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.outputs.domains import domain_figure, points
-from thaw.plan import load, read_config
+from thaw.outputs.figures.domain_shift import domain_figure, points
+from thaw.planning.configuration import load_plan, read_config
 from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.reading import Reading
-from thaw.records import UserError
+from thaw.schema.yaml_files import read_yaml
 from tiny import WORDS
 from tiny_corpus import Bench, rows
 
@@ -85,7 +85,7 @@ def test_mistakes_in_an_entry(home, tmp_path):
     def planned(entry):
         (tmp_path / "probes.yaml").write_text(f"probes:\n  mine:\n    kind: domain_divergence\n{entry}")
         chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
-        load(read_config([str(home / "config/config.yaml")], chosen), home)
+        load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
 
     with pytest.raises(UserError, match="probes.mine: kind domain_divergence needs domain: the target of the corpus"):
         planned("")

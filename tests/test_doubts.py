@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from shown import Shown
-from thaw.outputs import words
-from thaw.outputs.doubts import of_run
-from thaw.records import UserError, read_json
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs import wording
+from thaw.outputs.frame.sanity_flags import sanity_flags
 from tiny import tiny_encoder
 from tiny_corpus import Bench, rows, tiny_corpus
 
@@ -52,7 +53,7 @@ def test_a_loss_that_is_no_number_ends_its_run_alone(shown):
 def test_validation_that_never_moves(shown):
     shown.train("still", HEAD | STILL | {"epochs": 4, "pick": "best"})
     assert "validation_flat" in shown.flags("still")
-    assert words.flag_label("validation_flat") in shown.table("still")
+    assert wording.flag_label("validation_flat") in shown.table("still")
 
 
 def test_a_rate_of_zero_is_refused(shown):
@@ -93,7 +94,7 @@ def test_a_tokenizer_of_another_model(tmp_path, shown):
     def doubts(pad: int, vocabulary: int) -> list[str]:
         shutil.copytree(own, encoders / "e", dirs_exist_ok=True)
         (encoders / "e/config.json").write_text(json.dumps(config | {"pad_token_id": pad, "vocab_size": vocabulary}))
-        return of_run(record, tmp_path / folder.relative_to(shown.folder), tmp_path, lambda _: {"pad": 0})
+        return sanity_flags(record, tmp_path / folder.relative_to(shown.folder), tmp_path, lambda _: {"pad": 0})
 
     (tmp_path / "features/e/mine/joint").mkdir(parents=True)
     (tmp_path / "features/e/mine/joint/tokens.json").touch()
@@ -105,4 +106,4 @@ def test_a_tokenizer_of_another_model(tmp_path, shown):
 
 def test_every_flag_is_explained(home):
     told = (home / "docs/results.md").read_text()
-    assert [flag for flag in words.FLAG_LABELS if f"`{flag}`" not in told] == []
+    assert [flag for flag in wording.FLAG_LABELS if f"`{flag}`" not in told] == []

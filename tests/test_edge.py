@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
+from thaw.core.errors import UserError
 from thaw.encoders.registry import load_tokenizer
-from thaw.probes.descent import Linear, train
 from thaw.probes.edge import Prober, scores
-from thaw.probes.edges import EdgeReading, Tokens
-from thaw.probes.states import States, pieces, word_means
-from thaw.records import UserError
-from thaw.settings import Probe
+from thaw.probes.edge_reading import EdgeReading, Tokens
+from thaw.probes.layer_states import LayerStates, pieces, word_means
+from thaw.probes.side_by_side import Linear, train
+from thaw.schema.probes import ProbeConfig
 from tiny_trees import TreeBench, tree_corpus
 
 LONG = {
@@ -26,7 +26,7 @@ LONG["arcs"] = [
     {"span1": [w, w + 1], "span2": [int(h) - 1, int(h)] if int(h) else [w, w + 1], "label": relation}
     for w, (h, relation) in enumerate(zip(LONG["head"], ["det", "nsubj", "root", "obj", "punct"], strict=True))
 ]
-ENTRY = Probe(kind="edge", projection=6, hidden=5, dropout=0.0, rate=1e-2, epochs=4)
+ENTRY = ProbeConfig(kind="edge", projection=6, hidden=5, dropout=0.0, rate=1e-2, epochs=4)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +54,16 @@ def test_a_word_is_all_its_tokens(bench):
     due = [[place for place, word in enumerate(ids) if word == number] for number in range(5)]
     assert [list(range(start, end)) for start, end in zip(starts, ends, strict=True)] == due
     assert len(due[1]) > 2 and len(due[3]) > 1
-    batch, states = States(bench.probe_spec("edge", "arcs"), bench.inputs())("test", np.array([0]))
+    batch, states = LayerStates(bench.probe_spec("edge", "arcs"), bench.inputs())("test", np.array([0]))
     means, seen = word_means(batch, states)
     assert seen.all() and torch.allclose(means[2, 0, 1], states[2, 0, due[1]].mean(0), atol=1e-6)
 
 
 def test_a_layer_that_is_not_stored_is_computed_from_one_below(bench):
     spec = bench.probe_spec("edge", "arcs")
-    batch, stored = States(spec, bench.inputs())("test", np.array([0]))
+    batch, stored = LayerStates(spec, bench.inputs())("test", np.array([0]))
     spec["phases"] = [{"boundary": None}, {"boundary": 1}, {"boundary": 1}, {"boundary": 2}]
-    _, computed = States(spec, bench.inputs())("test", np.array([0]))
+    _, computed = LayerStates(spec, bench.inputs())("test", np.array([0]))
     assert torch.allclose(stored[batch.mask.expand(4, -1, -1)], computed[batch.mask.expand(4, -1, -1)], atol=1e-5)
 
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from corpora import prepared, spec_for
+from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
 from thaw.data.readers import read
-from thaw.records import UserError
-from thaw.settings import Files
+from thaw.schema.corpora import FilesConfig
 
 # Two trees drawn by hand: (form, upos, features, head, relation).
 PAST = [
@@ -46,7 +46,7 @@ def conllu(*sentences) -> str:
 def table(tmp_path, content: str, wanted: list[str], **entry):
     path = tmp_path / "file"
     path.write_text(content, encoding="utf-8")
-    return read(path, Files.model_validate({"splits": {"train": "file"}} | entry), wanted)
+    return read(path, FilesConfig.model_validate({"splits": {"train": "file"}} | entry), wanted)
 
 
 def test_arcs_are_pairs_of_a_word_and_its_head(tmp_path):
@@ -171,18 +171,18 @@ def test_a_file_of_senteval_holds_all_splits(tmp_path):
         "test": [("They are .", "PRES")],
     }
     with pytest.raises(ValueError, match="marks: there is no split dev; there are train, validation, test"):
-        Files.model_validate(files | {"marks": {"dev": "va"}})
+        FilesConfig.model_validate(files | {"marks": {"dev": "va"}})
     with pytest.raises(ValueError, match="marks has no meaning with format jsonl"):
-        Files.model_validate(files | {"format": "jsonl"})
+        FilesConfig.model_validate(files | {"format": "jsonl"})
 
 
 def test_trees_of_the_hub_are_the_same_edges():
     from datasets import Dataset
 
     from thaw.data.sources import convert
-    from thaw.settings import Hub
+    from thaw.schema.corpora import HubConfig
 
-    hub = Hub(id="some/treebank", splits={"train": "train"}, columns={"words": "tokens"})
+    hub = HubConfig(id="some/treebank", splits={"train": "train"}, columns={"words": "tokens"})
     rows = {"tokens": [["He", "slept"]], "head": [["2", "0"]], "deprel": [["nsubj", "root"]]}
     found = convert(Dataset.from_dict(rows), "some/treebank train", hub, ["words", "arcs"])
     assert json.dumps(found.columns["arcs"]) == json.dumps(

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from test_probes_plan import planned
-from thaw.records import UserError
+from thaw.core.errors import UserError
 
 TASKS = ["ud_ewt_upos", "ud_ewt_arcs", "entities", "similarity"]
 

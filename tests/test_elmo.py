@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
+from thaw.core.errors import UserError
 from thaw.encoders.elmo import spelling
 from thaw.encoders.elmo_files import assemble
 from thaw.encoders.parity import check_resume
 from thaw.encoders.registry import load_model, load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features.tokens import tokenise
-from thaw.records import UserError
-from thaw.settings import Encoder as Entry
-from thaw.settings import View
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.encoder import EncoderConfig as Entry
 from tiny_corpus import Bench, tiny_corpus
 from tiny_own import OWN, STATED
 from trained import TRAINS, check_training
@@ -103,10 +103,10 @@ def test_characters_of_a_word():
 def test_words_between_marks(bench):
     """Words are tokens, framed by the marks; first pieces are the words; a pair is two sentences."""
     tokenizer = load_tokenizer(bench.encoder, words=True)
-    columns, cut = tokenise([[["the", "cat", "sleeps"], ["the"]]], tokenizer, View(max_length=4), True)
+    columns, cut = tokenise([[["the", "cat", "sleeps"], ["the"]]], tokenizer, ViewConfig(max_length=4), True)
     assert columns["input_ids"] == [[1, 3, 4, 2], [1, 3, 2]] and cut == [True, False]
     assert columns["first_pieces"] == [[1, 2, -1], [1]]
-    pair, _ = tokenise([["a cat!", ""], ["dogs", "dogs"]], load_tokenizer(bench.encoder), View(), False)
+    pair, _ = tokenise([["a cat!", ""], ["dogs", "dogs"]], load_tokenizer(bench.encoder), ViewConfig(), False)
     assert pair["input_ids"] == [[1, 3, 4, 5, 2, 1, 6, 2], [1, 2, 1, 6, 2]]
 
 

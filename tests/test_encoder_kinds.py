@@ -3,8 +3,9 @@
 import pytest
 
 from test_plan import planned
-from thaw.records import UserError, file_sha256
-from thaw.settings import Encoder
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.schema.encoder import EncoderConfig
 from tiny_own import OWN, STATED, vector_lines
 
 ENTRY = """encoders:
@@ -84,11 +85,11 @@ def test_word_vectors_are_tuned_by_full(home, tmp_path):
 )
 def test_an_entry_that_can_not_be(changes, message):
     with pytest.raises(ValueError, match=message):
-        Encoder.model_validate(STATED | changes)
+        EncoderConfig.model_validate(STATED | changes)
 
 
 def test_the_kinds_of_the_settings_are_those_that_are_read():
-    from thaw.encoders.assembly import OWN as assembled
+    from thaw.encoders.build import OWN as assembled
 
-    kinds = set(Encoder.model_fields["kind"].annotation.__args__)
+    kinds = set(EncoderConfig.model_fields["kind"].annotation.__args__)
     assert kinds == {"transformers", *assembled} == {"transformers", *OWN}

@@ -10,10 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from thaw.core.digests import canonical, digest, file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.encoders.loading import load_tokenizer, longest
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.records import UserError, canonical, digest, file_sha256, read_json
 from thaw.steps import fetch
 from tiny import tiny_encoder
 

@@ -7,10 +7,11 @@ import pandas
 import pytest
 
 from corpora import prepared
-from thaw.analysis.ensemble import combined
-from thaw.analysis.results import scored_rows, whole_task
-from thaw.plan import load, read_config
-from thaw.records import UserError, read_json
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.evaluation.ensembling import combined
+from thaw.evaluation.result_files import scored_rows, task_with_defaults
+from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import ENTRIES, METRICS, Bench, run_in_process, tiny_corpus
 
 ROWS = {
@@ -22,7 +23,7 @@ ROWS = {
 
 def task_of(kind: str) -> dict:
     target = next(iter(ENTRIES[kind]["targets"]))
-    return whole_task({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": [METRICS[kind]]})
+    return task_with_defaults({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": [METRICS[kind]]})
 
 
 def answers(folder, kind: str, by: str, members: list[dict]):
@@ -83,7 +84,7 @@ def planned(home, members: list, **changes):
     """Plan the demo with an ensemble."""
     wish = {"ensembles": {"two": {"label": "Two", "members": members, **changes}}, "seeds": [1, 2]}
     wish |= {"tasks": ["acceptability"], "strategies": ["full"]}
-    return load(read_config([str(home / "config/config.yaml")], wish), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], wish), home)
 
 
 def test_the_plan_has_the_members_and_shows_the_ensemble(home):

@@ -12,17 +12,18 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from conftest import HOME
-from thaw import settings
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_model, load_tokenizer
-from thaw.exporting import forms
+from thaw.exporting import formats
 from thaw.exporting.checking import check, examples
-from thaw.exporting.export import export, told
-from thaw.exporting.lines import examples as read
-from thaw.exporting.lines import printed
-from thaw.exporting.model import Model
-from thaw.exporting.source import find
+from thaw.exporting.export import export, export_summary
+from thaw.exporting.finished_run import open_run
+from thaw.exporting.standalone_model import Model
+from thaw.exporting.text_lines import examples as read
+from thaw.exporting.text_lines import printed
 from thaw.heads.registry import build
-from thaw.records import UserError, read_json, write_json
+from thaw.schema.head import HeadConfig
 from tiny import tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
 
@@ -83,7 +84,7 @@ def test_an_export_is_whole_and_answers_as_its_run_in_a_fresh_process(houses, tm
     assert part["changed"] == 0 and part["largest_difference"] < 1e-5 and part["answers"] > 8
     for name, value in metrics["scores"]["test"].items():
         assert part["scores"][name] == {"run": value, "export": value}
-    assert "0 of" in told(found) and metrics["digest"] in (tmp_path / "out/README.md").read_text()
+    assert "0 of" in export_summary(found) and metrics["digest"] in (tmp_path / "out/README.md").read_text()
     with pytest.raises(UserError, match="is there already"):
         export(run, tmp_path / "out")
 
@@ -102,8 +103,8 @@ def test_a_run_whose_tensors_do_not_give_its_answers_is_refused_and_leaves_nothi
 
 
 def test_a_folder_that_computes_a_little_else_does_not_pass(houses, tmp_path):
-    source = find(houses("distilbert", "classification").run("frozen", FROZEN))
-    forms.write(source, tmp_path)
+    source = open_run(houses("distilbert", "classification").run("frozen", FROZEN))
+    formats.write(source, tmp_path)
     head = load_file(tmp_path / "head.safetensors")
     save_file({name: 1.01 * tensor for name, tensor in head.items()}, tmp_path / "head.safetensors")
     found = check(source, tmp_path)
@@ -131,8 +132,8 @@ CASES = [
 def test_the_loader_answers_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
     name = "_".join([str(len(phase)), *head.values()])
     run = houses(family, kind, **bench).run(name, phase, head=head, keep="optimizer" not in phase)
-    source = find(run)
-    forms.write(source, tmp_path)
+    source = open_run(run)
+    formats.write(source, tmp_path)
     known, answers = recorded(run), list(Model(tmp_path).answers(examples(source, "test")))
     tolerance = 0.05 if "dtype" in bench else 1e-5
     if source.labels and source.reads != "words":
@@ -150,8 +151,8 @@ def test_the_loader_answers_as_the_run_did(houses, tmp_path, family, kind, phase
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
 def test_plain_transformers_gives_the_same_logits(houses, tmp_path, family):
     house = houses(family, "spans")
-    source = find(house.run("full", FULL, keep=True))
-    assert forms.write(source, tmp_path) == "token_classification"
+    source = open_run(house.run("full", FULL, keep=True))
+    assert formats.write(source, tmp_path) == "token_classification"
     model = AutoModelForTokenClassification.from_pretrained(tmp_path)
     assert list(model.config.label2id) == source.labels and model.config.id2label[0] == source.labels[0]
     tokenizer, sentences = AutoTokenizer.from_pretrained(tmp_path), examples(source, "test")
@@ -162,7 +163,7 @@ def test_plain_transformers_gives_the_same_logits(houses, tmp_path, family):
     head.load_state_dict(load_file(source.run / "head.safetensors"))
     with torch.no_grad():
         logits = model(**inputs).logits
-        due = head(forms.trained_encoder(source)(**inputs)[0], batch)
+        due = head(formats.trained_encoder(source)(**inputs)[0], batch)
     for row, places in enumerate(batch.first_pieces):
         assert torch.allclose(logits[row, places[places >= 0]], due[row, places >= 0], atol=1e-6)
     assert not torch.equal(due, head(load_model(source.encoder)(**inputs)[0], batch))  # it is the trained one
@@ -175,7 +176,7 @@ def test_byte_level_tokenizers_part_given_words_as_the_run_did(tmp_path):
     encoder.mkdir()
     tokenizer.backend_tokenizer.model.save(str(encoder))
     write_json(encoder / "config.json", {"model_type": "roberta"})
-    forms.write_tokenizer(encoder, True, 16, tmp_path / "out")
+    formats.write_tokenizer(encoder, True, 16, tmp_path / "out")
     write_json(tmp_path / "out/config.json", {"model_type": "roberta"})
     found, words = AutoTokenizer.from_pretrained(tmp_path / "out"), ["cat", "sings", "Anna"] * 9
     due = load_tokenizer(encoder, words=True)
@@ -195,19 +196,19 @@ def test_a_text_model_of_the_architecture_is_taken_only_where_it_has_no_layer_be
     encoder = AutoModel.from_config(MobileBertConfig(classifier_activation=pooler, **sizes)).eval()
     encoder.pooler = None
     head = {"output.weight": torch.randn(3, 32), "output.bias": torch.randn(3)}
-    whole = forms.own_model(encoder, head, settings.Head(kind="linear"), "text", ["a", "b", "c"])
+    whole = formats.own_model(encoder, head, HeadConfig(kind="linear"), "text", ["a", "b", "c"])
     assert (whole is not None) == fits
-    mean = settings.Head(kind="linear", pooling="mean")
-    assert forms.own_model(encoder, head, mean, "text", ["a", "b", "c"]) is None
+    mean = HeadConfig(kind="linear", pooling="mean")
+    assert formats.own_model(encoder, head, mean, "text", ["a", "b", "c"]) is None
 
 
 def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
     house = houses("bert", "spans")
     run = house.run("lost", {"train": [{"top": 2}, "head"], "epochs": 1})
     with pytest.raises(UserError, match=r"trained layer.\d, layer.\d and did not keep them; write keep: true.*MiB"):
-        find(run)
+        open_run(run)
     with pytest.raises(UserError, match="is no finished run"):
-        find(house.bench.encoder)
+        open_run(house.bench.encoder)
     metrics = read_json(run / "metrics.json")
     for change, message in [
         ({"flags": ["diverged"]}, "training diverged"),
@@ -217,7 +218,7 @@ def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
     ]:
         write_json(run / "metrics.json", metrics | change)
         with pytest.raises(UserError, match=message):
-            find(run)
+            open_run(run)
     write_json(run / "metrics.json", metrics)
 
 
@@ -229,7 +230,7 @@ def test_a_run_that_chose_between_two_views_is_exported_in_the_chosen_one(houses
     for features, chosen in ((["0000", due], "separate"), ([due, "0000"], "joint")):
         spec = metrics["spec"] | {"features": features}
         write_json(run / "metrics.json", metrics | {"spec": spec, "chosen": {"pairs": chosen}})
-        assert find(run).apart  # the store that the test made, whose digest stands at this place
+        assert open_run(run).apart  # the store that the test made, whose digest stands at this place
 
 
 def test_lines_become_examples():
@@ -265,8 +266,8 @@ def predict(folder: Path, text: str, *options: str) -> subprocess.CompletedProce
 def test_predict_labels_lines_in_their_order(houses, tmp_path):
     house = houses("bert", "pair_classification")
     run = house.run(str(len(FULL)), FULL, keep=True)
-    forms.write(find(run), tmp_path)
-    pairs = examples(find(run), "test") * 5
+    formats.write(open_run(run), tmp_path)
+    pairs = examples(open_run(run), "test") * 5
     done = predict(tmp_path, "".join("\t".join(pair) + "\n" for pair in pairs), "--probabilities")
     assert done.returncode == 0 and not done.stderr, done.stderr
     found = [line.split("\t") for line in done.stdout.splitlines()]

@@ -8,10 +8,11 @@ import pytest
 
 from conftest import HOME
 from corpora import prepared
-from thaw.analysis.external import read_answers
-from thaw.analysis.results import whole_task
-from thaw.plan import load, read_config
-from thaw.records import UserError, canonical, digest, file_sha256
+from thaw.core.digests import canonical, digest, file_sha256
+from thaw.core.errors import UserError
+from thaw.evaluation.external_predictions import read_predictions
+from thaw.evaluation.result_files import task_with_defaults
+from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import run_in_process
 
 LABELS = ["no", "yes"]
@@ -138,16 +139,16 @@ def test_a_mistake_has_its_file_line_and_column(corpora, tmp_path, mistake):
     path = tmp_path / "ours.csv"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
-        read_answers(path, "csv", whole_task(task(target)), corpora[target])
+        read_predictions(path, "csv", task_with_defaults(task(target)), corpora[target])
     assert expected in str(caught.value) and str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_single_column_needs_a_single_test_split(corpora, tmp_path):
     path = tmp_path / "ours.csv"
     path.write_text("prediction\nno\n")
-    several = whole_task(task("label", test=["test", "train"]))
+    several = task_with_defaults(task("label", test=["test", "train"]))
     with pytest.raises(UserError, match="several test splits .test, train.; give split, row, prediction"):
-        read_answers(path, "csv", several, corpora["label"])
+        read_predictions(path, "csv", several, corpora["label"])
 
 
 def test_a_file_that_changed_is_refused(corpora, tmp_path, monkeypatch):
@@ -160,7 +161,7 @@ def test_a_file_that_changed_is_refused(corpora, tmp_path, monkeypatch):
 
 def planned(changes=None, **entries):
     """Return the plan of the demo with external predictions."""
-    return load(read_config([str(HOME / "config/config.yaml")], {"external": entries} | (changes or {})), HOME)
+    return load_plan(read_config([str(HOME / "config/config.yaml")], {"external": entries} | (changes or {})), HOME)
 
 
 def test_the_plan_scores_them_by_hash_and_shows_them_by_label(tmp_path):

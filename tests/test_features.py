@@ -13,13 +13,15 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import Digits, Sequence
 
+from thaw.core.digests import canonical, digest
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches, remake
-from thaw.features.store import Store
+from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
-from thaw.records import UserError, canonical, digest, read_json
-from thaw.settings import View
+from thaw.schema.corpora import ViewConfig
 from thaw.steps import features, fetch
 from thaw.steps.features import boundary
 from tiny import BYTE_LEVEL, WORDS, tiny_encoder
@@ -70,7 +72,7 @@ def corpus(tmp_path_factory) -> Path:
     return write_corpus(tmp_path_factory.mktemp("data") / "ours")
 
 
-def run_features(encoder: Path, corpus: Path, out: Path, boundaries: list[int], dtype="bf16", **view) -> Store:
+def run_features(encoder: Path, corpus: Path, out: Path, boundaries: list[int], dtype="bf16", **view) -> FeatureStore:
     """Run the step in this process and return its store."""
     spec = {"version": 1, "view": view, "dtype": dtype, "compute": {"threads": 1}}
     spec |= {"data": read_json(corpus / "card.json")["digest"], "encoder": read_json(encoder / "card.json")["digest"]}
@@ -79,7 +81,7 @@ def run_features(encoder: Path, corpus: Path, out: Path, boundaries: list[int], 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [str(argument) for argument in arguments])
         features.main()
-    store = Store(out)
+    store = FeatureStore(out)
     assert store.card["digest"] == digest(spec)
     return store
 
@@ -160,7 +162,7 @@ def test_a_freed_payload_is_made_again(encoder, corpus, tmp_path, capsys):
     capsys.readouterr()
 
     def ask():
-        mine = Store(out)
+        mine = FeatureStore(out)
         mine.require([1, 2, 3], lambda missing: remake(mine, encoder, missing, CPU))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
@@ -213,7 +215,7 @@ def test_words_of_byte_level_tokenizers_stand_after_a_space(family, steps, tmp_p
         file.pre_tokenizer = Sequence([Digits(), file.pre_tokenizer])
         file.save(str(tmp_path / "tokenizer.json"))
     tokenizer = load_tokenizer(tmp_path, words=True)
-    columns, cut = tokenise([[["cat", "sings", "internationalisation"]]], tokenizer, View(), words=True)
+    columns, cut = tokenise([[["cat", "sings", "internationalisation"]]], tokenizer, ViewConfig(), words=True)
     plain = load_tokenizer(tmp_path)(" cat sings internationalisation")["input_ids"]
     assert columns["input_ids"] == [plain] and cut == [False] and columns["type_ids"] == [[]]
     assert [plain[place] for place in columns["first_pieces"][0]] == [
@@ -225,7 +227,9 @@ def test_words_of_byte_level_tokenizers_stand_after_a_space(family, steps, tmp_p
 def test_pairs_are_joint_and_cut_from_the_longer(encoder):
     """Type ids tell the two texts apart; truncation takes from the longer one and is counted."""
     tokenizer = load_tokenizer(encoder)
-    columns, cut = tokenise([["the old cat sings often", "cat"], ["dog", "dog"]], tokenizer, View(max_length=7), False)
+    columns, cut = tokenise(
+        [["the old cat sings often", "cat"], ["dog", "dog"]], tokenizer, ViewConfig(max_length=7), False
+    )
     words = [tokenizer.convert_ids_to_tokens(ids) for ids in columns["input_ids"]]
     assert words == [["[CLS]", "the", "old", "cat", "[SEP]", "dog", "[SEP]"], ["[CLS]", "cat", "[SEP]", "dog", "[SEP]"]]
     assert columns["type_ids"] == [[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1]] and cut == [True, False]

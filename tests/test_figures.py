@@ -5,7 +5,9 @@ import csv
 import pytest
 
 import invented
-from thaw.outputs import drawing, figures, summary, tables
+from thaw.outputs.figures import figure_style, scores_and_cost
+from thaw.outputs.frame import aggregate
+from thaw.outputs.tables import table_model
 
 
 def with_a_gap(frame):
@@ -25,7 +27,7 @@ def layers(invented_frame, tmp_path_factory):
         closed = []
         patch.setattr(pyplot, "close", closed.append)
         spec = invented.shown("figure", "layer_figure")
-        figures.draw(with_a_gap(invented_frame), spec, tmp_path_factory.mktemp("figure") / "figure")
+        scores_and_cost.draw(with_a_gap(invented_frame), spec, tmp_path_factory.mktemp("figure") / "figure")
     yield closed[0]
     pyplot.close(closed[0])
 
@@ -37,13 +39,13 @@ def legend(figure) -> list[str]:
 @pytest.mark.parametrize("kind", ["layer_figure", "cost_figure"])
 def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame, tmp_path, kind):
     for name in ("one", "two"):
-        figures.draw(invented_frame, invented.shown("figure", kind), tmp_path / name / "figure")
+        scores_and_cost.draw(invented_frame, invented.shown("figure", kind), tmp_path / name / "figure")
     for ending in ("pdf", "svg", "png", "csv"):
         first, second = ((tmp_path / name / f"figure.{ending}").read_bytes() for name in ("one", "two"))
         assert first == second and len(first) > 300
     with open(tmp_path / "one/figure.csv") as file:
         numbers = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(file)}
-    for row in tables.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
+    for row in table_model.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
         for task, cell in zip(invented.TASKS, row.cells, strict=True):
             assert float(numbers[task, row.key["strategy"], row.key["variant"]]["mean"]) == pytest.approx(
                 cell.mean, abs=1e-4
@@ -53,7 +55,7 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
 def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
     frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "parameters"}
     frame["trained_parameters"] = 1000.0 * (1 + frame["thawed"].fillna(0.0))
-    figures.draw(frame, spec, tmp_path / "figure")
+    scores_and_cost.draw(frame, spec, tmp_path / "figure")
     with open(tmp_path / "figure.csv") as file:
         rows = [row for row in csv.DictReader(file) if row["task"] == "odd"]
     assert {float(row["parameters"]) for row in rows} == {1000.0 * (1 + int(row["thawed"])) for row in rows}
@@ -77,17 +79,17 @@ def test_a_missing_run_is_a_sign_at_its_panel_and_in_the_legend(layers):
 def test_a_task_without_any_score_has_no_panel(invented_frame):
     frame = invented_frame.copy()
     frame.loc[(frame["task"] == "odd") & (frame["kind"] == "run"), "value"] = float("nan")
-    found = summary.summarise(frame, "test", {})
-    assert [column.task for _, column, _ in figures.task_panels(found, invented.LABELS)] == ["entities"]
+    found = aggregate.summarise(frame, "test", {})
+    assert [column.task for _, column, _ in scores_and_cost.task_panels(found, invented.LABELS)] == ["entities"]
 
 
 def test_the_pareto_front_has_what_nothing_beats(invented_frame):
-    found = summary.summarise(invented_frame, "test", invented.shown("cost", "cost_figure")["order"])
+    found = aggregate.summarise(invented_frame, "test", invented.shown("cost", "cost_figure")["order"])
     here = found[(found["task"] == "odd") & found["fitted"]]
-    front = here.loc[figures.front_of(here, "seconds")]
+    front = here.loc[scores_and_cost.front_of(here, "seconds")]
     assert list(front["strategy"] + front["variant"]) == ["frozenbase", "top_kk01", "top_kk03"]
 
 
 def test_each_strategy_has_a_mark_of_its_own():
-    marks = drawing.marks([f"strategy{i}" for i in range(12)])
+    marks = figure_style.marks([f"strategy{i}" for i in range(12)])
     assert len(set(marks.values())) == 12 == len({marker for _, marker in marks.values()})

@@ -8,10 +8,10 @@ import pytest
 
 import invented
 from test_papers import planned
-from thaw.analysis import verdicts
-from thaw.catalogue import read_yaml
-from thaw.outputs import findings, formats
-from thaw.outputs.runs import COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.tables import claims, writers
+from thaw.schema.yaml_files import read_yaml
+from thaw.statistics import verdicts
 
 HIGHER = {"above": 0.0}
 SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}
@@ -100,21 +100,21 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
     bare.pop("tests")
     share = entry(times=-0.99, id="three", claim="A share.")
     spec = invented.shown("findings", "finding_table") | {"findings": [entry(), bare, share]}
-    table = findings.table(frame(**SCORES), spec)
+    table = claims.table(frame(**SCORES), spec)
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     assert cells["First wins."][:2] == ["Nobody 2020", "holds"]
     assert cells["First wins."][2].startswith("R&D_50%: holds (2.8, d 3.9, p 0.0")
     assert cells["Deep wins."] == ["Nobody 2020", "not testable", "it needs 12 layers"]
-    header, *lines = csv.reader(io.StringIO(formats.to_csv(table)))
+    header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
     assert [line[header.index("answer")] for line in lines] == ["holds", "not testable", "holds"]
     mean = sum(a - 0.99 * b for a, b in zip(*SCORES.values(), strict=True)) / 8
     assert float(lines[2][header.index("contrast")]) == pytest.approx(mean, abs=1e-3)
-    assert r"R\&D" in formats.to_tex(table) and "not testable" in formats.to_html(table)
+    assert r"R\&D" in writers.to_tex(table) and "not testable" in writers.to_html(table)
 
 
 def test_seeds_that_lack_a_score_are_left_out():
     short = SCORES | {"second": SCORES["second"][:3]}
-    table = findings.table(frame(**short), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    table = claims.table(frame(**short), invented.shown("f", "finding_table") | {"findings": [entry()]})
     assert "undecided" in table.groups[0].rows[0].cells[1].text and table.lines[0][10] == 3
 
 

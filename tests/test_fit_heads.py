@@ -12,13 +12,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from thaw.analysis.cost import Stopwatch
-from thaw.analysis.metrics import score
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical, digest
+from thaw.core.errors import UserError
+from thaw.evaluation.metrics import score
 from thaw.heads.pooling import POOLINGS
-from thaw.records import UserError, canonical, digest
-from thaw.training.fitting import Fit
-from thaw.training.model import Feed, Model
-from thaw.training.vectors import Reader
+from thaw.training.head_fitting import HeadFit
+from thaw.training.head_vectors import Reader
+from thaw.training.task_model import Feed, TaskModel
 from tiny_corpus import Bench, tiny_corpus
 
 PATH = str(Path(__file__).parents[1] / "scripts")
@@ -44,7 +45,7 @@ def spec_of(bench: Bench, **changes) -> dict:
 
 def fitted(bench: Bench, spec: dict):
     """Fit in-process; return the fit and what it leaves."""
-    fit = Fit(spec, bench.inputs())
+    fit = HeadFit(spec, bench.inputs())
     return fit, fit.run(Stopwatch())
 
 
@@ -71,7 +72,7 @@ def test_the_records_of_each_seed_are_those_of_a_run(benches, kind, tmp_path):
 def test_the_head_gives_the_answers_that_were_scored(benches, kind):
     bench = benches[kind]
     fit, found = fitted(bench, spec_of(bench))
-    model, feed = Model(None, found.head, "fp32"), Feed(bench.store, [bench.layers], torch.device("cpu"))
+    model, feed = TaskModel(None, found.head, "fp32"), Feed(bench.store, [bench.layers], torch.device("cpu"))
     gold, ours = bench.corpus.targets(fit.task, "test"), found.answers["test"]
     words = [len(tags) for tags in gold] if kind == "spans" else None
     theirs = model.answers(feed, "test", np.arange(len(gold)), words)
@@ -104,7 +105,7 @@ def test_layers_that_are_not_in_the_store_are_computed(benches, boundary):
 @pytest.mark.parametrize("pooling", ["first", "mean", "max"])
 def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
     bench = benches["pair_classification"]
-    fit = Fit(spec_of(bench, head={"pooling": pooling}), bench.inputs())
+    fit = HeadFit(spec_of(bench, head={"pooling": pooling}), bench.inputs())
     rows = np.array([5, 0, 3])
     batch = bench.store.batch("train", rows)
     states = bench.store.states(bench.layers, "train").gather(rows, batch)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from thaw.analysis.cost import Stopwatch
-from thaw.analysis.further import Further, all_predictions
-from thaw.analysis.results import Answers
-from thaw.records import UserError, canonical
-from thaw.training.fitting import Fit
-from thaw.training.inputs import Inputs
-from thaw.training.run import Run, train
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.evaluation.result_files import Predictions
+from thaw.evaluation.transfer_sets import TransferSet, all_predictions
+from thaw.training.head_fitting import HeadFit
+from thaw.training.run_inputs import Inputs
+from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
 
 TASK = {"id": "other", "corpus": "mine", "target": "label", "type": "classification", "metrics": ["accuracy"]}
@@ -45,7 +46,7 @@ def entry(there: Bench, **rename) -> dict:
 
 def inputs(bench: Bench, there: Bench) -> Inputs:
     """Return what a run reads that is scored on the other corpus too."""
-    further = Further.of(entry(there, yes="right", no="wrong"), there.corpus, bench.corpus.labels("label"))
+    further = TransferSet.of(entry(there, yes="right", no="wrong"), there.corpus, bench.corpus.labels("label"))
     return Inputs(bench.corpus, bench.store, bench.encoder, torch.device("cpu"), [(further, there.store)])
 
 
@@ -53,11 +54,11 @@ def inputs(bench: Bench, there: Bench) -> Inputs:
 def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
     spec = bench.spec({"train": ["head"], "optimizer": optimizer})
     if optimizer == "lbfgs":
-        fit = Fit(spec, inputs(bench, there))
+        fit = HeadFit(spec, inputs(bench, there))
         found = fit.run(Stopwatch())
         outcome = fit.outcome(found, 1)
     else:
-        (found,) = train([Run(spec, inputs(bench, there))], Stopwatch())
+        (found,) = train([TrainingRun(spec, inputs(bench, there))], Stopwatch())
         outcome = found.outcome
     assert outcome["rows"]["other/test"] == 9 and outcome["rows"]["test"] == 8
     frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.answers, found.further)
@@ -71,21 +72,21 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
 
 def test_the_rest_of_a_result_is_what_it_is_without(bench, there):
     spec = bench.spec({"train": ["head"]})
-    with_other = train([Run(spec, inputs(bench, there))], Stopwatch())[0].outcome
+    with_other = train([TrainingRun(spec, inputs(bench, there))], Stopwatch())[0].outcome
     _, alone = bench.train(spec)
     assert {name: scores for name, scores in with_other["scores"].items() if "/" not in name} == alone.outcome["scores"]
 
 
 def test_several_labels_may_become_one(there):
-    further = Further.of(entry(there, a="right", b="wrong", c="wrong"), there.corpus, ["a", "b", "c"])
-    read = further.read(Answers(np.arange(3), np.array([0, 1, 2])))
+    further = TransferSet.of(entry(there, a="right", b="wrong", c="wrong"), there.corpus, ["a", "b", "c"])
+    read = further.read(Predictions(np.arange(3), np.array([0, 1, 2])))
     right, wrong = (there.corpus.labels("label").index(name) for name in ("right", "wrong"))
     assert read.values.tolist() == [right, wrong, wrong]
 
 
 def test_a_label_that_leads_nowhere_is_refused(there):
     with pytest.raises(UserError, match=r"also: other has no label 'yes' \(right, wrong\); say rename: {yes: ...}"):
-        Further.of(entry(there), there.corpus, ["yes", "no"])
+        TransferSet.of(entry(there), there.corpus, ["yes", "no"])
 
 
 def test_the_step_reads_the_other_corpus_from_its_arguments(bench, there, tmp_path):

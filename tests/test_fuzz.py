@@ -16,13 +16,16 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from thaw import settings as words
-from thaw.catalogue import BLOCKS, Catalogue, read_yaml
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.data.checks import clean, label_names
 from thaw.data.readers import read
 from thaw.data.sources import wanted_columns
-from thaw.plan import _experiment, load
-from thaw.records import UserError, read_json
+from thaw.planning.configuration import load_plan
+from thaw.planning.plan import _experiment
+from thaw.schema.catalogue import BLOCKS, Catalogue
+from thaw.schema.corpora import CorpusConfig
+from thaw.schema.yaml_files import read_yaml
 
 HOME = Path(__file__).parents[1]
 TARGETS = 5  # tests here that draw their inputs
@@ -119,7 +122,7 @@ def harmed(content, edits) -> bytes:
 
 def prepared(path: Path, entry: dict, how: dict) -> None:
     """Read a file as `prepare` does."""
-    corpus = words.Corpus.model_validate(entry | {"files": how | {"splits": {"train": path.name}}})
+    corpus = CorpusConfig.model_validate(entry | {"files": how | {"splits": {"train": path.name}}})
     table = read(path, corpus.files.of_split("train"), wanted_columns(corpus, corpus.files))
     label_names({"train": clean(table, corpus, corpus.files)}, {"train": table}, corpus)
 
@@ -256,7 +259,7 @@ def test_entries_with_odd_values(folder, entry, path, odd, name):
         assert all(split.replace("_", "a").isalnum() for split in splits)
 
 
-def _splits(corpus: words.Corpus) -> list[str]:
+def _splits(corpus: CorpusConfig) -> list[str]:
     """Return the names of a corpus' splits, which become names of files."""
     sources = [source for source in (corpus.files, corpus.hub) if source]
     return [split for source in sources for split in source.splits] + list(corpus.carve)
@@ -288,7 +291,7 @@ def test_hostile_ids_are_refused_wherever_one_may_stand(word, tmp_path):
     for key in ("experiment", "tasks", "encoders", "strategies", "outputs", "heads", "subsets", "baselines"):
         value = word if key == "experiment" else [word]
         with pytest.raises(UserError):
-            load(DEMO | {key: value}, HOME, results=str(tmp_path / "results"))
+            load_plan(DEMO | {key: value}, HOME, results=str(tmp_path / "results"))
     assert not list(tmp_path.iterdir()), "a plan writes nothing"
 
 

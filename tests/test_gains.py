@@ -8,13 +8,14 @@ import pytest
 import torch
 
 import answered
-from thaw.outputs.answers import Answers
-from thaw.outputs.gains import gain_figure, gains, nearness
-from thaw.plan import load, read_config
-from thaw.probes.comparison import Comparison
-from thaw.probes.forgetting import next_sentence_loss
-from thaw.records import UserError, write_json
-from thaw.training.adapted import Adapted
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.outputs.figures.pretraining_proximity import gain_figure, gains, nearness
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.planning.configuration import load_plan, read_config
+from thaw.probes.encoder_comparison import EncoderComparison
+from thaw.probes.masked_losses import next_sentence_loss
+from thaw.training.adapted import AdaptedEncoder
 from tiny_corpus import Bench, tiny_corpus
 
 
@@ -24,12 +25,12 @@ def bench(tmp_path_factory) -> Bench:
     return Bench(folder, "bert", tiny_corpus(folder / "data", "pair_classification"), "pair_classification")
 
 
-def compared(bench: Bench, encoder, tensors: dict) -> Comparison:
+def compared(bench: Bench, encoder, tensors: dict) -> EncoderComparison:
     """Return a comparison of an encoder with itself and with one in which some tensors are others."""
     spec = bench.spec() | {"of": {"probe": "p"}, "probe": {"kind": "next_sentence_loss"}, "read": [0, 1, 2, 3]}
     base = replace(bench.inputs(), encoder=encoder)
-    sides = {1: Adapted(encoder, {}, None), 2: Adapted(encoder, tensors, None)}
-    return Comparison(spec, base, {seed: replace(base, adapted=one) for seed, one in sides.items()})
+    sides = {1: AdaptedEncoder(encoder, {}, None), 2: AdaptedEncoder(encoder, tensors, None)}
+    return EncoderComparison(spec, base, {seed: replace(base, adapted=one) for seed, one in sides.items()})
 
 
 def test_the_loss_of_next_sentences_is_that_of_the_published_model(bench, tmp_path):
@@ -61,7 +62,7 @@ def test_a_task_of_single_texts_has_no_next_sentence(home):
     chosen = {"tasks": ["sentiment"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
     chosen |= {"probes": ["next_sentence_loss"], "subsets": ["n250_d1"], "outputs": ["main_table"]}
     with pytest.raises(UserError, match="next_sentence_loss is for pairs of texts, and no task here has any"):
-        load(read_config([str(home / "config/config.yaml")], chosen), home)
+        load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
 
 
 def record(measure: str, values: list[float], **of) -> dict:
@@ -82,7 +83,7 @@ def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path, monkeypatc
     runs = answered.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9}, seeds=(1, 2, 3))
     whole = runs["strategy"] == "full"
     runs = runs.assign(main=True, role="test", thawed=whole * 3, embeddings=whole)
-    answers = Answers(tmp_path)
+    answers = PredictionFiles(tmp_path)
     (row,) = gains(runs, "full", answers).to_dict("records")
     due = 100 * (runs.loc[whole, "value"].mean() - runs.loc[~whole, "value"].mean())
     assert row["gain"] == pytest.approx(due) and row["low"] < due < row["high"] and row["seeds"] == 3

@@ -2,8 +2,9 @@
 
 import pytest
 
-from thaw.plan import load
-from thaw.records import digest, write_json
+from thaw.core.digests import digest
+from thaw.core.files import write_json
+from thaw.planning.configuration import load_plan
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
@@ -26,7 +27,7 @@ def selection(**changes) -> dict:
 def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place, tmp_path):
     def planned(**wish):
         home = {"catalogues": [str(place.folder / "my")], "data_dir": str(place.folder / "data")}
-        return load(selection(**wish) | home, HOME, results=str(tmp_path))
+        return load_plan(selection(**wish) | home, HOME, results=str(tmp_path))
 
     plan = planned()
     top, full = (run for run in plan.runs["mine"] if run.strategy != "frozen")

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 import invented
-from thaw.outputs.gradients import gradient_figure, norms
-from thaw.outputs.runs import CELL
-from thaw.plan import load, read_config
-from thaw.records import UserError
-from thaw.settings import Phase
-from thaw.training.member import Member
+from thaw.core.errors import UserError
+from thaw.outputs.figures.gradient_norms import gradient_figure, norms
+from thaw.outputs.frame.runs_frame import CELL
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.phases import PhaseConfig
+from thaw.training.run_state import RunState
 from tiny_corpus import Bench, tiny_corpus
 from trained import equal, tensors
 
@@ -27,7 +27,7 @@ def bench(tmp_path_factory) -> Bench:
 def test_a_norm_is_that_of_the_loss_of_the_batch_before_it_is_clipped(bench):
     spec = bench.spec(ALL, gradients=True)
     run, (entry,) = bench.run(spec), spec["phases"]
-    member = Member(1, Phase.of_spec(entry), spec["seed"])
+    member = RunState(1, PhaseConfig.of_spec(entry), spec["seed"])
     trainee = run.trainee(member, entry, [run])
     trainee.thaw(entry["components"])
     with trainee.drawing([member.stream("dropout", 1)]):
@@ -78,9 +78,11 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
 
 def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
     with pytest.raises(UserError, match="gradients.kind: this figure draws what runs note on request alone; say grad"):
-        load(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"]}), home)
-    plan = load(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"], "gradients": True}), home)
-    plain = load(read_config([str(home / "config/config.yaml")], {}), home)
+        load_plan(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"]}), home)
+    plan = load_plan(
+        read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"], "gradients": True}), home
+    )
+    plain = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
     assert plan.jobs["train"]
     for key, job in plan.jobs["train"].items():
         assert job.spec == plain.jobs["train"][key].spec | {"gradients": True}

@@ -14,10 +14,11 @@ from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from thaw.data.grammar import CORPORA, acceptability, similarity, words, write
+from thaw.core.errors import UserError
+from thaw.data.grammar import CORPORA, acceptability, similarity_pairs, write
+from thaw.data.grammar import vocabulary_lists as lists
 from thaw.data.grammar.morphology import ing, participle, past, plural, with_s
-from thaw.data.grammar.pen import part
-from thaw.records import UserError
+from thaw.data.grammar.sampler import part
 
 FRAMES = {name: write(name) for name in CORPORA}
 LABELS = {
@@ -102,8 +103,14 @@ def test_test_has_words_of_its_own(name):
 
 
 def test_parts_of_a_word_list():
-    lists = [words.PEOPLE, words.ACTS, words.PLACES, words.TRAITS, acceptability.RESTS]
-    for entries in lists:
+    word_lists = [
+        lists.PEOPLE,
+        lists.ACTS,
+        lists.PLACES,
+        lists.TRAITS,
+        acceptability.RESTS,
+    ]
+    for entries in word_lists:
         train, test = set(part(entries, "train")), set(part(entries, "test"))
         assert len(set(entries)) == len(entries)
         assert train | test == set(entries) and train - test and test - train and train & test
@@ -130,8 +137,8 @@ def test_scores_are_graded():
         assert set(shares.index) == {0.0, 1.0, 2.0, 3.0, 4.0, 5.0} and shares.min() > 0.08
 
 
-FIRST = {word: names[0] for names in similarity.DOERS for word in names}
-FIRST |= {form(word): names[0] for names in similarity.DEEDS for word in names for form in (past, participle)}
+FIRST = {word: names[0] for names in similarity_pairs.DOERS for word in names}
+FIRST |= {form(word): names[0] for names in similarity_pairs.DEEDS for word in names for form in (past, participle)}
 
 
 def facts(sentence: str) -> dict:
@@ -158,8 +165,8 @@ PHRASES = {
     **dict.fromkeys(("have been", "seem", "look", "were"), "are"),
 }  # fmt: skip
 CLASSES = {
-    "t": ["the"], "N": words.PEOPLE, "M": map(plural, words.PEOPLE), "a": words.TRAITS, "L": words.PLACES,
-    "S": map(with_s, words.ACTS), "P": words.ACTS, "E": map(past, words.ACTS), "G": map(ing, words.ACTS),
+    "t": ["the"], "N": lists.PEOPLE, "M": map(plural, lists.PEOPLE), "a": lists.TRAITS, "L": lists.PLACES,
+    "S": map(with_s, lists.ACTS), "P": lists.ACTS, "E": map(past, lists.ACTS), "G": map(ing, lists.ACTS),
     "s": map(with_s, acceptability.RESTS), "p": acceptability.RESTS, "e": map(past, acceptability.RESTS),
     "b": ["near", "behind", "beside"], "r": ["who"], "h": ["that"], "i": ["in", "of"], "o": acceptability.ADVERBS,
     "c": ["is"], "k": ["are"], "x": ["has"], "y": ["was"], "z": ["will", "can", "must"], "w": ["when"],

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from test_probes import spec_of
-from thaw.outputs.heads import heads_figure, points
+from thaw.core.errors import UserError
+from thaw.outputs.figures.head_pruning import heads_figure, points
 from thaw.probes import head_importance as heads
 from thaw.probes.reading import Reading
-from thaw.records import UserError
 from tiny_corpus import Bench, tiny_corpus
 
 

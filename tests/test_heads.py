@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from thaw.declarations.head_kinds import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.heads.base import IGNORED, NO_TAG, word_targets
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import HEADS, build
-from thaw.settings import HEAD_KINDS, Head
+from thaw.schema.head import HeadConfig
 
 WIDTH = 6
 
@@ -37,7 +38,7 @@ def states_of(batch: Batch, seed: int = 0, junk: float = 0.0) -> torch.Tensor:
 
 def head(pooling: str, outputs: int = 3, kind: str = "classification"):
     torch.manual_seed(1)
-    found = build(Head(kind="linear", pooling=pooling), WIDTH, outputs, kind).eval()
+    found = build(HeadConfig(kind="linear", pooling=pooling), WIDTH, outputs, kind).eval()
     with torch.no_grad():
         for parameter in found.parameters():
             parameter.normal_()
@@ -46,7 +47,7 @@ def head(pooling: str, outputs: int = 3, kind: str = "classification"):
 
 def test_names_are_those_of_the_settings():
     assert set(HEADS) == set(HEAD_KINDS)
-    assert set(POOLINGS) == set(Head.model_fields["pooling"].annotation.__args__)
+    assert set(POOLINGS) == set(HeadConfig.model_fields["pooling"].annotation.__args__)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -112,11 +113,11 @@ def test_words_read_their_first_piece_and_unseen_ones_have_no_part():
 
 def test_kaiming_starts_every_matrix_by_the_number_of_its_inputs():
     torch.manual_seed(1)
-    scorer = build(Head(kind="mlp", initialisation="kaiming", options={"size": 500}), 400, 300, "classification")
+    scorer = build(HeadConfig(kind="mlp", initialisation="kaiming", options={"size": 500}), 400, 300, "classification")
     assert scorer.hidden.weight.std().item() == pytest.approx((2 / 400) ** 0.5, rel=0.02)
     assert scorer.output.weight.std().item() == pytest.approx((2 / 500) ** 0.5, rel=0.02)
     assert scorer.output.bias.tolist() == [0.0] * 300
-    plain = build(Head(kind="mlp"), 400, 300, "classification")
+    plain = build(HeadConfig(kind="mlp"), 400, 300, "classification")
     assert plain.output.weight.std().item() == pytest.approx(0.02, rel=0.02)
 
 
@@ -138,9 +139,9 @@ def test_answers_and_losses_by_hand():
 
 
 def test_scores_begin_at_the_mean_of_train():
-    scorer = build(Head(kind="linear"), WIDTH, 1, "regression")
+    scorer = build(HeadConfig(kind="linear"), WIDTH, 1, "regression")
     scorer.start(np.array([1.0, 2.0, 6.0]))
     assert scorer.output.bias.item() == 3.0
-    classes = build(Head(kind="linear"), WIDTH, 2, "classification")
+    classes = build(HeadConfig(kind="linear"), WIDTH, 2, "classification")
     classes.start(np.array([1, 1, 0]))
     assert classes.output.bias.tolist() == [0.0, 0.0]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from thaw.digests import PACKAGE, RECORD, closure, imports, path_of, step_digest
-from thaw.records import read_json
-from thaw.versions import VERSIONS
+from thaw.core.code_digests import PACKAGE, RECORD, closure, imports, path_of, step_digest
+from thaw.core.files import read_json
+from thaw.core.versions import VERSIONS
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted((ROOT / "scripts").rglob("*.py"))
@@ -25,48 +25,35 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
 )
 
-# The floors, from below. A room may use what lies on lower floors and its own modules, never a neighbour's.
-FLOORS = [
-    {"records"},
-    {"runtime", "settings", "parts", "boundaries"},
-    {"encoders", "data"},
-    {"strategies", "heads", "features", "analysis"},
-    {"training", "outputs", "exporting"},
-    {"probes"},
+# The layers, from below. A package may use what is in lower layers and its own modules, never a neighbour's.
+LAYERS = [
+    {"core"},
+    {"declarations"},
+    {"schema"},
+    {"data", "encoders", "compute_cost"},
+    {"heads", "features", "adaptation", "evaluation"},
+    {"statistics"},
+    {"training"},
+    {"probes", "outputs", "exporting"},
     {"steps"},
 ]
-FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 
 # A batch is the type in which features hand examples to heads; a head cannot be written without its name.
 EXCEPTIONS = {("heads", "thaw.features.batch")}
 
-# The planning wing stands beside the floors: steps know nothing of it, and it knows nothing heavy of them.
-PLANNING = {
-    "catalogue",
-    "versions",
-    "cells",
-    "compatibility",
-    "runs",
-    "beside",
-    "findings",
-    "papers",
-    "presentation",
-    "reference",
-    "jobs",
-    "plan",
-    "scaling",
-    "searches",
-    "estimate",
+# The plan is beside the layers: no step knows of it, and of the packages above schema it reads light modules alone.
+PLANNING = {"planning"}
+READ_BY_PLANNING = {"core", "declarations", "schema"}
+PLANNING_KNOWS = {
+    "thaw.adaptation.selectors",
+    "thaw.adaptation.stages",
+    "thaw.data.sources",
+    "thaw.encoders.weight_sources",
 }
-PLANNING |= {"schemas", "weights", "probing", "job", "upstream", "advice", "budget", "differences"}
-PLANNING_KNOWS = {"thaw.records", "thaw.parts", "thaw.settings", "thaw.strategies.selectors", "thaw.data.sources"}
-PLANNING_KNOWS |= {"thaw.boundaries", "thaw.encoders.sources", "thaw.strategies.stages"}
 
-# The reading wing is for notebooks: it reads what steps wrote, runs none, and nothing knows of it.
-READING = {"results", "store", "comparison"}
-
-# For the people who build Thaw; part of no result.
-WORKSHOP = {"digests"}
+# For notebooks: reads what steps wrote, runs none, and nothing knows of it.
+API = {"api"}
 
 STEPS = {path.stem for path in (PACKAGE / "steps").glob("*.py")} - {"__init__"}
 HEAVY = (
@@ -86,8 +73,8 @@ NETWORK = {"datasets", "huggingface_hub", "requests", "urllib", "httpx", "http",
 WITH_NETWORK = {"prepare", "fetch"}
 
 
-def room(module: str) -> str:
-    """Name the room of a module: thaw.heads.linear lies in heads, thaw.training in training."""
+def package_of(module: str) -> str:
+    """Name the package of a module: heads for thaw.heads.linear, training for thaw.training."""
     return module.split(".")[1]
 
 
@@ -108,16 +95,33 @@ def nodes() -> list[tuple[Path, ast.AST]]:
     return [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
 
 
-def test_every_module_has_its_place():
-    rooms = {room(module) for module in MODULES if module != "thaw"}
-    assert sorted(rooms - set(FLOOR_OF) - PLANNING - READING - WORKSHOP) == []
+def test_every_module_has_its_package():
+    packages = {package_of(module) for module in MODULES if module != "thaw"}
+    assert packages == set(LAYER_OF) | PLANNING | API
 
 
-def test_the_reading_wing_runs_no_step_and_nothing_knows_of_it():
-    wrong = [f"{module} imports {other}" for module, other in links() if room(other) in READING]
-    unread = PLANNING | WORKSHOP | {"steps", "training"}
+def test_no_two_modules_and_no_two_classes_share_a_name():
+    """But for registries, and steps, which have the name of their rule; a package may be called as a module is."""
+    names, classes = {}, {}
+    for module in MODULES:
+        if module.count(".") > 1 and path_of(module).name != "__init__.py":
+            names.setdefault(module.rpartition(".")[2], []).append(module)
+        for node in ast.parse(path_of(module).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append(module)
+    names.pop("registry")
+    assert [modules for modules in [*names.values(), *classes.values()] if len(modules) > 1] == []
+
+
+def test_nothing_knows_of_the_interface_for_notebooks_which_runs_no_step():
+    wrong = [
+        f"{module} imports {other}" for module, other in links() if package_of(other) in API - {package_of(module)}
+    ]
+    unread = PLANNING | {"steps", "training"}
     wrong += [
-        f"{module} imports {other}" for module, other in links() if room(module) in READING and room(other) in unread
+        f"{module} imports {other}"
+        for module, other in links()
+        if package_of(module) in API and package_of(other) in unread
     ]
     assert wrong == []
 
@@ -126,10 +130,11 @@ def test_imports_run_downwards():
     wrong = [
         f"{module} imports {other}"
         for module, other in links()
-        if room(module) in FLOOR_OF
-        and room(module) != room(other)
-        and (room(module), other) not in EXCEPTIONS
-        and not FLOOR_OF.get(room(other), len(FLOORS)) < FLOOR_OF[room(module)]
+        if package_of(module) in LAYER_OF
+        and package_of(module) != package_of(other)
+        and (package_of(module), other) not in EXCEPTIONS
+        and other.count(".") > 1
+        and not LAYER_OF.get(package_of(other), len(LAYERS)) < LAYER_OF[package_of(module)]
     ]
     assert wrong == []
 
@@ -138,8 +143,8 @@ def test_the_plan_knows_only_what_is_light():
     wrong = [
         f"{module} imports {other}"
         for module, other in links()
-        if room(module) in PLANNING and room(other) not in PLANNING and other not in PLANNING_KNOWS
-        if other not in {"thaw.strategies", "thaw.data", "thaw.encoders"}  # the empty packages around these
+        if package_of(module) in PLANNING and package_of(other) not in PLANNING | READ_BY_PLANNING
+        if other not in PLANNING_KNOWS and other.count(".") > 1
     ]
     assert wrong == []
 
@@ -150,7 +155,7 @@ def test_no_module_leads_back_to_itself():
 
 
 def test_planning_loads_no_heavy_library():
-    light = ["thaw.plan", "thaw.parts", "thaw.settings", "thaw.versions", "thaw.strategies.selectors", "thaw.digests"]
+    light = [m for m in MODULES if package_of(m + ".") in READ_BY_PLANNING | PLANNING] + sorted(PLANNING_KNOWS)
     code = f"import sys, {', '.join(light)}; print(*(name for name in {HEAVY} if name in sys.modules))"
     path = {"PYTHONPATH": str(PACKAGE.parent)}
     result = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True)
@@ -278,7 +283,7 @@ def test_code_of_each_step_is_signed_off(step):
         f"results again, {sign_off}"
     )
     assert signed["code"] == step_digest(step), (
-        f"code that {step} runs has changed. If results change, raise its VERSION in thaw/versions.py; "
+        f"code that {step} runs has changed. If results change, raise its VERSION in thaw/core/versions.py; "
         f"if they stay as they are, leave it. Then {sign_off}"
     )
 
@@ -286,7 +291,7 @@ def test_code_of_each_step_is_signed_off(step):
 def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):
     (tmp_path / "steps").mkdir()
     step, helper = tmp_path / "steps" / "toy.py", tmp_path / "helper.py"
-    monkeypatch.setattr("thaw.digests.PACKAGE", tmp_path)
+    monkeypatch.setattr("thaw.core.code_digests.PACKAGE", tmp_path)
 
     def written(code: str, help_code: str) -> str:
         step.write_text(code)

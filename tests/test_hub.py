@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from thaw.records import canonical, read_json
+from thaw.core.digests import canonical
+from thaw.core.files import read_json
 from tiny import tiny_encoder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

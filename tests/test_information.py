@@ -10,12 +10,21 @@ import torch
 from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
-from thaw.analysis.information import clusters, edge_weights, entropy, estimate, hashed, projected, shared, standardised
-from thaw.outputs.information import information_figure, points
-from thaw.probes.coding import surprisal
+from thaw.core.errors import UserError
+from thaw.outputs.figures.information_curves import information_figure, points
+from thaw.probes.code_length import surprisal
+from thaw.probes.measures.information_estimates import (
+    clusters,
+    edge_weights,
+    entropy,
+    estimate,
+    hashed,
+    projected,
+    shared,
+    standardised,
+)
 from thaw.probes.mutual_information import Sample, mutual_information
 from thaw.probes.reading import Reading
-from thaw.records import UserError
 from tiny_corpus import Bench, tiny_corpus
 
 WIDTHS = [1.0, 1.5, 2.0, 2.5, 3.0]

@@ -5,14 +5,17 @@ import torch
 from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 
-from thaw.analysis.cost import Shape, training_flops
+from thaw.adaptation.peft_modules import Inserts, insert, merge, read_insert_metadata
+from thaw.adaptation.selectors import boundary, components
+from thaw.compute_cost.flops import Shape, training_flops
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.export import export
 from thaw.features.batch import Batch
-from thaw.records import UserError, digest, read_json
-from thaw.settings import Insert, Strategy
-from thaw.strategies.inserts import Inserts, insert, merge, noted
-from thaw.strategies.selectors import boundary, components
+from thaw.schema.insert import InsertConfig
+from thaw.schema.strategy import StrategyConfig
 from tiny import FAMILIES, tiny_encoder
 from tiny_corpus import Bench, tiny_corpus
 from trained import check_training
@@ -57,7 +60,7 @@ def phase(kind: str, **changes) -> dict:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_insert_has_its_size_changes_nothing_and_trains_alone(folders, family, kind):
     """At the start LoRA and IA3 give the pretrained numbers to the bit; an adapter nearly does."""
-    encoder, entry = Encoder.load(folders[family]), Insert(**KINDS[kind])
+    encoder, entry = Encoder.load(folders[family]), InsertConfig(**KINDS[kind])
     if family in FUSED and kind != "adapters":
         with pytest.raises(UserError, match=f"insert: {kind}: {family} has no separate matrices for it"):
             insert(encoder, entry, [2, 3])
@@ -79,7 +82,7 @@ def test_an_insert_has_its_size_changes_nothing_and_trains_alone(folders, family
 def test_merged_into_the_weights_it_computes_the_same(folders, family, kind):
     encoder = Encoder.load(folders[family])
     names, before = list(encoder.model.state_dict()), encoder(batch())
-    Inserts(Insert(**KINDS[kind]), (1, 3), seed=1).into(encoder)
+    Inserts(InsertConfig(**KINDS[kind]), (1, 3), seed=1).into(encoder)
     with torch.no_grad():
         for _, parameter in encoder.inserted():
             parameter.add_(torch.randn_like(parameter) / 10)
@@ -94,7 +97,7 @@ def test_lora_goes_where_its_targets_say(folders):
     attention, inner = RANK * (4 * WIDTH + 2 * WIDTH), RANK * (WIDTH + 2 * INNER + INNER + WIDTH)
     for targets, size in (("attention", attention), ("feed_forward", inner), ("all", attention + inner)):
         encoder = Encoder.load(folders["modernbert"])
-        insert(encoder, Insert(kind="lora", rank=RANK, targets=targets), [3])
+        insert(encoder, InsertConfig(kind="lora", rank=RANK, targets=targets), [3])
         assert sum(parameter.numel() for _, parameter in encoder.inserted()) == size
 
 
@@ -122,7 +125,7 @@ def test_a_later_run_goes_on_with_what_was_kept(bench, tmp_path, kind):
     earlier = bench.spec(phase(kind), keep=True)
     first = bench.step("train", earlier, tmp_path / "first")
     kept = first / "encoder.safetensors"
-    assert noted(kept) == Inserts(Insert(**KINDS[kind]), (2, 3), seed=1)
+    assert read_insert_metadata(kept) == Inserts(InsertConfig(**KINDS[kind]), (2, 3), seed=1)
     assert all(kind[:4] in name or "Norm" in name for name in load_file(kept))
     still = {"train": ["all"], "rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0, "epochs": 1}
     after = {"run": digest(earlier), "epoch": "last"}
@@ -130,7 +133,7 @@ def test_a_later_run_goes_on_with_what_was_kept(bench, tmp_path, kind):
         "train", bench.spec(still, after=after, keep=True), tmp_path / "later", "--after", first / "metrics.json"
     )
     assert read_json(later / "metrics.json")["scores"] == read_json(first / "metrics.json")["scores"]
-    assert noted(later / "encoder.safetensors") == noted(kept)
+    assert read_insert_metadata(later / "encoder.safetensors") == read_insert_metadata(kept)
 
 
 def test_a_part_of_a_layer_keeps_the_contract_of_every_training(bench):
@@ -157,14 +160,19 @@ def test_an_export_has_lora_and_ia3_in_its_weights_and_refuses_adapters(bench, t
 
 def test_words_of_an_insert():
     """It trains itself, adapters the norms of their layers too, in the layers from the top that it says."""
-    assert components(["head"], 3, {}, Insert(kind="lora")) == ["head", "layer.1:lora", "layer.2:lora", "layer.3:lora"]
-    chosen = components(["head"], 6, {"k": 1}, Insert(kind="adapters", top="k"))
+    assert components(["head"], 3, {}, InsertConfig(kind="lora")) == [
+        "head",
+        "layer.1:lora",
+        "layer.2:lora",
+        "layer.3:lora",
+    ]
+    chosen = components(["head"], 6, {"k": 1}, InsertConfig(kind="adapters", top="k"))
     assert chosen == ["head", "layer.6:adapters", "layer.6:norm"] and boundary(chosen, 6) == 5
-    assert components(["head"], 6, {"k": 0}, Insert(kind="ia3", top="k")) == ["head"]
+    assert components(["head"], 6, {"k": 0}, InsertConfig(kind="ia3", top="k")) == ["head"]
     with pytest.raises(ValueError, match="rank has no meaning with insert: adapters"):
-        Insert(kind="adapters", rank=4)
+        InsertConfig(kind="adapters", rank=4)
     with pytest.raises(ValueError, match="inserts of one make"):
-        Strategy(phases=[{"insert": {"kind": "lora"}}, {"insert": {"kind": "lora", "rank": 4}}])
+        StrategyConfig(phases=[{"insert": {"kind": "lora"}}, {"insert": {"kind": "lora", "rank": 4}}])
 
 
 def counted(folder, chosen: list[str], inserts: Inserts | None = None) -> tuple[float, float]:
@@ -189,5 +197,5 @@ def test_costs_of_parts_and_inserts_against_torchs_counter(folders):
         assert ours == pytest.approx(torchs, rel=0.03), chosen
     for kind in ("lora", "adapters"):
         chosen = [f"layer.{n}:{kind}" for n in (1, 2, 3)]
-        ours, torchs = counted(folders["bert"], chosen, Inserts(Insert(**KINDS[kind]), (1, 2, 3), seed=1))
+        ours, torchs = counted(folders["bert"], chosen, Inserts(InsertConfig(**KINDS[kind]), (1, 2, 3), seed=1))
         assert torchs <= ours < 1.15 * torchs, kind

@@ -4,9 +4,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from thaw.outputs import collection
-from thaw.plan import load, read_config
-from thaw.records import UserError, read_json
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs.frame import collection
+from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import Bench, tiny_corpus
 
 KEPT = "  kept: {phases: [{train: [head, {top: 2}]}], keep: true}\n"
@@ -18,7 +19,7 @@ def planned(home, folder, strategies: str, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
     wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": []}
-    return load(read_config([str(home / "config/config.yaml")], wish | {"seeds": [1]} | changes), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], wish | {"seeds": [1]} | changes), home)
 
 
 def test_the_plan_trains_the_intermediate_task_first(home, tmp_path):

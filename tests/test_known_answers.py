@@ -9,10 +9,10 @@ from collections import defaultdict
 
 import pytest
 
-from thaw import reference
-from thaw.analysis import aggregation, depth
-from thaw.catalogue import shipped
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.planning.papers import printed_tables
+from thaw.schema.catalogue import shipped
+from thaw.statistics import aggregation, depth
 
 MODELS = ["bert_base", "bert_large", "roberta_base", "roberta_large"]
 
@@ -33,9 +33,9 @@ def printed(home):
     """Return a function that gives {row: {column: number}} of a paper's table."""
 
     def table(paper: str, name: str) -> dict:
-        found, _ = reference.read(shipped(home), paper)
+        found, _ = printed_tables.read(shipped(home), paper)
         numbers = defaultdict(dict)
-        for number in reference.printed(found.tables[name]):
+        for number in printed_tables.printed(found.tables[name]):
             numbers[number.row][number.column] = number.value
         return numbers
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from thaw import settings
-from thaw.heads.layers import combination
-from thaw.outputs.collection import selected
-from thaw.plan import load, read_config
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.heads.layer_mixing import combination
+from thaw.outputs.frame.collection import selected
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.head import LayerMixConfig
 from tiny_corpus import Bench, tiny_corpus
 
 MIX = {"layers": {"combine": "mix"}}
@@ -22,7 +22,7 @@ def bench(tmp_path_factory):
 
 def combined(**entry):
     """Return the module that combines layers of an encoder with three of them, and what it gives."""
-    found = combination(settings.Layers(**entry), 8, 3)
+    found = combination(LayerMixConfig(**entry), 8, 3)
     return found, found(STATES)
 
 
@@ -98,7 +98,7 @@ def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
 
 @pytest.mark.parametrize("layers", [{"layer": 1}, {"combine": "concat", "last": 2}])
 def test_fixed_combinations_are_fitted_to_convergence(bench, tmp_path, layers):
-    read = settings.Layers(**layers).reads(3)
+    read = LayerMixConfig(**layers).reads(3)
     phase = {"optimizer": "lbfgs", "boundary": read[-1]} | ({"reads": read[:-1]} if read[:-1] else {})
     spec = bench.spec(phase, head={"layers": layers})
     folder = bench.step("fit_heads", {k: v for k, v in spec.items() if k != "seed"}, tmp_path / "run", "--seeds", 1)
@@ -110,7 +110,7 @@ def with_head(home, folder, head: str, strategies: list):
     folder.mkdir()
     (folder / "heads.yaml").write_text("heads:\n  mine: " + head)
     changes = {"catalogues": [str(folder)], "heads": ["mine"], "strategies": strategies, "baselines": []}
-    return load(read_config([str(home / "config/config.yaml")], changes), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], changes), home)
 
 
 def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
@@ -139,7 +139,7 @@ def test_the_plan_refuses_what_cannot_be(home, tmp_path, head, strategies, messa
 def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
     tasks = ["acceptability", "paraphrase", "entities"]
     changes = {"heads": ["wang", "linear"], "strategies": ["frozen_sgd", "full"], "seeds": [1], "tasks": tasks}
-    plan = load(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
+    plan = load_plan(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
     spec = {task: plan.job("train", f"runs/{task}/all/minilm/wang/full/base/seed1").spec for task in tasks}
     assert [spec[task]["head"]["kind"] for task in tasks] == ["densenet", "bimpm", "bilstm"]
     assert plan.job("collect", "demo").spec.get("head_tasks") is None
@@ -148,7 +148,7 @@ def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
 def test_tasks_for_which_a_set_has_no_head_are_left_out(home, tmp_path):
     (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
     changes = {"heads": ["mine"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
-    plan = load(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
+    plan = load_plan(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
     spec = plan.job("collect", "demo").spec
     assert spec["head_tasks"] == {"mine": ["entities"]} and {run.task for run in plan.runs["demo"]} == {"entities"}
     assert {result.row["task"] for result in selected(spec)} == {"entities"}

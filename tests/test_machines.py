@@ -14,10 +14,11 @@ import torch
 
 import invented
 from conftest import HOME
+from thaw.core.digests import canonical
+from thaw.core.files import read_json
+from thaw.core.runtime import explain_error, run_step
 from thaw.data.corpus import Corpus
-from thaw.features.store import Store
-from thaw.records import canonical, read_json
-from thaw.runtime import explained, run_step
+from thaw.features.store import FeatureStore
 from tiny_corpus import Bench, tiny_corpus
 
 HEAD = {"train": ["head"], "epochs": 1}
@@ -118,7 +119,7 @@ def test_full_disk_while_features_are_written(pages, bench, tmp_path):
         cards = [int(card.stem[1:]) for card in small.glob("features/b*.json")]
         assert len(cards) < 2 and not [*small.glob("features/.*")], "no temporary file stays"
         if cards:
-            Store(small / "features").require(cards)
+            FeatureStore(small / "features").require(cards)
         remount(small, "size=4m")
         run_again("features", *features(bench, small / "features"))
         assert {"b2.json", "b3.safetensors"} <= set(contents(small / "features"))
@@ -260,7 +261,7 @@ GPU = {
 
 @pytest.mark.parametrize("text", GPU)
 def test_a_gpu_that_gives_way_in_training(text, bench, tmp_path, monkeypatch):
-    from thaw.training.phase import PhaseTraining
+    from thaw.training.phase_loop import PhaseTraining
 
     def lost(*_):
         raise RuntimeError(text)
@@ -275,4 +276,4 @@ def test_a_gpu_that_gives_way_in_training(text, bench, tmp_path, monkeypatch):
 
 def test_our_own_mistakes_keep_their_traceback():
     for error in (KeyError("x"), ValueError("x"), RuntimeError("shapes do not match"), AttributeError("x")):
-        assert explained(error) is None
+        assert explain_error(error) is None

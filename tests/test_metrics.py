@@ -10,9 +10,9 @@ from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.scheme import IOB2
 from sklearn import metrics as reference
 
-from thaw.analysis.metrics import METRICS, majority, score, span_f1, spans
-from thaw.records import UserError
-from thaw.settings import METRICS as METRIC_NAMES
+from thaw.core.errors import UserError
+from thaw.declarations.task_types import METRICS as METRIC_NAMES
+from thaw.evaluation.metrics import METRICS, majority, score, span_f1, spans
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 PAIRS = st.lists(

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from scipy.stats import entropy
 
-from thaw.analysis.mixing import centre_of_gravity, deltas, divergence, expected_layer
+from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
 
 TABLES = yaml.safe_load((Path(__file__).parents[1] / "config/reference/tenney2019.yaml").read_text())["tables"]
 PRINTED = {name: row["values"] for name, row in TABLES["figures_1_and_2"]["rows"].items()}

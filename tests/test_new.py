@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from corpora import spec_for
-from thaw.catalogue import Catalogue
+from thaw.core.errors import UserError
+from thaw.data.catalogue_stub import write_stub
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.data.stub import write_stub
-from thaw.records import UserError
-from thaw.settings import spec_of
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.entry import spec_of
 
 SENTENCES = [f"a {word} day in town number {i}" for i, word in enumerate(["fine", "grey", "long", "café"] * 10)]
 KINDS = ["good" if i % 3 else "bad" for i in range(40)]

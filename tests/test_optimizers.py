@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from thaw.strategies.optimizers import BertAdam, optimizer
+from thaw.adaptation.optimizers import BertAdam, optimizer
 
 
 def test_bert_adam_by_hand():

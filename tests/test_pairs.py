@@ -6,14 +6,16 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from corpora import PAIRS, pair, prepared
+from thaw.declarations.head_kinds import HEAD_KINDS
 from thaw.features.batch import Batch
-from thaw.features.store import Store
+from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
-from thaw.heads.matching import Matching, every_cosine, perspective_cosine
+from thaw.heads.matching import PerspectiveMatching, every_cosine, perspective_cosine
 from thaw.heads.operations import bilstm
 from thaw.heads.pairs import Pair, aligned, largest, mean, sizes, two_texts
 from thaw.heads.registry import build
-from thaw.settings import HEAD_KINDS, Head, View
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.head import HeadConfig
 from tiny import FAMILIES, tiny_encoder
 from tiny_corpus import Bench
 
@@ -31,7 +33,7 @@ def tokenizer(request, tmp_path_factory):
 @pytest.mark.parametrize("pairs", ["joint", "separate"])
 def test_texts_are_the_tokens_between_special_ones(tokenizer, pairs):
     texts = [["the old cat sings", "cat"], ["a dog", "the bird sleeps"]]
-    columns, _ = tokenise(texts, tokenizer, View(pairs=pairs), words=False)
+    columns, _ = tokenise(texts, tokenizer, ViewConfig(pairs=pairs), words=False)
     for row, (ids, owners) in enumerate(zip(columns["input_ids"], columns["texts"], strict=True)):
         for number in (1, 2):
             found = [token for token, owner in zip(ids, owners, strict=True) if owner == number]
@@ -45,7 +47,7 @@ def test_a_store_gives_the_texts_of_both_views_padded_with_0(tmp_path):
     found = {}
     for view in ("joint", "separate"):
         bench = Bench(tmp_path / view, "bert", corpus, "pair_classification", layers=1, pairs=view)
-        store = Store(bench.features)
+        store = FeatureStore(bench.features)
         batch = store.batch("train", [0, 1])
         states = store.states(0, "train").gather([0, 1], batch)
         found[view] = two_texts(states, batch, store.apart), batch
@@ -88,7 +90,7 @@ def test_alignment_and_pooling_by_hand():
 
 def test_matching_by_hand():
     pair = random_pair(seed=1)
-    match = Matching(WIDTH, 3)
+    match = PerspectiveMatching(WIDTH, 3)
     whole = torch.randn(2, WIDTH)
     found = match(pair.u, pair.v, whole, pair.v_mask)
     for row, (n, m) in enumerate(((3, 2), (1, 4))):
@@ -147,7 +149,7 @@ COUNTED = [
 
 @pytest.mark.parametrize("kind, task_type", COUNTED)
 def test_operations_are_those_that_torch_counts(kind, task_type, monkeypatch):
-    head = build(Head(kind=kind), 32, 3, task_type).train()
+    head = build(HeadConfig(kind=kind), 32, 3, task_type).train()
     batch = unpadded(task_type)
     assert head.flops(batch) == pytest.approx(counted(head, batch, monkeypatch), rel=0.02)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from test_plan import planned
-from thaw.records import UserError
+from thaw.core.errors import UserError
 
 PAIRS = {"tasks": ["paraphrase", "acceptability"], "seeds": [1], "outputs": ["main_table"]}
 

@@ -7,9 +7,9 @@ import matplotlib.pyplot as plt
 import pytest
 
 import invented
-from thaw.outputs import formats
-from thaw.outputs.summary import Column
-from thaw.outputs.tables import Group, Row, Text, ToldTable
+from thaw.outputs.frame.aggregate import Column
+from thaw.outputs.tables import writers
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +34,14 @@ def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
 
 
 def test_a_table_of_sentences_breaks_pages_and_its_lines():
-    cells = [Text("holds"), Text("a sentence that is long enough to need several lines in any table of a page")]
+    cells = [TextCell("holds"), TextCell("a sentence that is long enough to need several lines in any table of a page")]
     columns = [Column("", "", title, "", False) for title in ("Answer", "Why")]
-    table = ToldTable(
+    table = TextTable(
         "told", "What is told.", columns, [], [Group("", [], [Row({}, "100 % of it", cells)])], [], sentences=True
     )
-    text = formats.to_tex(table)
+    text = writers.to_tex(table)
     assert text.count("p{0.") == 3 and "\\begin{longtable}" in text and "100 \\% of it & holds & a sentence" in text
-    assert "| :--" not in formats.to_markdown(table) and "|:--|:--|:--|" in formats.to_markdown(table)
+    assert "| :--" not in writers.to_markdown(table) and "|:--|:--|:--|" in writers.to_markdown(table)
 
 
 def test_it_compiles(folder):

@@ -9,9 +9,10 @@ import pytest
 import answered
 import invented
 from test_papers import planned
-from thaw.outputs import formats, papers
-from thaw.outputs.answers import Answers
-from thaw.records import UserError, write_json
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.tables import reproduction, writers
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.65, ("top_k", "k02"): 0.88, ("full", "base"): 0.90}
 
@@ -28,7 +29,7 @@ def at(strategy: str, variant: str = "base") -> list[str]:
 
 
 def beside(**changes) -> dict:
-    """Return what `thaw.papers.shown` says of a small table; `changes` replace its keys."""
+    """Return what `thaw.planning.papers.table_comparison.shown` says of a small table; `changes` replace its keys."""
     gone = {"printed": 55.0, "reason": "its weights are gone"}
     rows = [
         {"label": "Frozen", "cells": [{"printed": 62.5, "at": at("frozen"), "marks": ["encoder", "split"]}]},
@@ -45,7 +46,7 @@ def beside(**changes) -> dict:
 def drawn(made, **changes):
     results, runs = made
     spec = invented.shown("paper", "paper_table") | {"beside": beside(**changes)}
-    return papers.table(runs, spec, Answers(results))
+    return reproduction.table(runs, spec, PredictionFiles(results))
 
 
 def lines_of(table) -> dict:
@@ -78,8 +79,8 @@ def test_differences_speak_by_the_papers_own_rule(made):
 
 
 def test_the_interval_holds_the_rate_that_the_answers_were_made_with(made):
-    _, *lines = csv.reader(io.StringIO(formats.to_csv(drawn(made))))
-    by_row = {line[0]: dict(zip(papers.HEADER.split(), line, strict=False)) for line in lines}
+    _, *lines = csv.reader(io.StringIO(writers.to_csv(drawn(made))))
+    by_row = {line[0]: dict(zip(reproduction.HEADER.split(), line, strict=False)) for line in lines}
     for row, rate in (("Frozen", 60), ("Full", 90), ("Gain", 30)):
         low, high = float(by_row[row]["low"]), float(by_row[row]["high"])
         assert low < rate < high and high - low < 12, row
@@ -134,13 +135,13 @@ def test_error_rates_and_fractions_are_printed_as_the_paper_does(made):
 
 def test_all_formats_are_written_and_escaped(made):
     table = drawn(made)
-    tex = formats.to_tex(table)
+    tex = writers.to_tex(table)
     assert r"$^a$$^b$" in tex and r"\emph{Frozen}" in tex and tex.count("{") == tex.count("}")
-    assert "[" in formats.to_html(table) and "| **Gain** |" in formats.to_markdown(table)
+    assert "[" in writers.to_html(table) and "| **Gain** |" in writers.to_markdown(table)
 
 
 def test_a_run_whose_answers_are_gone_is_an_error(made):
-    answers = Answers(made[0])
+    answers = PredictionFiles(made[0])
     write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": answered.TASK}})
     with pytest.raises(UserError, match="predictions.parquet is missing; delete .*metrics.json"):
         answers.scorer("runs/bare", "accuracy", "test")

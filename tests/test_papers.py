@@ -2,8 +2,8 @@
 
 import pytest
 
-from thaw.plan import load, read_config
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.planning.configuration import load_plan, read_config
 
 TRAINED = ["peters2019", "lee2019", "lee2019_roberta", "wang2019", "wei2022", "houlsby2019", "ulmfit"]
 PROBED = ["peters2019_layers", "peters2019_domains"]
@@ -13,7 +13,7 @@ PAPERS = [TRAINED[0], *PROBED, *TRAINED[1:]]
 def planned(home, name: str, data, overlay: bool = False):
     """Return the plan of a paper's experiment, or of it under the overlay offline.yaml."""
     files = [f"config/experiments/{name}.yaml"] + ["config/experiments/offline.yaml"] * overlay
-    return load(read_config([str(home / file) for file in files], {"data_dir": str(data)}), home)
+    return load_plan(read_config([str(home / file) for file in files], {"data_dir": str(data)}), home)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -50,7 +50,7 @@ def test_one_plan_holds_all_papers_and_shares_what_they_share(home, together):
     assert list(together.jobs["report"]) == [f"{name}_scaled" for name in PAPERS]
     assert sum(1 for key in together.jobs["fetch"]) == 1, "one encoder stands in for all, and is fetched once"
     with pytest.raises(UserError, match="experiments: lee2020 is no file of .*config/experiments; did you mean"):
-        load({"experiments": ["lee2020"]}, home)
+        load_plan({"experiments": ["lee2020"]}, home)
 
 
 def test_an_optional_encoder_whose_files_are_missing_is_left_out_and_said_so(home, tmp_path):

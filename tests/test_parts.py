@@ -10,10 +10,11 @@ import pytest
 
 from conftest import HOME
 from test_probes import spec_of as probe_spec_of
-from thaw import parts
-from thaw.outputs.curves import points
-from thaw.plan import load, read_config
-from thaw.records import UserError, canonical, file_sha256
+from thaw.core import plugins
+from thaw.core.digests import canonical, file_sha256
+from thaw.core.errors import UserError
+from thaw.outputs.figures.probe_curves import points
+from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import Bench, tiny_corpus
 
 
@@ -24,7 +25,7 @@ def my(tmp_path):
     for name, block in re.findall(r"```\w+\n# my/(\S+)\n(.*?)```", text, re.DOTALL):
         (tmp_path / name).write_text(block)
     yield tmp_path
-    parts.search([])
+    plugins.set_folders([])
 
 
 def planned(my: Path, **changes):
@@ -32,7 +33,7 @@ def planned(my: Path, **changes):
     mine = {"tasks": ["my_acceptability", "entities"], "heads": ["linear", "gated"], "catalogues": [str(my)]}
     mine |= {"strategies": [{"top_k": [1]}, "every_second"], "seeds": [1], "outputs": ["main_table"]}
     mine |= {"probes": ["norm"]}
-    return load(read_config([str(HOME / "config/config.yaml")], mine | changes), HOME)
+    return load_plan(read_config([str(HOME / "config/config.yaml")], mine | changes), HOME)
 
 
 def replace(path: Path, old: str, new: str) -> None:
@@ -167,11 +168,11 @@ def own_spec(bench: Bench, my: Path) -> dict:
     head = {"kind": "my_heads:Gated", "options": {"hidden": 8}}
     spec = bench.spec({"train": ["head", {"top": 1}], "epochs": 1}, head=head)
     spec["task"]["metrics"] = ["my_metrics:kappa", "accuracy"]
-    return spec | parts.in_spec(["my_heads:Gated", "my_metrics:kappa"])
+    return spec | plugins.in_spec(["my_heads:Gated", "my_metrics:kappa"])
 
 
 def test_a_run_trains_an_own_head_and_scores_by_an_own_metric(bench, my, tmp_path):
-    parts.search([my])
+    plugins.set_folders([my])
     spec = own_spec(bench, my)
     out = bench.step("train", spec, tmp_path / "run", "--catalogues", my)
     metrics = json.loads((out / "metrics.json").read_text())
@@ -189,7 +190,7 @@ def test_a_run_trains_an_own_head_and_scores_by_an_own_metric(bench, my, tmp_pat
     ],
 )
 def test_a_step_refuses_a_part_that_changed_or_breaks_the_interface(bench, my, tmp_path, file, old, new, message):
-    parts.search([my])
+    plugins.set_folders([my])
     before = own_spec(bench, my)
     replace(my / file, old, new)
     spec = before if "planned" in message else own_spec(bench, my)
@@ -201,11 +202,11 @@ def test_a_step_refuses_a_part_that_changed_or_breaks_the_interface(bench, my, t
 def probe_spec(bench: Bench) -> dict:
     """Return the spec of the example's probe."""
     spec = probe_spec_of(bench)
-    return spec | {"probe": {"kind": "my_probes:norm"}} | parts.in_spec(["my_probes:norm"])
+    return spec | {"probe": {"kind": "my_probes:norm"}} | plugins.in_spec(["my_probes:norm"])
 
 
 def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
-    parts.search([my])
+    plugins.set_folders([my])
     out = bench.step("probe", probe_spec(bench), tmp_path / "out", "--catalogues", my)
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["main"] == "length" and [end["layer"] for end in metrics["layers"]] == [0, 1, 2, 3] * 2
@@ -224,7 +225,7 @@ def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
     ],
 )
 def test_a_probe_that_breaks_the_interface_is_refused(bench, my, tmp_path, old, new, message):
-    parts.search([my])
+    plugins.set_folders([my])
     replace(my / "my_probes.py", old, new)
     with pytest.raises(UserError, match=message):
         bench.step("probe", probe_spec(bench), tmp_path / "out", "--catalogues", my)

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 from snakemake.cli import parse_config
 
-from thaw.boundaries import sources, storable
-from thaw.plan import command, load, read_config
-from thaw.records import UserError, canonical
-from thaw.strategies.selectors import boundary, components, thawed_layers
+from thaw.adaptation.selectors import boundary, components, thawed_layers
+from thaw.core.boundaries import cacheable_layers, resume_plan
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.plan import command
 
 
 def planned(home, **changes):
     """Return the plan of the demo experiment with some keys replaced."""
-    return load(read_config([str(home / "config/config.yaml")], changes), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], changes), home)
 
 
 def test_the_demo_selects_what_it_says(home):
@@ -60,12 +62,12 @@ def test_over_budget_fewer_boundaries_are_stored_and_a_phase_resumes_below(home)
     room = 2.5 * tokens * 384 * 2 / 2**30
     plan = planned(home, strategies=[{"top_k": [0, 1, 4]}], seeds=[1], store={"max_gib": room})
     spec = {run.variant: plan.job(run.step, run.key).spec for run in plan.runs["demo"] if run.task == "acceptability"}
-    assert storable(6, 384, tokens, "bf16", room) == [3, 6]
+    assert cacheable_layers(6, 384, tokens, "bf16", room) == [3, 6]
     assert [spec[v]["phases"][0]["boundary"] for v in ("k00", "k01", "k04")] == [6, 3, None]
 
 
 def test_nothing_is_stored_without_room():
-    assert storable(6, 384, 10**9, "bf16", 0.0) == []
+    assert cacheable_layers(6, 384, 10**9, "bf16", 0.0) == []
 
 
 def test_dropout_in_the_frozen_part_turns_caching_off(home):
@@ -130,7 +132,7 @@ def test_a_wrong_selection_says_what_would_be_right(home, changes, message):
 
 def test_an_incomplete_selection_is_an_error(home):
     with pytest.raises(UserError, match="lacks title, tasks"):
-        load({"experiment": "x"}, home)
+        load_plan({"experiment": "x"}, home)
 
 
 def test_overlays_replace_lists_and_merge_mappings(tmp_path):
@@ -141,7 +143,7 @@ def test_overlays_replace_lists_and_merge_mappings(tmp_path):
 
 
 def test_schemas_are_those_of_the_settings(home):
-    from thaw.schemas import schemas
+    from thaw.schema.json_schema import schemas
 
     for name, schema in schemas().items():
         assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, "run: python scripts/schemas.py"
@@ -164,13 +166,13 @@ def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
 
 def test_a_head_on_several_layers_takes_them_from_the_store_or_from_the_encoder():
     every = [0, 1, 2, 3]
-    assert sources(every, 3, [3]) == {"boundary": 3}
-    assert sources(every, 3, [1]) == {"boundary": 1}, "nothing above the layer that is read is loaded"
-    assert sources(every, 3, every) == {"boundary": 3, "reads": [0, 1, 2]}
-    assert sources(every, 1, every) == {"boundary": 1, "reads": [0]}, "layers 2 and 3 are computed"
-    assert sources([1, 3], 3, [2, 3]) == {"boundary": 1}, "2 is not stored, so it is computed from 1"
-    assert sources([0, 3], 3, every) == {"boundary": 0}
-    assert sources([3], 3, every) == {"boundary": None} and sources(every, None, every) == {"boundary": None}
+    assert resume_plan(every, 3, [3]) == {"boundary": 3}
+    assert resume_plan(every, 3, [1]) == {"boundary": 1}, "nothing above the layer that is read is loaded"
+    assert resume_plan(every, 3, every) == {"boundary": 3, "reads": [0, 1, 2]}
+    assert resume_plan(every, 1, every) == {"boundary": 1, "reads": [0]}, "layers 2 and 3 are computed"
+    assert resume_plan([1, 3], 3, [2, 3]) == {"boundary": 1}, "2 is not stored, so it is computed from 1"
+    assert resume_plan([0, 3], 3, every) == {"boundary": 0}
+    assert resume_plan([3], 3, every) == {"boundary": None} and resume_plan(every, None, every) == {"boundary": None}
 
 
 def test_the_command_that_makes_files_again_says_what_snakemake_was_told(home):

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from shown import Shown
+from thaw.adaptation.optimizers import AdamW
+from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
-from thaw.features.store import Store
-from thaw.outputs import words
-from thaw.records import UserError
-from thaw.strategies.optimizers import AdamW
-from thaw.training import member, phase
+from thaw.features.store import FeatureStore
+from thaw.outputs import wording
+from thaw.training import phase_loop, run_state
 from tiny_corpus import Bench, rows, tiny_corpus
 
 LEARNING = {"train": ["head"], "epochs": 6, "head_rate": 3e-2}
@@ -50,7 +50,7 @@ def flagged(shown: Shown, strategy: str, flag: str, seeds=(1,)) -> str:
     """Return the note under a strategy's table that tells a flag."""
     assert flag in shown.flags(strategy, seeds=seeds)
     notes = shown.table(strategy, seeds=seeds).splitlines()
-    return next(line for line in notes if words.flag_label(flag).partition(",")[0] in line)
+    return next(line for line in notes if wording.flag_label(flag).partition(",")[0] in line)
 
 
 def swapped(split: list[dict]) -> list[dict]:
@@ -94,7 +94,7 @@ def extract_again(bench) -> None:
     """Extract the features of a bench once more, beside those that it has."""
     from thaw.features.extract import extract
 
-    extract(Store(bench.features), Encoder.load(bench.encoder), [2, 3], "fp32", torch.device("cpu"))
+    extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [2, 3], "fp32", torch.device("cpu"))
 
 
 def test_features_shifted_by_one_layer(planted, bench, monkeypatch):
@@ -134,8 +134,10 @@ def test_an_encoder_whose_layers_are_counted_from_one(planted, bench, tmp_path, 
 
 
 def test_a_scheduler_that_never_steps(planted, bench, tmp_path, monkeypatch):
-    first = phase.share
-    monkeypatch.setattr(phase, "share", lambda entry, epochs, stage, step, batches: first(entry, epochs, 0, 0, batches))
+    first = phase_loop.share
+    monkeypatch.setattr(
+        phase_loop, "share", lambda entry, epochs, stage, step, batches: first(entry, epochs, 0, 0, batches)
+    )
     shown = Shown(bench, tmp_path / "results")
     shown.train("stuck", LEARNING)
     planted(flagged(shown, "stuck", "rate_stuck"))
@@ -149,17 +151,17 @@ def test_a_rate_that_is_computed_and_never_reaches_the_optimizer(planted, bench,
                 group["lr"] = group["peak"]
             super().step()
 
-    monkeypatch.setattr(phase, "optimizer", lambda name, groups: Deaf(groups))
+    monkeypatch.setattr(phase_loop, "optimizer", lambda name, groups: Deaf(groups))
     shown = Shown(bench, tmp_path / "results")
     shown.train("deaf", LEARNING)
     planted(flagged(shown, "deaf", "rate_stuck"))
 
 
 def test_seeds_that_are_all_equal(planted, bench, tmp_path, monkeypatch):
-    from thaw import runtime
+    from thaw.core import runtime
 
     monkeypatch.setattr(runtime, "stream", lambda seed, name: 7)
-    monkeypatch.setattr(member.Member, "stream", lambda self, purpose, epoch: (1, purpose))
+    monkeypatch.setattr(run_state.RunState, "stream", lambda self, purpose, epoch: (1, purpose))
     shown = Shown(bench, tmp_path / "results")
     shown.train("alike", LEARNING, seeds=(1, 2, 3))
     planted(flagged(shown, "alike", "same_seeds", seeds=(1, 2, 3)))

@@ -9,14 +9,15 @@ import pytest
 import torch
 
 from conftest import run_step
-from thaw.analysis.cost import Stopwatch
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical, digest
+from thaw.core.files import read_json
+from thaw.core.versions import VERSIONS
 from thaw.data.corpus import Corpus
-from thaw.features.store import Store
-from thaw.records import canonical, digest, read_json
-from thaw.settings import spec_of
-from thaw.training.inputs import Inputs
-from thaw.training.run import Run, train
-from thaw.versions import VERSIONS
+from thaw.features.store import FeatureStore
+from thaw.schema.entry import spec_of
+from thaw.training.run_inputs import Inputs
+from thaw.training.training_run import TrainingRun, train
 
 SEEDS = range(1, 6)
 SOURCES = {"bf16": ("bf16", 5), "fp32": ("fp32", 5), "bf16, two layers lower": ("bf16", 3), "text": ("fp32", None)}
@@ -34,7 +35,7 @@ def stored(folder, catalogue, minilm, dtype: str):
     out = folder / dtype
     arguments = ("--boundaries", 3, 5, "--data", data, "--encoder", minilm, "--out", out)
     run_step("features", "--spec", canonical(features), *arguments)
-    return Corpus(data), Store(out)
+    return Corpus(data), FeatureStore(out)
 
 
 @pytest.mark.slow
@@ -50,7 +51,7 @@ def test_storage_and_boundary_move_a_score_by_less_than_a_tenth_of_the_seeds_dev
             corpus, store = sources[dtype]
             spec = {"task": task, "subset": {"rows": 400}, "head": {"kind": "linear"}, "layers": 6, "phases": [phase]}
             spec |= {"after": None, "keep": False, "seed": seed}
-            (trained,) = train([Run(spec, Inputs(corpus, store, minilm, torch.device("cpu")))], Stopwatch())
+            (trained,) = train([TrainingRun(spec, Inputs(corpus, store, minilm, torch.device("cpu")))], Stopwatch())
             scores[name].append(100 * trained.outcome["scores"]["test"]["pearson"])
     spread = np.std(scores["text"], ddof=1)
     moved = {name: float(np.mean(np.subtract(found, scores["text"]))) for name, found in scores.items()}

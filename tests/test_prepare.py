@@ -6,14 +6,16 @@ import pytest
 
 from conftest import run_step
 from corpora import PAIRS, TRAIN, WORDS, pair, prepared, spec_for
-from thaw.catalogue import Catalogue
+from thaw.core.digests import canonical, digest
+from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus, subset_rows
 from thaw.data.preparation import prepare
 from thaw.data.sources import convert, find_source
-from thaw.plan import load, read_config
-from thaw.records import UserError, canonical, digest
-from thaw.settings import Corpus as Entry
-from thaw.settings import Hub, spec_of
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.corpora import CorpusConfig as Entry
+from thaw.schema.corpora import HubConfig
+from thaw.schema.entry import spec_of
 
 # --- the columns, the card, the numbers -------------------------------------------------------------------------------
 
@@ -217,7 +219,7 @@ def test_a_text_of_several_columns_is_one_from_files_and_from_the_hub(tmp_path):
     entry["files"] = {"format": "parquet", "splits": {"train": "train.parquet"}, "columns": columns}
     prepare(spec_for(entry, tmp_path), tmp_path, tmp_path / "out")
     assert Corpus(tmp_path / "out").frame("train")["text"].tolist() == ["One", "Two three", "four"]
-    hub = Hub(id="any", splits={"train": "train"}, columns=columns)
+    hub = HubConfig(id="any", splits={"train": "train"}, columns=columns)
     table = convert(datasets.Dataset.from_dict(rows), "train", hub, ["text", "label"])
     assert table.columns == {"text": ["One", "Two three", "four"], "label": [0, 1, 1]}
 
@@ -239,7 +241,7 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
     edges = [name for name in real if tasks[name].type == "edges" and name not in local]
     changes = {"tasks": [name for name in real if name not in {*local, *edges}], "sources": ["hub"]}
     changes |= {"probe_tasks": edges, "probes": ["edge"], "strategies": ["frozen", "full"]}
-    plan = load(read_config([str(home / "config/config.yaml")], changes), home)
+    plan = load_plan(read_config([str(home / "config/config.yaml")], changes), home)
     assert {job.spec["source"] for job in plan.jobs["prepare"].values()} == {"hub"}
     assert set(plan.jobs["prepare"]) == {name for name, corpus in corpora.items() if corpus.hub}
 

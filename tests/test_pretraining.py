@@ -9,15 +9,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from conftest import HOME
+from thaw.core.digests import canonical, file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.encoders.loading import load_pooler
-from thaw.encoders.masked import MaskedModel
+from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.transformers import Encoder
-from thaw.estimate import operations, request
 from thaw.features.batch import Batch
-from thaw.features.store import Store
-from thaw.outputs import collection, prose
-from thaw.plan import load, read_config
-from thaw.records import UserError, canonical, file_sha256, read_json
+from thaw.features.store import FeatureStore
+from thaw.outputs.frame import collection
+from thaw.outputs.report import methods
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.cost_estimate import operations, request
 from thaw.training.masking import Marks, masked
 from tiny import tiny_encoder
 from tiny_corpus import Bench, run_in_process, tiny_corpus
@@ -114,8 +117,8 @@ def test_features_and_runs_read_it(bench, further, tmp_path):
     folders = ("--data", bench.corpus.folder, "--encoder", further)
     run_in_process("features", "--spec", canonical(spec), "--boundaries", 2, *folders, "--out", store)
     rows = [0, 1]
-    batch = Store(store).batch("train", rows)
-    states = [found.states(2, "train").gather(rows, batch) for found in (bench.store, Store(store))]
+    batch = FeatureStore(store).batch("train", rows)
+    states = [found.states(2, "train").gather(rows, batch) for found in (bench.store, FeatureStore(store))]
     assert not torch.allclose(*states, atol=1e-2)
     run = bench.spec(
         {"train": ["head", {"top": 1}]}, encoder=card["digest"], features=read_json(store / "tokens.json")["digest"]
@@ -155,7 +158,7 @@ def planned(folder, entries: str, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + entries)
     wish = {"catalogues": [str(folder)], "tasks": ["acceptability"], "baselines": [], "seeds": [1, 2]}
-    return load(read_config([str(HOME / "config/config.yaml")], wish | changes), HOME)
+    return load_plan(read_config([str(HOME / "config/config.yaml")], wish | changes), HOME)
 
 
 def test_all_strategies_seeds_and_heads_share_one(tmp_path):
@@ -188,7 +191,7 @@ def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
     assert found["mlm_full"].stores == {"joint": f"features/{key}/acceptability/joint"}
     assert f"encoders/{key}/cost.json" in found["mlm_full"].files
     report = plan.job("report", "demo").spec
-    told = prose.strategy(report["strategies"]["mlm_full"], {}, report["further_pretraining"])
+    told = methods.strategy(report["strategies"]["mlm_full"], {}, report["further_pretraining"])
     assert told.startswith("Starts from the encoder after 3 epochs of masked-language-model training on all training")
 
 

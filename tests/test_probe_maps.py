@@ -4,9 +4,10 @@ import csv
 
 import pytest
 
-from thaw.outputs.heat import heat_figure, scores
-from thaw.outputs.mixes import mix_figure, quantities
-from thaw.records import UserError, write_json
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.outputs.figures.layer_mix import mix_figure, quantities
+from thaw.outputs.figures.probe_heatmap import heat_figure, scores
 
 LABELS = {"tasks": {"pos": "Parts of speech"}, "encoders": {"e": "Encoder"}, "strategies": {"full": "Full"}}
 MIXES = {

@@ -8,13 +8,14 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from thaw import boundaries
+from thaw.core import boundaries
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
 from thaw.heads.convex import Scale
 from thaw.probes.control import Drawn, control
-from thaw.probes.linear import linear
+from thaw.probes.linear_probe import linear
 from thaw.probes.mdl import mdl
 from thaw.probes.reading import Reading, chosen
-from thaw.records import UserError, digest
 from tiny_corpus import Bench, tiny_corpus
 
 STRENGTHS = [1e-3, 1e-1]
@@ -34,7 +35,7 @@ def spec_of(bench: Bench, kind="linear", read=None, stored=None, **entry) -> dic
     found = {
         key: value for key, value in bench.spec().items() if key not in ("head", "phases", "after", "keep", "seed")
     }
-    phases = [boundaries.sources(stored or every, bench.layers, [n]) for n in read or every]
+    phases = [boundaries.resume_plan(stored or every, bench.layers, [n]) for n in read or every]
     probe = {"kind": kind, "l2": STRENGTHS} | entry
     of = {"task": "t", "subset": "all", "encoder": "e", "probe": kind}
     return found | {"of": of, "probe": probe, "read": read or every, "phases": phases, "seeds": [1, 2]}

@@ -4,9 +4,10 @@ import csv
 
 import pytest
 
-from thaw.outputs.curves import points, probe_figure
-from thaw.plan import load, read_config
-from thaw.records import UserError, write_json
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.outputs.figures.probe_curves import points, probe_figure
+from thaw.planning.configuration import load_plan, read_config
 
 PROBE = """probes:
   {name}:
@@ -23,7 +24,7 @@ def planned(home, **changes):
         "outputs": ["main_table", "probe_curves"],
         "tasks": ["acceptability"],
     } | changes
-    return load(read_config([str(home / "config/config.yaml")], chosen), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
 
 
 def test_one_job_reads_all_layers_for_all_seeds(home):

@@ -11,11 +11,12 @@ import torch
 from safetensors.torch import save_file
 
 from test_house import PACKAGE
-from thaw.analysis.cost import Stopwatch
-from thaw.records import canonical, read_json
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical
+from thaw.core.files import read_json
 from thaw.training import progress
 from thaw.training.progress import FILE, Progress
-from thaw.training.run import train
+from thaw.training.training_run import train
 from tiny_corpus import Bench, tiny_corpus
 from trained import equal, losses, tensors
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from conftest import HOME
-from thaw.outputs.rates import EPOCH, draw, rates
-from thaw.records import UserError
-from thaw.training.phase import PhaseTraining
+from thaw.core.errors import UserError
+from thaw.outputs.figures.learning_rates import EPOCH, draw, rates
+from thaw.training.phase_loop import PhaseTraining
 from tiny_corpus import Bench, tiny_corpus
 
 
@@ -24,7 +24,7 @@ def test_it_shows_what_training_sets(tmp_path, monkeypatch):
         return loss
 
     monkeypatch.setattr(PhaseTraining, "_update", noted)
-    monkeypatch.setattr("thaw.outputs.rates.EPOCH", 6)  # 24 rows in batches of 4
+    monkeypatch.setattr("thaw.outputs.figures.learning_rates.EPOCH", 6)  # 24 rows in batches of 4
     phase = {"train": ["all"], "unfreeze": {"layers": 2}, "layer_decay": 0.5, "schedule": "cosine"}
     spec = bench.spec(phase, {"train": ["head", {"top": 1}], "epochs": 1, "boundary": None})
     bench.train(spec)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from thaw.core.errors import UserError
 from thaw.data.readers import read
-from thaw.records import UserError
-from thaw.settings import Files
+from thaw.schema.corpora import FilesConfig
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 # Any text, but no carriage returns (line ends are not kept apart) and no byte order mark.
@@ -30,7 +30,7 @@ def read_bytes(folder, content: bytes, wanted=("text", "label"), name="data.txt"
     """Write a file and read it as one split of an entry."""
     path = folder / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    return read(path, Files.model_validate({"splits": {"train": name}, **entry}), list(wanted))
+    return read(path, FilesConfig.model_validate({"splits": {"train": name}, **entry}), list(wanted))
 
 
 def rows(table):
@@ -157,7 +157,7 @@ def test_a_header_in_the_files_of_some_splits(tmp_path):
         (tmp_path / split).write_text(first + "a\t1\n")
     columns = {"text": 0, "label": 1}
     entry = {**PLAIN, "splits": {"train": "train", "test": "test"}, "columns": columns, "header": ["train"]}
-    source = Files.model_validate(entry)
+    source = FilesConfig.model_validate(entry)
     for split in ("train", "test"):
         assert rows(read(tmp_path / split, source.of_split(split), ["text", "label"])) == [("a", "1")]
 
@@ -222,6 +222,6 @@ def test_documents_are_asked_for_and_not_marked(tmp_path):
 
 def test_a_broken_gz_file(tmp_path):
     (tmp_path / "data.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\na\t1\n" * 99)[:-20])
-    entry = Files.model_validate({"splits": {"train": "data.tsv.gz"}, **PLAIN})
+    entry = FilesConfig.model_validate({"splits": {"train": "data.tsv.gz"}, **PLAIN})
     with pytest.raises(UserError, match=re.escape("data.tsv.gz:") + ".*not a whole gzip file"):
         read(tmp_path / "data.tsv.gz", entry, ["text", "label"])

@@ -10,9 +10,11 @@ import pytest
 import torch
 
 from conftest import HOME
-from thaw import results, store
+from thaw.api import results, stored_features
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
 from thaw.encoders.transformers import Encoder
-from thaw.records import UserError, canonical, write_json
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 KIND, CORPUS = "pair_classification", "paraphrase"
@@ -82,7 +84,7 @@ def test_a_folder_without_results_is_one_sentence(tmp_path):
 
 
 def test_states_are_those_that_the_encoder_computes(folder):
-    joint = store.open("minilm", CORPUS, results=folder)
+    joint = stored_features.open("minilm", CORPUS, results=folder)
     encoder = Encoder.load(folder.parent / "joint/encoder")
     states = joint.layer(6)["test"]
     batch = joint.store.batch("test", [5])
@@ -95,7 +97,7 @@ def test_states_are_those_that_the_encoder_computes(folder):
 
 
 def test_pairs_that_are_read_apart_are_two_arrays(folder):
-    states = store.open("minilm", CORPUS, "separate", folder).layer(4, split="train")
+    states = stored_features.open("minilm", CORPUS, "separate", folder).layer(4, split="train")
     first, second = states[3]
     assert (len(first), len(second)) == tuple(states.lengths[6:8]) and len(states) == 24
     assert len(states.offsets) == 49 and states.offsets[-1] == len(states.flat)
@@ -108,7 +110,7 @@ def test_words_have_the_state_of_their_first_piece(tmp_path):
     bench = Bench(tmp_path, "bert", corpus, "spans", max_length=12)
     shutil.copytree(bench.features, tmp_path / "results/features/tiny/mine/joint")
     shutil.copytree(corpus.folder, tmp_path / "results/data/mine")
-    states = store.open("tiny", "mine", results=tmp_path / "results").layer(3, split="test")
+    states = stored_features.open("tiny", "mine", results=tmp_path / "results").layer(3, split="test")
     longest = int(states.frame["words"].map(len).argmax())
     words, pieces = states.words(longest), bench.store.batch("test", [longest]).first_pieces[0].tolist()
     assert len(words) == len(states.frame["words"][longest]) == len(pieces) and pieces[-1] == -1
@@ -125,11 +127,11 @@ def test_words_have_the_state_of_their_first_piece(tmp_path):
 )
 def test_what_is_not_there_is_named_with_what_is(folder, arguments, message):
     with pytest.raises(UserError, match=message):
-        store.open(*arguments, results=folder)
+        stored_features.open(*arguments, results=folder)
 
 
 def test_a_boundary_that_is_not_stored_is_named_with_those_that_are(folder):
-    features = store.open("minilm", CORPUS, results=folder)
+    features = stored_features.open("minilm", CORPUS, results=folder)
     with pytest.raises(
         UserError, match=r"boundary 5 is not stored in .*joint; stored: 4, 6\. A boundary is stored when"
     ):
@@ -144,4 +146,4 @@ def test_features_of_another_corpus_are_refused(folder, tmp_path):
     card = json.loads((tmp_path / "data" / CORPUS / "card.json").read_text())
     write_json(tmp_path / "data" / CORPUS / "card.json", card | {"digest": "0" * 16})
     with pytest.raises(UserError, match="was made from another paraphrase"):
-        store.open("minilm", CORPUS, results=tmp_path)
+        stored_features.open("minilm", CORPUS, results=tmp_path)

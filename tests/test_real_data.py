@@ -10,8 +10,8 @@ import pytest
 from corpora import spec_for
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.settings import Corpus as Entry
-from thaw.settings import spec_of
+from thaw.schema.corpora import CorpusConfig as Entry
+from thaw.schema.entry import spec_of
 
 
 def prepare_entry(name: str, entry: Entry, data_dir, out, sources=("files", "synthetic")) -> Corpus:

@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from thaw.outputs import words
+from thaw.outputs import wording
 from tiny import tiny_encoder
 from workflow import Workplace
 
@@ -53,7 +53,7 @@ def check_rebuilding(place: Workplace, name: str) -> None:
         scores.append(record["scores"]["test"][record["spec"]["task"]["metrics"][0]])
         shutil.rmtree(file.parent)
         aside.rename(file.parent)
-    assert printed(place, name).startswith(words.number(100 * sum(scores) / len(scores)))
+    assert printed(place, name).startswith(wording.number(100 * sum(scores) / len(scores)))
 
 
 @pytest.mark.slow

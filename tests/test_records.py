@@ -7,20 +7,9 @@ import math
 import pandas as pd
 import pytest
 
-from thaw.records import (
-    UserError,
-    canonical,
-    digest,
-    file_sha256,
-    finite,
-    intact,
-    near,
-    read_json,
-    replacing,
-    write_json,
-    write_parquet,
-    write_text,
-)
+from thaw.core.digests import canonical, digest, file_sha256
+from thaw.core.errors import UserError, suggestion, wrap_corruption
+from thaw.core.files import atomic_write, finite, read_json, write_json, write_parquet, write_text
 
 
 def test_a_spec_has_one_form_and_one_digest():
@@ -34,9 +23,9 @@ def test_a_spec_has_one_form_and_one_digest():
 
 
 def test_near_words_are_offered_else_all():
-    assert near("frozn", ["full", "frozen"]) == "; did you mean 'frozen'?"
-    assert near(7, [70, 71, 9]) == "; did you mean '71'?"
-    assert near("xyz", ["full", "frozen"]) == "; there are frozen, full"
+    assert suggestion("frozn", ["full", "frozen"]) == "; did you mean 'frozen'?"
+    assert suggestion(7, [70, 71, 9]) == "; did you mean '71'?"
+    assert suggestion("xyz", ["full", "frozen"]) == "; there are frozen, full"
 
 
 def test_a_checksum_is_of_the_whole_file(tmp_path):
@@ -47,28 +36,28 @@ def test_a_checksum_is_of_the_whole_file(tmp_path):
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
     path = tmp_path / "new" / "deeper" / "table.csv"
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("old")
         assert temporary.parent == path.parent and not path.exists()
         assert temporary.name.startswith(".table.csv.") and temporary.suffix == ".csv"
     assert path.read_text() == "old" and path.stat().st_mode & 0o777 == 0o644
-    with pytest.raises(ZeroDivisionError), replacing(str(path)) as temporary:
+    with pytest.raises(ZeroDivisionError), atomic_write(str(path)) as temporary:
         temporary.write_text("half")
         raise ZeroDivisionError
     assert path.read_text() == "old"
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new" and [found.name for found in path.parent.iterdir()] == ["table.csv"]
 
 
 def test_what_a_library_says_of_a_damaged_file_is_one_sentence():
-    with pytest.raises(UserError) as told, intact("a.parquet", "folder x"):
+    with pytest.raises(UserError) as told, wrap_corruption("a.parquet", "folder x"):
         raise ValueError("page 3\nof 9")
     assert str(told.value) == "a.parquet is damaged (page 3); delete folder x and run the workflow again"
-    with pytest.raises(UserError, match=r"damaged \(KeyError\); delete"), intact("a", "b"):
+    with pytest.raises(UserError, match=r"damaged \(KeyError\); delete"), wrap_corruption("a", "b"):
         raise KeyError
     for other in (UserError("mine"), MemoryError("mine"), ImportError("mine")):
-        with pytest.raises(type(other), match="^mine$"), intact("a", "b"):
+        with pytest.raises(type(other), match="^mine$"), wrap_corruption("a", "b"):
             raise other
 
 

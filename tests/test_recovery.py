@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from thaw.outputs.runs import COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS
 from tiny import tiny_encoder
 from workflow import Workplace
 

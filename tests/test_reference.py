@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from thaw import reference
-from thaw.catalogue import shipped
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.planning.papers import printed_tables
+from thaw.schema.catalogue import shipped
 
 PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019"]
 ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_two_tuned"]}
@@ -41,18 +41,18 @@ def small(tmp_path, catalogue):
         (tmp_path / "reference").mkdir(exist_ok=True)
         text = yaml.safe_dump(SMALL | {"tables": {"one": table | {"rows": rows}}})
         (tmp_path / "reference/small.yaml").write_text(text)
-        found, document = reference.read([tmp_path], "small")
-        reference.check("small", found, document, catalogue, [])
-        return list(reference.printed(found.tables["one"]))
+        found, document = printed_tables.read([tmp_path], "small")
+        printed_tables.check("small", found, document, catalogue, [])
+        return list(printed_tables.printed(found.tables["one"]))
 
     return checked
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_address_of_a_paper_stands_in_the_catalogues(name, home, catalogue):
-    found, document = reference.read(shipped(home), name)
-    reference.check(name, found, document, catalogue, ENSEMBLES.get(name, []))
-    numbers = [number for table in found.tables.values() for number in reference.printed(table)]
+    found, document = printed_tables.read(shipped(home), name)
+    printed_tables.check(name, found, document, catalogue, ENSEMBLES.get(name, []))
+    numbers = [number for table in found.tables.values() for number in printed_tables.printed(table)]
     assert any(number.value is not None for number in numbers)
     derived = {name for table in found.tables.values() for name, row in table.rows.items() if row.minus}
     over = {name for table in found.tables.values() for name, column in table.columns.items() if column.over}
@@ -101,4 +101,4 @@ def test_a_wrong_address_is_told_with_its_place(small, row, changes, message):
 
 def test_an_unknown_paper_is_told(home):
     with pytest.raises(UserError, match="did you mean 'lee2019'"):
-        reference.read(shipped(home), "lee2018")
+        printed_tables.read(shipped(home), "lee2018")

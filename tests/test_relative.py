@@ -8,9 +8,9 @@ import pytest
 
 import answered
 import invented
-from thaw.outputs import formats, relative
-from thaw.outputs.answers import Answers
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.tables import relative, writers
 
 
 def drawn(folder, rates: dict, chance: float):
@@ -21,8 +21,8 @@ def drawn(folder, rates: dict, chance: float):
     tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
     majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
     spec = invented.shown("r", "relative_table", whole="full")
-    table = relative.table(pandas.concat([tested, majority], ignore_index=True), spec, Answers(folder))
-    return table, tested, list(csv.DictReader(io.StringIO(formats.to_csv(table))))
+    table = relative.table(pandas.concat([tested, majority], ignore_index=True), spec, PredictionFiles(folder))
+    return table, tested, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 
 
 def test_the_three_numbers_by_hand(tmp_path):

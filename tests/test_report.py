@@ -8,8 +8,10 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs import prose, provenance, report, runs, summary, tables
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.outputs.frame import aggregate, runs_frame
+from thaw.outputs.report import methods, provenance, report_page
+from thaw.outputs.tables import table_model
 
 
 def text_of(page: str) -> str:
@@ -65,24 +67,24 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     answers |= {"Size matters.": ["not testable"], "Order matters.": ["not testable"]}
     rows = [(claim, "tiny", answer) for claim, found in answers.items() for answer in found]
     lines = pandas.DataFrame(rows, columns=["claim", "encoder", "answer"])
-    assert prose.claims(lines) == (
+    assert methods.claims(lines) == (
         "What papers claim about these strategies, each claim tested over seeds. Holds: 1 (“Deep wins”). "
         "Fails: 1 (“Wide wins”). Undecided: 1. Not testable: 2."
     )
-    assert "Holds: 0. Fails: 0. Not testable: 2." in prose.claims(lines[lines["answer"] == "not testable"])
+    assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])
 
 
 def test_a_strategy_that_was_run_alone_is_not_called_the_highest(invented_frame):
     frame = invented_frame[(invented_frame["kind"] != "run") | (invented_frame["strategy"] == "full")]
-    told = [text for _, text in prose.findings(summary.summarise(frame, "test", {}), invented.LABELS)]
+    told = [text for _, text in methods.findings(aggregate.summarise(frame, "test", {}), invented.LABELS)]
     assert told and all("Full alone was run:" in text and "highest" not in text for text in told)
 
 
 def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):
     alone = "No run here reads the two texts apart"
     for frame, said in ((invented_frame, 0), (invented_frame.replace({"pairs": {"separate": "joint"}}), 1)):
-        found = summary.summarise(frame, "test", {})
-        assert [alone in text for _, text in prose.findings(found, invented.LABELS)].count(True) == said
+        found = aggregate.summarise(frame, "test", {})
+        assert [alone in text for _, text in methods.findings(found, invented.LABELS)].count(True) == said
 
 
 def test_under_a_table_stands_the_command_that_makes_each_cell_again(page):
@@ -128,15 +130,15 @@ def test_other_machines_precisions_and_protocols_are_told_too(invented_frame, in
 
 
 def test_the_report_has_the_tables_own_numbers(page, invented_frame):
-    for row in tables.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
+    for row in table_model.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
         for cell in row.cells:
             assert cell.text in page
 
 
 def test_the_report_names_what_is_missing(invented_results, tmp_path):
-    frame = runs.read_runs(invented_results / "outputs/invented/runs.csv")
+    frame = runs_frame.read_runs(invented_results / "outputs/invented/runs.csv")
     with pytest.raises(UserError, match=r"tables/main\.html is missing"):
-        report.content(frame, invented.report_spec(), invented_results, tmp_path)
+        report_page.content(frame, invented.report_spec(), invented_results, tmp_path)
 
 
 def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented_results, tmp_path):
@@ -157,5 +159,7 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
 def test_a_scaled_down_experiment_says_what_was_left_out(invented_frame, invented_results, tmp_path):
     assert "Scaled down." not in invented.draw_report(invented_results, tmp_path).read_text()
     spec = invented.report_spec() | {"left_out": ["Task far was left out.", "Seeds: 1 in the place of 1, 2."]}
-    text = text_of(report.page(report.content(invented_frame, spec, invented_results, tmp_path), "snakemake --"))
+    text = text_of(
+        report_page.page(report_page.content(invented_frame, spec, invented_results, tmp_path), "snakemake --")
+    )
     assert "Scaled down." in text and "Task far was left out. Seeds: 1 in the place of 1, 2." in text

@@ -5,11 +5,11 @@ import copy
 import pytest
 import torch
 
+from thaw.core.errors import UserError
 from thaw.encoders.parity import check_resume, compare
-from thaw.encoders.resume import Passed
+from thaw.encoders.resume import IdentityLayer
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.records import UserError
 from tiny import FAMILIES, tiny_encoder
 
 LAYERS = 3
@@ -191,7 +191,7 @@ def test_a_stub_hands_on_the_state_however_it_is_given_and_in_the_form_of_the_la
     """Some models call their layers with named arguments, and some layers return tuples."""
     state, layer = torch.ones(1, 2, 3), torch.nn.Linear(1, 1)
     for form, given in ((0, state), (1, (state,)), (3, (state, None, None))):
-        stub = Passed(layer, form)
+        stub = IdentityLayer(layer, form)
         for found in (stub(state), stub(hidden_states=state), stub(state, "mask", cache=None)):
             assert found is state if form == 0 else found == given
     assert stub.in_features == 1 and "weight" not in dict(stub.named_parameters())

@@ -7,8 +7,9 @@ import pytest
 
 import invented
 from conftest import run_step
-from thaw.outputs import collection, runs
-from thaw.records import UserError, canonical
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.outputs.frame import collection, runs_frame
 
 RUNS = len(invented.POINTS) * len(invented.SEEDS)
 
@@ -23,8 +24,8 @@ def of(frame, **values):
 def collected(results, tmp_path, **changes):
     """Return the table that a changed spec makes of some records, as it is read back."""
     rows = collection.rows(invented.collect_spec(**changes), results, tmp_path / "logs")
-    pandas.DataFrame(rows, columns=runs.COLUMNS).to_csv(tmp_path / "runs.csv", index=False)
-    return runs.read_runs(tmp_path / "runs.csv")
+    pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(tmp_path / "runs.csv", index=False)
+    return runs_frame.read_runs(tmp_path / "runs.csv")
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def copied(invented_results, tmp_path):
 
 def test_every_score_and_cost_has_its_row(invented_frame):
     frame = invented_frame
-    assert list(frame.columns) == runs.COLUMNS
+    assert list(frame.columns) == runs_frame.COLUMNS
     assert len(of(frame, kind="run", task="entities")) == 4 * RUNS
     assert len(of(frame, kind="run", task="odd")) == 5 * RUNS  # the further test corpus too
     stack = of(frame, strategy="stack_then_finetune")
@@ -144,7 +145,7 @@ def test_a_record_without_a_corpus_card_may_be_missing_too(copied, tmp_path):
 def test_a_runs_csv_of_another_shape_is_refused(tmp_path):
     (tmp_path / "runs.csv").write_text("task,value\na,1\n")
     with pytest.raises(UserError, match="column kind is missing"):
-        runs.read_runs(tmp_path / "runs.csv")
+        runs_frame.read_runs(tmp_path / "runs.csv")
 
 
 def test_a_spec_without_the_newer_keys_selects_runs_and_baselines_alone(invented_results, tmp_path):

@@ -5,12 +5,12 @@ import sys
 import tempfile
 import time
 
-from thaw.runtime import _first_lock, _free, _lock_file
+from thaw.core.runtime import _first_lock, _free, _lock_file
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from thaw.runtime import _first_lock, _lock_file
+from thaw.core.runtime import _first_lock, _lock_file
 
 diary, enough, *names = sys.argv[1:]
 files = [_lock_file(name) for name in names]

@@ -4,14 +4,14 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs import figures, savings
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.outputs.figures import scores_and_cost, speedup
 
 SPEC = invented.shown("savings", "saving_figure", whole="full")
 
 
 def test_the_ratio_by_hand(invented_frame):
-    found = savings.savings(invented_frame, "full").set_index(["task", "strategy"])
+    found = speedup.savings(invented_frame, "full").set_index(["task", "strategy"])
     assert list(found.index) == [("entities", "frozen"), ("odd", "frozen")]
     row = found.loc["entities", "frozen"]
     # 90 s in full, 2 s for the head, 6 s for the one pass: whole, or between all that read a boundary of it
@@ -23,12 +23,12 @@ def test_the_ratio_by_hand(invented_frame):
 def test_bars_are_over_seeds_and_the_ratio_is_that_of_the_means(invented_frame):
     frame = invented_frame.copy()
     frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "train_seconds"] = 30.0
-    row = savings.savings(frame, "full").set_index("task").loc["entities"]
+    row = speedup.savings(frame, "full").set_index("task").loc["entities"]
     assert (row["low_alone"], row["alone"], row["high_alone"]) == pytest.approx((30 / 8, 60 / 8, 90 / 8))
 
 
 def test_the_figure_and_its_numbers(invented_frame, tmp_path):
-    figures.draw(invented_frame, SPEC, tmp_path / "savings")
+    scores_and_cost.draw(invented_frame, SPEC, tmp_path / "savings")
     assert list(pandas.read_csv(tmp_path / "savings.csv")["alone"])[0] == 11.25
     with pytest.raises(UserError, match="needs runs of all_of_it"):
-        figures.draw(invented_frame, SPEC | {"whole": "all_of_it"}, tmp_path / "savings")
+        scores_and_cost.draw(invented_frame, SPEC | {"whole": "all_of_it"}, tmp_path / "savings")

@@ -6,8 +6,8 @@ import sys
 import pytest
 import yaml
 
-from thaw.plan import load, read_config
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.planning.configuration import load_plan, read_config
 
 CATALOGUE = {
     "tasks.yaml": {
@@ -60,7 +60,7 @@ def large(home, tmp_path):
         selection = SELECTION | {"tasks": [*SELECTION["tasks"], "mrpc"], "catalogues": [str(tmp_path)]} | changes
         (tmp_path / "large.yaml").write_text(yaml.safe_dump(selection))
         overlays = [str(home / "config/experiments/offline.yaml")] if overlay else []
-        return load(read_config([str(tmp_path / "large.yaml"), *overlays]), home)
+        return load_plan(read_config([str(tmp_path / "large.yaml"), *overlays]), home)
 
     return planned
 

@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import LayerNorm, Linear
 
-from thaw.settings import Phase
-from thaw.strategies.groups import groups, peak
-from thaw.strategies.schedules import SCHEDULES, constant, cosine, linear, share, slanted_triangular
+from thaw.adaptation.param_groups import groups, peak
+from thaw.adaptation.schedules import SCHEDULES, constant, cosine, linear, lr_factor, slanted_triangular
+from thaw.schema.phases import PhaseConfig
 
 SHARES = st.floats(0, 0.99)
 
 
 def shares(batches: int, epochs: list[int] = (1,), stage: int = 0, **settings) -> list[float]:
     """Return the shares of all updates of a phase, or of one of its stages."""
-    phase, first = Phase(**settings), sum(epochs[:stage]) * batches
+    phase, first = PhaseConfig(**settings), sum(epochs[:stage]) * batches
     steps = range(first, first + epochs[stage] * batches)
-    return [share(phase, list(epochs), stage, step, batches) for step in steps]
+    return [lr_factor(phase, list(epochs), stage, step, batches) for step in steps]
 
 
 def test_names_are_those_of_the_settings():
-    assert set(SCHEDULES) == set(Phase.model_fields["schedule"].annotation.__args__)
+    assert set(SCHEDULES) == set(PhaseConfig.model_fields["schedule"].annotation.__args__)
 
 
 def test_values_by_hand():
@@ -84,12 +84,12 @@ def test_groups_give_rates_and_decay():
         "head": list(Linear(4, 2).named_parameters()),
         "layer.1": [*Linear(4, 4).named_parameters(), *LayerNorm(4).named_parameters()],
     }
-    found = groups(components, Phase(rate=1e-4, head_rate=1e-2, weight_decay=0.1), 1)
+    found = groups(components, PhaseConfig(rate=1e-4, head_rate=1e-2, weight_decay=0.1), 1)
     kinds = {(g["peak"], g["weight_decay"], len(g["params"]), g["params"][0].ndim) for g in found}
     assert kinds == {(1e-2, 0.1, 1, 2), (1e-2, 0.0, 1, 1), (1e-4, 0.1, 1, 2), (1e-4, 0.0, 3, 1)}
     assert all(g["lr"] == g["peak"] for g in found)
     assert {g["component"] for g in found} == set(components)
-    assert {g["peak"] for g in groups(components, Phase(rate=1e-4), 1)} == {1e-4}
+    assert {g["peak"] for g in groups(components, PhaseConfig(rate=1e-4), 1)} == {1e-4}
 
 
 def test_rates_by_layer():
@@ -97,9 +97,9 @@ def test_rates_by_layer():
     names = ["head", "layer.3", "layer.2:bias", "layer.1", "embeddings"]
 
     def peaks(**settings) -> list[float]:
-        return [peak(name, Phase(rate=1e-3, head_rate=0.5, **settings), 3) for name in names]
+        return [peak(name, PhaseConfig(rate=1e-3, head_rate=0.5, **settings), 3) for name in names]
 
     assert peaks() == [0.5, 1e-3, 1e-3, 1e-3, 1e-3]
     assert peaks(layer_decay=0.5) == [0.5, 1e-3, 5e-4, 2.5e-4, 1.25e-4]
     assert peaks(layer_rates=[3e-4, 2e-4]) == [0.5, 3e-4, 2e-4, 2e-4, 2e-4]
-    assert peak("layer.1", Phase(rate=0.01, layer_decay=1 / 2.6), 4) == pytest.approx(0.01 / 2.6**3)
+    assert peak("layer.1", PhaseConfig(rate=0.01, layer_decay=1 / 2.6), 4) == pytest.approx(0.01 / 2.6**3)

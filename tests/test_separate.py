@@ -9,14 +9,14 @@ import torch
 from scipy.stats import pearsonr
 
 from corpora import prepared
-from thaw import settings
-from thaw.analysis.cost import Stopwatch
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.heads.registry import build
-from thaw.records import canonical
-from thaw.training.fitting import Fit
-from thaw.training.model import Feed, Model
+from thaw.schema.head import HeadConfig
+from thaw.training.head_fitting import HeadFit
+from thaw.training.task_model import Feed, TaskModel
 from tiny import WORDS
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
@@ -68,7 +68,7 @@ def test_stored_states_are_those_of_each_text_alone(bench):
 
 
 def test_the_head_reads_both_texts_and_what_is_between_them(bench):
-    head = build(settings.Head(kind="linear"), 32, 2, "pair_classification", apart=True)
+    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", apart=True)
     batch, state = last(bench, "test", np.arange(4))
     u, v = head.pooling(state, batch.mask).view(4, 2, 32).unbind(1)
     assert torch.equal(head.vectors(state, batch), torch.cat([u, v, (u - v).abs(), u * v], 1))
@@ -76,7 +76,7 @@ def test_the_head_reads_both_texts_and_what_is_between_them(bench):
 
 
 def test_swapped_texts_swap_the_first_two_parts(bench):
-    head = build(settings.Head(kind="linear"), 32, 2, "pair_classification", apart=True)
+    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", apart=True)
     batch, state = last(bench, "test", np.array([1]))
     turned = Batch(batch.input_ids.flip(0), batch.mask.flip(0), None, None, batch.rows)
     one, other = head.vectors(state, batch)[0], head.vectors(state.flip(0), turned)[0]
@@ -98,7 +98,7 @@ def test_training_from_the_store_is_training_from_text(bench, train):
 
 def test_resumed_states_are_the_encoders_own(bench):
     batch, states = Feed(bench.store, [1], CPU)("test", np.arange(3))
-    resumed = Model(Encoder.load(bench.encoder).resume_at(1), torch.nn.Identity(), "fp32").encoder
+    resumed = TaskModel(Encoder.load(bench.encoder).resume_at(1), torch.nn.Identity(), "fp32").encoder
     whole = Encoder.load(bench.encoder)
     assert torch.allclose(resumed(batch, states[1])[batch.mask], whole(batch)[batch.mask], atol=1e-5)
 
@@ -122,7 +122,7 @@ def similar(folder: Path) -> Bench:
 def test_the_cosine_head_gives_the_correlation_of_the_untrained_cosine(tmp_path):
     bench = similar(tmp_path)
     spec = bench.spec({"optimizer": "lbfgs"}, head={"kind": "cosine"})
-    fit = Fit(spec, bench.inputs())
+    fit = HeadFit(spec, bench.inputs())
     fitted = fit.run(Stopwatch())
     batch, state = last(bench, "test", np.arange(20))
     u, v = fit.head.pooling(state, batch.mask).view(20, 2, 32).unbind(1)
@@ -138,7 +138,7 @@ def test_validation_chooses_how_a_frozen_run_reads_pairs(tmp_path, bench):
     folders = ["--data", bench.corpus.folder, "--encoder", joint.encoder, "--features", joint.features, bench.features]
     run_in_process("fit_heads", "--spec", canonical(spec), *folders, "--seeds", 1, "--out", tmp_path / "best")
     chosen = json.loads((tmp_path / "best" / "seed1" / "metrics.json").read_text())
-    alone = [Fit(b.spec({"optimizer": "lbfgs"}), b.inputs()) for b in (joint, bench)]
+    alone = [HeadFit(b.spec({"optimizer": "lbfgs"}), b.inputs()) for b in (joint, bench)]
     fits = [fit.run(Stopwatch()) for fit in alone]
     better = max((0, 1), key=lambda i: fits[i].validation)
     assert chosen["chosen"]["pairs"] == ("joint", "separate")[better]

@@ -8,8 +8,8 @@ import pytest
 
 import invented
 from test_papers import planned
-from thaw.outputs import formats, serving
-from thaw.outputs.runs import COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.tables import serving, writers
 
 # task: {k: (validation, test)}, and of the full model
 SCORES = {"entities": {1: (70, 71), 2: (79.5, 78), 3: (80, 77)}, "odd": {1: (85, 84), 2: (84, 86), 3: (83, 82)}}
@@ -41,7 +41,7 @@ def test_layers_below_all_thawed_ones_are_executed_once(thawed, layers, count):
 def test_the_choices_their_scores_and_what_they_execute(frame):
     spec = invented.shown("serving", "serving_table") | {"sweep": "top", "whole": "all", "margin": 1.0}
     table = serving.table(frame, spec | {"layers": {"tiny": 6}})
-    header, *lines = csv.reader(io.StringIO(formats.to_csv(table)))
+    header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
     by_choice = {line[3]: dict(zip(header, line, strict=True)) for line in lines}
     assert (
         by_choice["A model for each task"]["layers"] == "12" and by_choice["A model for each task"]["mean"] == "82.0000"

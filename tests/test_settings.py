@@ -3,9 +3,13 @@
 import pytest
 import yaml
 
-from thaw.catalogue import BLOCKS, Catalogue, read_yaml
-from thaw.records import UserError
-from thaw.settings import METRICS_OF_TYPE, TASK_TYPES, Phase, Task, spec_of
+from thaw.core.errors import UserError
+from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
+from thaw.schema.catalogue import BLOCKS, Catalogue
+from thaw.schema.corpora import TaskConfig
+from thaw.schema.entry import spec_of
+from thaw.schema.phases import PhaseConfig
+from thaw.schema.yaml_files import read_yaml
 
 CORPUS = """corpora:
   reviews:
@@ -128,11 +132,11 @@ def test_base_takes_over_all_keys_but_the_label(tmp_path):
 
 def test_a_number_that_yaml_reads_as_text_is_a_number():
     assert yaml.safe_load("rate: 1e-5")["rate"] == "1e-5"
-    assert Phase(train=["head"], rate="1e-5").rate == 1e-5
+    assert PhaseConfig(train=["head"], rate="1e-5").rate == 1e-5
 
 
 def test_a_spec_leaves_out_defaults_and_what_is_for_display():
-    task = Task(label="Mine", corpus="c", target="t", type="classification", metrics=["accuracy"], test=["test"])
+    task = TaskConfig(label="Mine", corpus="c", target="t", type="classification", metrics=["accuracy"], test=["test"])
     assert spec_of(task) == {"corpus": "c", "target": "t", "type": "classification", "metrics": ["accuracy"]}
 
 
@@ -141,14 +145,15 @@ def test_every_task_type_has_metrics():
 
 
 def test_the_words_of_the_settings_are_those_of_the_registries():
-    from thaw.analysis.metrics import METRICS as metric_functions
+    from thaw.adaptation.schedules import SCHEDULES
+    from thaw.declarations.head_kinds import HEAD_KINDS
+    from thaw.declarations.task_types import METRICS
+    from thaw.evaluation.metrics import METRICS as metric_functions
     from thaw.heads.registry import HEADS
-    from thaw.settings import HEAD_KINDS, METRICS
-    from thaw.strategies.schedules import SCHEDULES
 
     assert set(metric_functions) == set(METRICS)
     assert set(HEADS) == set(HEAD_KINDS)
-    assert set(SCHEDULES) == set(Phase.model_fields["schedule"].annotation.__args__)
+    assert set(SCHEDULES) == set(PhaseConfig.model_fields["schedule"].annotation.__args__)
 
 
 def test_shipped_catalogues_are_valid_and_labelled(catalogue):

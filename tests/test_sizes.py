@@ -4,8 +4,8 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs import figures, sizes
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.outputs.figures import learning_curve, scores_and_cost
 
 SPEC = invented.shown("sizes", "size_figure")
 
@@ -22,7 +22,7 @@ def frame(invented_frame):
 
 
 def test_draws_and_seeds_are_put_together(frame):
-    found = sizes.sizes(frame, SPEC).set_index(["task", "strategy", "variant", "train_rows"])
+    found = learning_curve.sizes(frame, SPEC).set_index(["task", "strategy", "variant", "train_rows"])
     small, large = (found.loc["entities", "top_k", "k03", rows] for rows in (100, 1000))
     assert (small["runs"], large["runs"]) == (4, 2) and small["mean"] == pytest.approx(large["mean"] - 15)
     assert (small["low"], small["high"]) == pytest.approx((61, 72))
@@ -31,7 +31,7 @@ def test_draws_and_seeds_are_put_together(frame):
 
 def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tmp_path):
     for name in ("one", "two"):
-        figures.draw(frame, SPEC, tmp_path / name / "sizes")
+        scores_and_cost.draw(frame, SPEC, tmp_path / name / "sizes")
     for ending in ("pdf", "svg", "png", "csv"):
         first, second = ((tmp_path / name / f"sizes.{ending}").read_bytes() for name in ("one", "two"))
         assert first == second and len(first) > 300
@@ -41,4 +41,4 @@ def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tm
 
 def test_one_size_is_no_curve(invented_frame, tmp_path):
     with pytest.raises(UserError, match="needs several sizes"):
-        figures.draw(invented_frame, SPEC, tmp_path / "sizes")
+        scores_and_cost.draw(invented_frame, SPEC, tmp_path / "sizes")

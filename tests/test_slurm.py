@@ -9,15 +9,15 @@ import pytest
 import yaml
 
 from cluster import Cluster, missing
-from thaw.estimate import DAY, request
-from thaw.plan import load, read_config
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.cost_estimate import DAY, request
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 
 
 def plan_of(**changes):
     """Return the plan of the demo with some keys replaced."""
-    return load(read_config([str(HOME / "config/config.yaml")], changes), HOME)
+    return load_plan(read_config([str(HOME / "config/config.yaml")], changes), HOME)
 
 
 def test_jobs_ask_for_more_with_a_larger_encoder_and_at_each_retry():

@@ -4,12 +4,12 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs import formats, spread
-from thaw.outputs.runs import COLUMNS
-from thaw.plan import load
-from thaw.records import UserError
-from thaw.settings import Phase
-from thaw.training.member import Member
+from thaw.core.errors import UserError
+from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.tables import variance, writers
+from thaw.planning.configuration import load_plan
+from thaw.schema.phases import PhaseConfig
+from thaw.training.run_state import RunState
 from workflow import HOME, Workplace
 
 SPEC = invented.shown("spread", "spread_table")
@@ -36,29 +36,31 @@ def scored(values: dict[tuple, float]):
 def test_what_belongs_to_initialisation_and_order_by_hand():
     # rows 80, 84 by seed and -1, +1 by order: no interaction. 2 seeds: (80 - 84)^2 / 2 = 8, 2 orders: 2^2 / 2 = 2
     four = {("full", f"order{o:02d}", s, "a"): 80 + 4 * (s - 1) + 2 * (o - 1) for s in (1, 2) for o in (1, 2)}
-    made = spread.table(scored(four), SPEC)
+    made = variance.table(scored(four), SPEC)
     (row,) = made.groups[0].rows
     assert row.name == "R&D_50%, dev: Full"
     assert [cell.text for cell in row.cells] == ["2.83 (80 %)", "1.41 (20 %)", "–", "–", "0.00 (0 %)", "2 × 2"]
     lines = {line[7]: line[9] for line in made.records()[1:]}
     assert lines == {"initialisation": "8.000000", "order": "2.000000", "rest": "0.000000"}
-    assert "between 0.4 and 31.9 times" in made.notes[2] and "2 × 2" in formats.to_markdown(made)
+    assert "between 0.4 and 31.9 times" in made.notes[2] and "2 × 2" in writers.to_markdown(made)
 
 
 def test_one_seed_decides_both_and_a_gap_is_no_answer():
     drawn = {("full", "base", s, f"d{d}"): 70 + s + 3 * d for s in (1, 2, 3) for d in (1, 2)}
     drawn |= {("top_k", "k01", s, f"d{d}"): 60 for s, d in ((1, 1), (2, 2))}
-    made = spread.table(scored(drawn), SPEC)
+    made = variance.table(scored(drawn), SPEC)
     (row,) = made.groups[0].rows
     texts = [cell.text for cell in row.cells]
     assert texts[:2] == ["–", "–"] and texts[2].startswith("1.00 ") and texts[3].startswith("2.12 ")
     assert made.notes[-1] == "Left out, since runs are missing: 1 line."
     with pytest.raises(UserError, match="needs two seeds, orders or draws"):
-        spread.table(scored({("full", "base", 1, "a"): 70}), SPEC)
+        variance.table(scored({("full", "base", 1, "a"): 70}), SPEC)
 
 
 def test_an_order_of_its_own_is_shared_by_all_seeds():
-    streams = [Member(1, Phase(train=["all"], order=order), seed) for seed, order in ((1, 7), (2, 7), (2, None))]
+    streams = [
+        RunState(1, PhaseConfig(train=["all"], order=order), seed) for seed, order in ((1, 7), (2, 7), (2, None))
+    ]
     assert streams[0].stream("order", 1) == streams[1].stream("order", 1) != streams[2].stream("order", 1)
     assert streams[0].stream("dropout", 1) != streams[1].stream("dropout", 1) == streams[2].stream("dropout", 1)
 
@@ -68,6 +70,6 @@ def test_a_sweep_over_a_key_of_phases_sets_it(tmp_path):
     entry = "strategies: {ordered: {sweep: {order: [1, 2]}, phases: [{train: [all], epochs: 1}]}}"
     (tmp_path / "my/strategies.yaml").write_text(entry)
     chosen = {"tasks": ["acceptability"], "encoders": ["minilm"], "strategies": ["ordered", "full"], "seeds": [3]}
-    plan = load(Workplace.experiment("mine", **chosen) | {"catalogues": [str(tmp_path / "my")]}, HOME)
+    plan = load_plan(Workplace.experiment("mine", **chosen) | {"catalogues": [str(tmp_path / "my")]}, HOME)
     found = {run.variant: plan.job("train", run.key).spec["phases"][0] for run in plan.runs["mine"]}
     assert [found[name].get("order") for name in ("order01", "order02", "base")] == [1, 2, None]

@@ -5,12 +5,13 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
-from thaw.analysis.cost import Stopwatch
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.declarations.head_kinds import HEAD_KINDS
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build, example
-from thaw.settings import HEAD_KINDS, Head
-from thaw.training.run import Run, train
-from thaw.training.stack import Product, Stack
+from thaw.schema.head import HeadConfig
+from thaw.training.batched_heads import BatchedHeadTrainer, Product
+from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, tiny_corpus
 
 HEAD = {"train": ["head"], "head_rate": None, "epochs": 3, "batch_size": 5}
@@ -32,7 +33,7 @@ def several(bench: Bench, head: dict, *settings: dict, seeds=(1, 2, 3)) -> list[
 
 def together(bench: Bench, specs: list[dict]) -> list:
     """Train runs side by side."""
-    return train([Run(spec, bench.inputs()) for spec in specs], Stopwatch())
+    return train([TrainingRun(spec, bench.inputs()) for spec in specs], Stopwatch())
 
 
 def same(one, other) -> bool:
@@ -55,12 +56,12 @@ def same(one, other) -> bool:
 def test_many_are_what_each_is_alone(benches, kind, head, threads):
     bench = benches[kind]
     specs = several(bench, head, {"rate": 1e-2}, {"rate": 1e-3, "weight_decay": 0.1, "warmup": 0.5})
-    runs = [Run(spec, bench.inputs()) for spec in specs]
+    runs = [TrainingRun(spec, bench.inputs()) for spec in specs]
     torch.set_num_threads(threads)
     many = train(runs, Stopwatch())
-    alone = [train([Run(spec, bench.inputs())], Stopwatch())[0] for spec in specs]
+    alone = [train([TrainingRun(spec, bench.inputs())], Stopwatch())[0] for spec in specs]
     torch.set_num_threads(1)
-    assert isinstance(runs[0].answering, Stack) and runs[0].answering is runs[5].answering
+    assert isinstance(runs[0].answering, BatchedHeadTrainer) and runs[0].answering is runs[5].answering
     assert all(same(one, other) for one, other in zip(many, alone, strict=True))
     assert not same(many[0], many[1]) and not same(many[0], many[3])
     assert [found.cost for found in many] == [found.cost for found in alone]
@@ -89,7 +90,7 @@ def test_a_head_that_learns_below_its_vectors_is_not_stacked(benches):
     bench = benches["classification"]
     for head in ({"pooling": "attention"}, {"kind": "bilstm", "options": {"size": 4}}):
         run = bench.train(bench.spec(HEAD | {"epochs": 1, "rate": 1e-3}, head=head))[0]
-        assert not run.head.fixed and not isinstance(run.answering, Stack)
+        assert not run.head.fixed and not isinstance(run.answering, BatchedHeadTrainer)
 
 
 @pytest.mark.parametrize("kind", HEAD_KINDS)
@@ -105,7 +106,7 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
         task = HEAD_KINDS[kind].task_types[0]
         apart = task.startswith("pair_")
         more = {f"separate_{key}" if apart and key == "pooling" else key: value for key, value in more.items()}
-        entry = Head(kind=kind, **more)
+        entry = HeadConfig(kind=kind, **more)
         head = build(entry, 8, 2, task, apart, 3)
         assert entry.fixed == head.fixed, more
         if head.fixed:
@@ -140,7 +141,7 @@ def test_it_learns_what_a_plain_loop_of_torch_learns(benches, kind):
     """The batch is the whole of train, so that no order has a part in it, and there is no dropout."""
     bench = benches[kind]
     phase = HEAD | {"rate": 1e-2, "epochs": 5, "batch_size": 24, "schedule": "constant", "warmup": 0, "clip": 0.5}
-    run = Run(bench.spec(phase, head={"dropout": 0.0}), bench.inputs())
+    run = TrainingRun(bench.spec(phase, head={"dropout": 0.0}), bench.inputs())
     layer = torch.nn.Linear(32, run.head.outputs)
     layer.load_state_dict(run.head.output.state_dict())
     (found,) = train([run], Stopwatch())

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from conftest import HOME
+from thaw.adaptation.selectors import components
+from thaw.adaptation.stages import chain_thaw_order, check_reinit, phases_to_spec, stages
+from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
-from thaw.estimate import store_of, training_operations
-from thaw.plan import load, read_config
-from thaw.records import UserError
-from thaw.settings import Phase
-from thaw.strategies.selectors import components
-from thaw.strategies.stages import check_reinit, planned, stages, turns
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.cost_estimate import store_of, training_operations
+from thaw.schema.phases import PhaseConfig
 from tiny_corpus import Bench, tiny_corpus
 from trained import equal, losses, tensors
 
@@ -34,9 +34,9 @@ def from_text(spec: dict) -> dict:
 
 def plan(train: list, layers: int = 6, **given) -> list[dict]:
     """Return the phases of a spec, with every boundary in the store and a head on the last layer."""
-    phase = Phase(train=train, **given)
-    pairs = [(phase, parts) for parts in turns(phase, components(train, layers, {}))]
-    return planned(pairs, layers, list(range(layers + 1)), layers, [layers])
+    phase = PhaseConfig(train=train, **given)
+    pairs = [(phase, parts) for parts in chain_thaw_order(phase, components(train, layers, {}))]
+    return phases_to_spec(pairs, layers, list(range(layers + 1)), layers, [layers])
 
 
 @pytest.mark.parametrize("layers", [3, 6, 12])
@@ -49,7 +49,7 @@ def test_stage_s_trains_s_layers_and_reads_boundary_l_minus_s(layers):
 
 
 def test_layers_and_epochs_of_a_stage_are_settable_and_embeddings_come_last():
-    phase = Phase(train=["all"], unfreeze={"layers": 2, "epochs": 3}, epochs=5)
+    phase = PhaseConfig(train=["all"], unfreeze={"layers": 2, "epochs": 3}, epochs=5)
     found = stages(phase, components(["all"], 3, {}))
     assert [stage["components"][1:] for stage in found] == [
         [],
@@ -79,9 +79,9 @@ def test_keys_that_exclude_each_other():
         ({"stop": {}}, "stop needs gap or score"),
     ]:
         with pytest.raises(ValueError, match=said):
-            Phase(train=["all"], **wrong)
+            PhaseConfig(train=["all"], **wrong)
     with pytest.raises(UserError, match="layer.2, which the phase does not train"):
-        check_reinit(Phase(train=["head"], reinit_top=2), ["head", "layer.3"], 3)
+        check_reinit(PhaseConfig(train=["head"], reinit_top=2), ["head", "layer.3"], 3)
 
 
 @pytest.mark.parametrize("phase", [GRADUAL, GRADUAL | {"one_by_one": True, "unfreeze": None}], ids=["stages", "turns"])
@@ -173,11 +173,11 @@ def test_l2_to_start_pulls_the_encoder_and_leaves_the_head(bench):
 
 
 def test_l2_to_start_is_the_gradient_of_half_the_squared_distance(bench):
-    from thaw.training.member import Member
-    from thaw.training.phase import PhaseTraining
+    from thaw.training.phase_loop import PhaseTraining
+    from thaw.training.run_state import RunState
 
     run, _ = bench.train(bench.spec({"train": ["head", {"top": 1}]}))
-    member = Member(1, Phase(train=["head", {"top": 1}], l2_to_start=0.3), 1)
+    member = RunState(1, PhaseConfig(train=["head", {"top": 1}], l2_to_start=0.3), 1)
     PhaseTraining([member], [1]).enter(run.answering, ["head", "layer.3"], 3)
     names = [name for name in member.parameters if not name.startswith("head/")]
     with torch.no_grad():
@@ -209,7 +209,9 @@ def test_reinit_top_begins_the_top_layers_anew_by_the_models_own_code(bench):
 
 
 def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
-    plan = load({**read_config([str(HOME / "config/config.yaml")]), "strategies": ["gradual_unfreezing", "full"]}, HOME)
+    plan = load_plan(
+        {**read_config([str(HOME / "config/config.yaml")]), "strategies": ["gradual_unfreezing", "full"]}, HOME
+    )
     gradual, full = (
         next(r for r in plan.runs["demo"] if r.strategy == name) for name in ("gradual_unfreezing", "full")
     )

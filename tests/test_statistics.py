@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from thaw.analysis import intervals, metrics, significance, trials, variance, weighted
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.evaluation import metrics, weighted_metrics
+from thaw.statistics import bootstrap, expected_max, significance, variance_components
 
 LABELS = ["no", "yes", "perhaps"]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -39,7 +40,7 @@ def test_a_weighted_score_is_the_metric_of_the_examples_written_out(kind, metric
     gold, predicted, labels = answers(kind, metric, rng)
     task, weights = example_task(kind, metric), rng.integers(0, 3, (5, 40))
     weights[0] = 1
-    found = weighted.scorer(task, metric, gold, predicted, labels)(weights)
+    found = weighted_metrics.scorer(task, metric, gold, predicted, labels)(weights)
     for row, value in zip(weights, found, strict=True):
         drawn = [i for i, count in enumerate(row) for _ in range(count)]
         sides = ([side[i] for i in drawn] for side in (gold, predicted))
@@ -47,22 +48,22 @@ def test_a_weighted_score_is_the_metric_of_the_examples_written_out(kind, metric
 
 
 def test_a_score_that_is_not_defined_is_nan_and_counted():
-    scorer = weighted.scorer(example_task("regression", "pearson"), "pearson", [1.0, 2.0], [1.0, 3.0])
+    scorer = weighted_metrics.scorer(example_task("regression", "pearson"), "pearson", [1.0, 2.0], [1.0, 3.0])
     assert np.isnan(scorer(np.array([[2, 0], [1, 1]]))).tolist() == [True, False]
-    assert intervals.interval(1.0, np.array([np.nan, 1.0, 1.0, np.nan])).undefined == 0.5
+    assert bootstrap.interval(1.0, np.array([np.nan, 1.0, 1.0, np.nan])).undefined == 0.5
 
 
 def accuracy(right: np.ndarray):
     """Return the scorer of an accuracy whose right answers are given as ones."""
-    return weighted.scorer(
+    return weighted_metrics.scorer(
         example_task("classification", "accuracy"), "accuracy", np.ones(len(right), int), right, LABELS
     )
 
 
 def test_the_bootstrap_of_one_seed_is_the_binomial_interval():
     right = np.array([1] * 80 + [0] * 20)
-    draws = intervals.Draws(1, 100, 4000).means([accuracy(right)])
-    found = intervals.interval(0.8, draws)
+    draws = bootstrap.Draws(1, 100, 4000).means([accuracy(right)])
+    found = bootstrap.interval(0.8, draws)
     assert draws.std() == pytest.approx(np.sqrt(0.8 * 0.2 / 100), rel=0.05)
     assert (found.low, found.high) == pytest.approx((0.72, 0.88), abs=0.011)
 
@@ -71,15 +72,15 @@ def test_seeds_and_examples_both_widen_the_interval():
     rng = np.random.default_rng(3)
     same = [accuracy((rng.random(400) < 0.8).astype(int)) for _ in range(6)]
     apart = [accuracy((rng.random(400) < level).astype(int)) for level in (0.7, 0.74, 0.78, 0.82, 0.86, 0.9)]
-    widths = [np.ptp(np.quantile(intervals.Draws(6, 400).means(runs), [0.025, 0.975])) for runs in (same, apart)]
-    one = np.ptp(np.quantile(intervals.Draws(1, 400).means(same[:1]), [0.025, 0.975]))
+    widths = [np.ptp(np.quantile(bootstrap.Draws(6, 400).means(runs), [0.025, 0.975])) for runs in (same, apart)]
+    one = np.ptp(np.quantile(bootstrap.Draws(1, 400).means(same[:1]), [0.025, 0.975]))
     assert widths[0] < one and widths[1] > 2 * widths[0]
 
 
 def test_documents_that_agree_within_count_as_one_example():
     right, documents = np.repeat([1, 0] * 10, 50), np.repeat(np.arange(20), 50)
-    by_document = intervals.Draws(1, documents).means([accuracy(right)]).std()
-    alone = intervals.Draws(1, len(right)).means([accuracy(right)]).std()
+    by_document = bootstrap.Draws(1, documents).means([accuracy(right)]).std()
+    alone = bootstrap.Draws(1, len(right)).means([accuracy(right)]).std()
     assert by_document == pytest.approx(np.sqrt(0.25 / 20), rel=0.1) and alone == pytest.approx(
         np.sqrt(0.25 / 1000), rel=0.1
     )
@@ -90,11 +91,11 @@ def test_pairs_stay_pairs_and_large_sets_are_drawn_in_parts(monkeypatch):
     right = (rng.random(300) < 0.5).astype(int)
     better = right.copy()
     better[np.flatnonzero(right == 0)[:9]] = 1
-    whole = intervals.Draws(2, 300)
+    whole = bootstrap.Draws(2, 300)
     gain = whole.means([accuracy(better)] * 2) - whole.means([accuracy(right)] * 2)
     assert gain.min() >= 0 and gain.std() < 0.4 * whole.means([accuracy(right)] * 2).std()
     before = np.concatenate(list(whole.examples()))
-    monkeypatch.setattr(intervals, "AT_ONCE", 700)
+    monkeypatch.setattr(bootstrap, "AT_ONCE", 700)
     again = list(whole.examples())
     assert np.array_equal(np.concatenate(again), before)
     assert [len(part) for part in again] == [2] * 500 and all((part.sum(1) == 300).all() for part in again)
@@ -104,9 +105,9 @@ def test_least_k_has_an_interval_and_may_never_be_reached():
     rng = np.random.default_rng(7)
     full = np.full(500, 0.8)
     by_k = {0: np.full(500, 0.5), 1: 0.72 + rng.normal(0, 0.01, 500), 2: np.full(500, 0.79)}
-    found = intervals.least_interval(1, by_k, full, 0.9)
+    found = bootstrap.least_interval(1, by_k, full, 0.9)
     assert (found["value"], found["low"], found["high"], found["never"]) == (1, 1, 2, 0.0)
-    never = intervals.least_interval(None, {0: by_k[0]}, full, 0.9)
+    never = bootstrap.least_interval(None, {0: by_k[0]}, full, 0.9)
     assert never == {"value": None, "low": None, "high": None, "never": 1.0}
 
 
@@ -153,21 +154,21 @@ def test_how_many_seeds_it_would_take():
 
 
 def test_the_expected_best_of_so_many_trials():
-    curve = trials.expected_maximum([0.5, 0.7, 0.6])
+    curve = expected_max.expected_maximum([0.5, 0.7, 0.6])
     assert curve == pytest.approx([0.6, (0.5 + 3 * 0.6 + 5 * 0.7) / 9, (0.5 + 7 * 0.6 + 19 * 0.7) / 27])
-    assert trials.expected_maximum([0.5, 0.7], 50)[-1] == pytest.approx(0.7)
+    assert expected_max.expected_maximum([0.5, 0.7], 50)[-1] == pytest.approx(0.7)
 
 
 def test_variance_is_split_between_subset_and_seed():
     rng = np.random.default_rng(6)
     subset, order = rng.normal(0, 3, 40), rng.normal(0, 1, 40)
     scores = {(a, b): subset[a] + order[b] + rng.normal(0, 0.5) for a in range(40) for b in range(40)}
-    found = variance.split(scores, ("subset", "order"))
+    found = variance_components.split(scores, ("subset", "order"))
     assert found["subset"] == pytest.approx(subset.var(ddof=1), rel=0.1)
     assert found["order"] == pytest.approx(order.var(ddof=1), rel=0.1)
     assert found["rest"] == pytest.approx(0.25, rel=0.15)
-    assert variance.split({(1,): 0.0, (2,): 2.0}, ("seed",)) == {"seed": 2.0, "rest": 0.0}
+    assert variance_components.split({(1,): 0.0, (2,): 2.0}, ("seed",)) == {"seed": 2.0, "rest": 0.0}
     with pytest.raises(UserError, match="needs a run for each combination"):
-        variance.split({(1, 1): 0.0, (2, 2): 1.0}, ("subset", "seed"))
+        variance_components.split({(1, 1): 0.0, (2, 2): 1.0}, ("subset", "seed"))
     with pytest.raises(UserError, match="variance of subset needs two levels"):
-        variance.split({(1, 1): 0.0, (1, 2): 1.0}, ("subset", "seed"))
+        variance_components.split({(1, 1): 0.0, (1, 2): 1.0}, ("subset", "seed"))

@@ -13,11 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
 from thaw.features.extract import TOKENS_PER_BATCH, batches
 from thaw.features.payload import Payload
-from thaw.features.store import Store, read_spellings, write_spellings
+from thaw.features.store import FeatureStore, read_spellings, write_spellings
 from thaw.features.tokens import schema
-from thaw.records import UserError, file_sha256, write_json
 
 SHARED = {"digest": "d", "weights": "w", "tokenizer": "t", "data": "c"}
 ragged = st.dictionaries(
@@ -65,7 +67,7 @@ def test_round_trip(splits, width, dtype, data):
     """Ids, masks and states of any rows, in any order, are what was written; padding is pad, False and 0."""
     with tempfile.TemporaryDirectory() as name:
         ids, states = write_store(Path(name), splits, width, dtype)
-        store = Store(name)
+        store = FeatureStore(name)
         assert store.splits == sorted(splits) and store.has(2) and not store.has(3)
         store.require([2])
         library = load_file(Path(name) / "b2.safetensors")
@@ -78,7 +80,7 @@ def test_round_trip(splits, width, dtype, data):
                 check_rows(store, split, rows, ids[split], due.float())
 
 
-def check_rows(store: Store, split: str, rows: list[int], ids: list, states: torch.Tensor):
+def check_rows(store: FeatureStore, split: str, rows: list[int], ids: list, states: torch.Tensor):
     """Compare a batch of the store with the lists it was made from."""
     batch = store.batch(split, rows)
     gathered = store.states(2, split).gather(rows, batch)
@@ -106,12 +108,12 @@ def test_damage_is_found(cut, flip, grow):
         whole = path.read_bytes()
         path.write_bytes(whole + b"\0" * cut if grow else whole[: max(0, len(whole) - cut)])
         with pytest.raises(UserError, match="b2.safetensors does not hold the tensors on its card"):
-            Store(folder).states(2, "train")
+            FeatureStore(folder).states(2, "train")
         damaged = bytearray(whole)
         damaged[flip // 8 % len(whole)] ^= 1 << flip % 8
         path.write_bytes(damaged)
         with pytest.raises(UserError, match="b2.safetensors is not the file that its card describes"):
-            Store(folder).require([2])
+            FeatureStore(folder).require([2])
 
 
 def test_another_boundary_type_or_header_is_found(tmp_path):
@@ -120,11 +122,11 @@ def test_another_boundary_type_or_header_is_found(tmp_path):
     for dtype, width in (("bf16", 8), ("fp32", 16), ("bf16", 32)):
         write_card(tmp_path, dtype, width)
         with pytest.raises(UserError, match="does not hold the tensors on its card"):
-            Store(tmp_path).states(2, "train")
+            FeatureStore(tmp_path).states(2, "train")
     Payload.create(tmp_path / "b2.safetensors", "bf16", {"other": (8, 16), "t": (0, 16)})
     write_card(tmp_path, "bf16", 16)
     with pytest.raises(UserError, match="does not hold the tensors"):
-        Store(tmp_path).states(2, "train")
+        FeatureStore(tmp_path).states(2, "train")
 
 
 @pytest.mark.parametrize("key", list(SHARED))
@@ -133,15 +135,15 @@ def test_a_card_of_another_making_is_refused(tmp_path, key):
     write_store(tmp_path, {"train": [3]}, 4, "fp32")
     write_card(tmp_path, "fp32", 4, **{key: "other"})
     with pytest.raises(UserError, match=rf"b2\.json: made for another {key} \(other\) than tokens\.json"):
-        Store(tmp_path).states(2, "train")
+        FeatureStore(tmp_path).states(2, "train")
 
 
 def test_missing_files_are_named(tmp_path):
     """No store, no such split, no card, a card without payload: each says what is missing."""
     with pytest.raises(UserError, match=r"tokens\.json is missing"):
-        Store(tmp_path)
+        FeatureStore(tmp_path)
     write_store(tmp_path, {"train": [3]}, 4, "fp32")
-    store = Store(tmp_path)
+    store = FeatureStore(tmp_path)
     with pytest.raises(UserError, match="has no split test; it has train"):
         store.lengths("test")
     with pytest.raises(UserError, match=r"b5\.json is missing"):
@@ -156,7 +158,7 @@ def test_missing_files_are_named(tmp_path):
         json.loads((tmp_path / "tokens.json").read_text()) | {"splits": {"train": {"examples": 2}}},
     )
     with pytest.raises(UserError, match="does not hold the 2 rows of train"):
-        Store(tmp_path).lengths("train")
+        FeatureStore(tmp_path).lengths("train")
 
 
 @given(lengths=st.lists(st.integers(1, 300), max_size=200))
@@ -169,7 +171,7 @@ def test_extraction_batches_hold_each_row_once(lengths):
         assert len(rows) == 1 or len(rows) * longest <= TOKENS_PER_BATCH
 
 
-def write_pairs(folder: Path, sha256: str | None = None) -> Store:
+def write_pairs(folder: Path, sha256: str | None = None) -> FeatureStore:
     """Write the tokens of three pairs that are read apart, by hand, and return their store."""
     ids, seconds = {"test": [[5, 6, 7]], "train": [[1, 2, 3, 4], [8, 1]]}, {"test": [1], "train": [3, 1]}
     rows = [(split, row, values) for split, lists in ids.items() for row, values in enumerate(lists)]
@@ -180,7 +182,7 @@ def write_pairs(folder: Path, sha256: str | None = None) -> Store:
     facts = {"splits": {split: {"examples": len(lists)} for split, lists in ids.items()}, "pad": 9, "apart": True}
     facts |= {"types": False, "words": False, "sha256": sha256 or file_sha256(folder / "tokens.parquet")}
     write_json(folder / "tokens.json", SHARED | facts)
-    return Store(folder)
+    return FeatureStore(folder)
 
 
 def test_pairs_that_are_read_apart_by_hand(tmp_path):
@@ -200,7 +202,7 @@ def test_pairs_that_are_read_apart_by_hand(tmp_path):
 
 def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
     write_store(tmp_path, {"train": [3, 5], "test": []}, 4, "fp32", words=False)
-    store = Store(tmp_path)
+    store = FeatureStore(tmp_path)
     assert store.states(2, "test").flat.dtype == store.states(2, "train").flat.dtype == np.float32
     assert not store.apart and store.sizes("train").tolist() == [3, 5] and store.lengths("train").dtype == np.int64
     assert store.batch("train", [1]).type_ids.tolist() == [[0] * 5] and store.batch("train", [1]).first_pieces is None
@@ -213,9 +215,9 @@ def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
 
 def test_an_excerpt_has_only_its_rows(tmp_path):
     write_store(tmp_path, {"train": [3, 0, 2]}, 4, "fp32")
-    assert Store(tmp_path).batch("train", [2, 0]).mask.sum() == 5
+    assert FeatureStore(tmp_path).batch("train", [2, 0]).mask.sum() == 5
     with pytest.raises(UserError, match=rf"^{tmp_path} is an excerpt, and does not hold all rows of train that are"):
-        Store(tmp_path).batch("train", [0, 1])
+        FeatureStore(tmp_path).batch("train", [0, 1])
 
 
 def test_tokens_that_changed_take_their_card_along(tmp_path):
@@ -228,7 +230,7 @@ def test_tokens_that_changed_take_their_card_along(tmp_path):
 
 def test_only_what_is_missing_is_asked_for_again(tmp_path):
     write_store(tmp_path, {"train": [3]}, 4, "fp32")
-    store, asked = Store(tmp_path), []
+    store, asked = FeatureStore(tmp_path), []
     store.require([2], asked.extend)
     assert asked == []
     whole = store.payload_path(2).read_bytes()
@@ -258,7 +260,7 @@ def test_pages_that_are_given_back_lose_nothing(tmp_path, monkeypatch):
     """Neither while a store is written nor while it is read."""
     monkeypatch.setattr("thaw.features.payload.MAPPED", 10)
     _, states = write_store(tmp_path, {"test": [2], "train": [3, 5]}, 4, "fp32")
-    store = Store(tmp_path)
+    store = FeatureStore(tmp_path)
     for _ in range(2):
         for split in ("test", "train"):
             assert torch.equal(store.states(2, split).at(np.arange(len(states[split]))), states[split])

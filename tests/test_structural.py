@@ -8,7 +8,14 @@ import torch
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from scipy.stats import spearmanr
 
-from thaw.analysis.trees import attachment, correlation, root_accuracy, spanning_tree, tree_depths, tree_distances
+from thaw.probes.measures.tree_measures import (
+    attachment,
+    correlation,
+    root_accuracy,
+    spanning_tree,
+    tree_depths,
+    tree_distances,
+)
 from thaw.probes.structural import Space, TreeReading, Trees, _of_known, losses, measured
 from tiny_trees import TreeBench, tree_corpus
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
+from thaw.core.errors import UserError
 from thaw.encoders.sublayers import Sublayers
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.records import UserError
 from tiny import FAMILIES, tiny_encoder
 
 LAYERS, WIDTH, INNER = 3, 32, 48

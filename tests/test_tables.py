@@ -8,13 +8,16 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs import formats, summary, tables, words
-from thaw.records import UserError, read_json
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.tables import table_model, writers
 
 
 @pytest.fixture(scope="module")
 def table(invented_frame):
-    return tables.table(invented_frame, invented.shown("main", "strategy_table"))
+    return table_model.table(invented_frame, invented.shown("main", "strategy_table"))
 
 
 def rows_of(table) -> dict:
@@ -40,7 +43,7 @@ def without(frame, reason: str, **values):
 
 def test_cells_are_the_means_and_deviations_of_the_runs(table, invented_results):
     for strategy, variant, *_ in invented.POINTS:
-        name = words.strategy_name(invented.LABELS["strategies"], strategy, variant)
+        name = wording.strategy_name(invented.LABELS["strategies"], strategy, variant)
         for place, (task, entry) in enumerate(invented.TASKS.items()):
             folder = invented_results / f"runs/{task}/all/tiny/linear/{strategy}/{variant}"
             scores = [read_json(folder / f"seed{seed}/metrics.json")["scores"] for seed in invented.SEEDS]
@@ -53,9 +56,9 @@ def test_cells_are_the_means_and_deviations_of_the_runs(table, invented_results)
 
 def test_the_best_is_bold_ties_too_and_no_baseline(table):
     assert {name for name, cells in rows_of(table).items() if cells[0] and cells[0].best} == {"Top k (k = 3)", "Full"}
-    assert r"\textbf{81.5 $\pm$ 0.7}" in formats.to_tex(table)
-    assert "**81.5 ± 0.7**" in formats.to_markdown(table)
-    assert "<strong>81.5 ± 0.7</strong>" in formats.to_html(table)
+    assert r"\textbf{81.5 $\pm$ 0.7}" in writers.to_tex(table)
+    assert "**81.5 ± 0.7**" in writers.to_markdown(table)
+    assert "<strong>81.5 ± 0.7</strong>" in writers.to_html(table)
 
 
 def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
@@ -63,22 +66,22 @@ def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
     assert [row.name for row in table.baselines] == above and table.groups[0].baselines == []
     assert [row.name for row in table.beside] == ["Our LSTM"]
     assert [cell.text if cell else "" for cell in rows_of(table)["Untrained cosine"]] == ["", "40.0"]
-    body = formats.to_tex(table).split(r"\midrule")[1:]
+    body = writers.to_tex(table).split(r"\midrule")[1:]
     assert "Untrained cosine" in body[0] and "Top k" in body[1] and "Our LSTM" in body[2] and len(body) == 3
-    lines = formats.to_markdown(table).splitlines()
+    lines = writers.to_markdown(table).splitlines()
     place = {name: i for i, line in enumerate(lines) for name in (*above, "Full", "Our LSTM") if name in line}
     assert place["Random weights, frozen"] < place["Full"] < place["Our LSTM"]
 
 
 def test_with_several_encoders_each_group_has_its_baselines_and_its_best(invented_frame):
-    table = tables.table(twice(invented_frame), invented.shown("main", "strategy_table"))
+    table = table_model.table(twice(invented_frame), invented.shown("main", "strategy_table"))
     assert [group.name for group in table.groups] == ["Tiny", "second"]
     assert all(any(row.cells[0].best for row in group.rows) for group in table.groups)
     assert [row.name for row in table.baselines] == ["Majority class", "Bag of words"]
     for group in table.groups:
         assert [row.name for row in group.baselines] == ["Untrained cosine", "Random weights, frozen"]
-    assert r"\emph{second}" in formats.to_tex(table)
-    for text in (formats.to_html(table), formats.to_markdown(table)):
+    assert r"\emph{second}" in writers.to_tex(table)
+    for text in (writers.to_html(table), writers.to_markdown(table)):
         assert text.count("Untrained cosine") == 3, "a row in each group, and the footnote"
 
 
@@ -103,10 +106,10 @@ def test_the_notes_say_what_a_reader_must_know(table):
 
 def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
     joint = invented_frame.assign(pairs=invented_frame["pairs"].where(invented_frame["pairs"] == "", "joint"))
-    notes = tables.table(joint, invented.shown("main", "strategy_table")).notes
+    notes = table_model.table(joint, invented.shown("main", "strategy_table")).notes
     assert "No frozen row that reads both texts apart stands here for R&D_50%." in " ".join(notes)
     bare = invented_frame[invented_frame["strategy"] != "cosine"]
-    notes = tables.table(bare, invented.shown("main", "strategy_table")).notes
+    notes = table_model.table(bare, invented.shown("main", "strategy_table")).notes
     assert "Empty" not in " ".join(notes)
     expected = (
         "No untrained cosine stands here for R&D_50%. On similarity the view of a pair decides more than the strategy."
@@ -116,7 +119,7 @@ def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
 
 def test_the_paper_protocol_is_told(invented_frame):
     paper = invented_frame.assign(protocol="paper")
-    notes = tables.table(paper, invented.shown("main", "strategy_table")).notes
+    notes = table_model.table(paper, invented.shown("main", "strategy_table")).notes
     assert "Selected and reported on one split: Entities and R&D_50%." in notes
 
 
@@ -124,14 +127,14 @@ def test_missing_runs_are_marked_and_explained(invented_frame):
     frame = without(invented_frame, "not run", task="odd", strategy="full")
     frame = without(frame, "not run", task="odd", strategy="top_k", variant="k03", seed=2)
     frame = without(frame, "not run", task="entities", strategy="bag_of_words")
-    table = tables.table(frame, invented.shown("main", "strategy_table"))
+    table = table_model.table(frame, invented.shown("main", "strategy_table"))
     cells = rows_of(table)
     assert cells["Full"][1].text == "‡" and cells["Full"][0].text == "81.5 ± 0.7" and not cells["Full"][1].best
     assert cells["Top k (k = 3)"][1].text == "76.0‡" and cells["Top k (k = 3)"][1].best
     assert cells["Bag of words"][0].text == "‡" and cells["Untrained cosine"][0] is None
     assert table.notes[-1].startswith("‡ A run is missing") and "over 0 to 2 seeds" in table.notes[0]
-    assert r"$^\ddagger$" in formats.to_tex(table)
-    header, *body = csv.reader(io.StringIO(formats.to_csv(table)))
+    assert r"$^\ddagger$" in writers.to_tex(table)
+    header, *body = csv.reader(io.StringIO(writers.to_csv(table)))
     full = dict(zip(header, next(row for row in body if row[4] == "full"), strict=True))
     assert (full["odd.dev.mean"], full["odd.dev.seeds"], full["odd.dev.missing"]) == ("", "0", "2")
 
@@ -144,16 +147,16 @@ def test_undefined_scores_shared_fits_and_flags_are_told(table):
 
 def test_a_transfer_table_has_a_column_for_each_further_test_corpus(invented_frame):
     spec = invented.shown("transfer", "transfer_table")
-    table = tables.table(invented_frame, spec)
+    table = table_model.table(invented_frame, spec)
     assert [column.label for column in table.columns] == ["R&D_50% → third, test"]
     assert rows_of(table)["Full"][0].text == "76.5 ± 0.7" and "on the test splits of other tasks" in table.notes[0]
-    assert r"$\to$" in formats.to_tex(table)
+    assert r"$\to$" in writers.to_tex(table)
     with pytest.raises(UserError, match="no run is scored on another task"):
-        tables.table(invented_frame[invented_frame["role"] != "transfer"], spec)
+        table_model.table(invented_frame[invented_frame["role"] != "transfer"], spec)
 
 
 def test_latex_is_escaped_and_whole(table):
-    text = formats.to_tex(table)
+    text = writers.to_tex(table)
     assert r"R\&D\_50\%" in text and not re.search(r"(?<!\\)[&%]D|±|†|(?<!\\)_50", text)
     body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
     lines = [line for line in body.splitlines() if line.endswith(r"\\")]
@@ -163,43 +166,46 @@ def test_latex_is_escaped_and_whole(table):
 
 def test_synthetic_is_said_in_every_format(table):
     for name in ("tex", "md", "html"):
-        text = formats.FORMATS[name](table)
+        text = writers.FORMATS[name](table)
         assert text.count("SYNTHETIC") >= 3, name
         assert "(synthetic)" not in text
     assert [column.title for column in table.columns] == ["Entities (SYNTHETIC)", "R&D_50%"]
 
 
 def test_html_escapes_labels(table):
-    assert "R&amp;D_50%" in formats.to_html(table)
+    assert "R&amp;D_50%" in writers.to_html(table)
 
 
 def test_a_split_that_nothing_was_scored_on_is_an_error(invented_frame):
     frame = invented_frame[invented_frame["role"] != "validation"]
     with pytest.raises(UserError, match="no run has a score on split validation"):
-        summary.summarise(frame, "validation", {})
+        aggregate.summarise(frame, "validation", {})
 
 
 @pytest.mark.parametrize(
     "made, expected",
     [
-        (words.number(-0.04), "0.0"),
-        (words.number(-3.14), "−3.1"),
-        (words.number(None), "–"),
-        (words.point("k03"), "k = 3"),
-        (words.point("base"), ""),
-        (words.short(22_713_216), "22.7\u202fM"),
-        (words.short(999_960), "1\u202fM"),
-        (words.seconds(0.41), "0.41\u202fs"),
-        (words.seconds(252), "4.2\u202fmin"),
-        (words.rate(5e-5), "5e-5"),
-        (words.listing(["a", "b", "c"]), "a, b and c"),
-        (words.listing(["a", "b, c"]), "a; and b, c"),
-        (words.listing(iter(["a"])), "a"),
-        (words.listing([]), ""),
-        (words.column_name({"a": "A"}, "a", "dev", True), "A, dev"),
-        (words.column_name({"a": "A"}, "a", "b/test", False), "A → b, test"),
-        (words.metric_name({"metrics": {"my.py:gain": "gain"}}, "my.py:gain"), "gain"),
-        (words.tex("a_b & 50% #1 ~^\\"), r"a\_b \& 50\% \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}"),
+        (wording.number(-0.04), "0.0"),
+        (wording.number(-3.14), "−3.1"),
+        (wording.number(None), "–"),
+        (wording.point("k03"), "k = 3"),
+        (wording.point("base"), ""),
+        (wording.short(22_713_216), "22.7\u202fM"),
+        (wording.short(999_960), "1\u202fM"),
+        (wording.seconds(0.41), "0.41\u202fs"),
+        (wording.seconds(252), "4.2\u202fmin"),
+        (wording.rate(5e-5), "5e-5"),
+        (wording.listing(["a", "b", "c"]), "a, b and c"),
+        (wording.listing(["a", "b, c"]), "a; and b, c"),
+        (wording.listing(iter(["a"])), "a"),
+        (wording.listing([]), ""),
+        (wording.column_name({"a": "A"}, "a", "dev", True), "A, dev"),
+        (wording.column_name({"a": "A"}, "a", "b/test", False), "A → b, test"),
+        (wording.metric_name({"metrics": {"my.py:gain": "gain"}}, "my.py:gain"), "gain"),
+        (
+            wording.tex("a_b & 50% #1 ~^\\"),
+            r"a\_b \& 50\% \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}",
+        ),
     ],
 )
 def test_words(made, expected):

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from thaw.analysis.results import scored_rows, scored_training_rows, whole_task
+from thaw.core.digests import canonical, digest
+from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
+from thaw.evaluation.result_files import scored_rows, scored_training_rows, task_with_defaults
 from thaw.features.extract import batches
-from thaw.features.store import Store
-from thaw.records import UserError, canonical, digest
+from thaw.features.store import FeatureStore
 from thaw.steps.train import start
 from thaw.training.batching import shuffled_batches
-from thaw.training.run import Start
+from thaw.training.checkpoints import Start
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
 from trained import equal, losses, tensors
 
@@ -99,7 +100,7 @@ def test_records_of_a_run(bench, tmp_path):
 def test_of_a_subset_with_scored_rows_no_other_row_is_answered(bench, tmp_path):
     subset = {"rows": 12, "scored": 5}
     folder = bench.step("train", bench.spec(TOP) | {"subset": subset}, tmp_path / "run")
-    metrics, task = json.loads((folder / "metrics.json").read_text()), whole_task(bench.spec(TOP)["task"])
+    metrics, task = json.loads((folder / "metrics.json").read_text()), task_with_defaults(bench.spec(TOP)["task"])
     assert metrics["rows"] == {"train": 12, "validation": 5, "test": 5}
     predictions, due = pandas.read_parquet(folder / "predictions.parquet"), scored_rows(task, bench.corpus, subset)
     for split, chosen in due.items():
@@ -111,7 +112,7 @@ def test_of_a_subset_with_scored_rows_no_other_row_is_answered(bench, tmp_path):
     assert any(other[split].tolist() != due[split].tolist() for split in due), "another draw scores other rows"
 
 
-class OnTheFly(Store):
+class OnTheFly(FeatureStore):
     """A store whose states are not read: the encoder runs again on each of the extraction's batches."""
 
     def __init__(self, folder, encoder):

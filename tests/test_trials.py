@@ -4,9 +4,11 @@ import pandas
 import pytest
 
 import invented
-from thaw.outputs import collection, trials
-from thaw.outputs.runs import COLUMNS, read_runs
-from thaw.records import UserError, read_json, write_json
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.outputs.figures import search_curve
+from thaw.outputs.frame import collection
+from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
 
 SPEC = invented.shown("trials", "trial_figure")
 MEANS = {("top_k", "k01"): [0.5, 0.7, 0.6], ("full", "base"): [0.8, None, 0.6]}
@@ -33,7 +35,7 @@ def results(tmp_path_factory):
 
 
 def test_the_best_to_expect_by_hand(results, tmp_path):
-    trials.trial_figure(read_runs(results / "runs.csv"), SPEC, results, tmp_path / "trials")
+    search_curve.trial_figure(read_runs(results / "runs.csv"), SPEC, results, tmp_path / "trials")
     found = pandas.read_csv(tmp_path / "trials.csv").set_index(["task", "strategy", "variant"])
     assert set(found.index) == {(task, *point) for task in invented.TASKS for point in MEANS}, "an outdated search"
     one = found.loc["odd", "top_k", "k01"]
@@ -46,4 +48,4 @@ def test_the_best_to_expect_by_hand(results, tmp_path):
 
 def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results, tmp_path):
     with pytest.raises(UserError, match="needs strategies with a search"):
-        trials.trial_figure(invented_frame, SPEC, invented_results, tmp_path / "trials")
+        search_curve.trial_figure(invented_frame, SPEC, invented_results, tmp_path / "trials")

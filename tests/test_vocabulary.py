@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from thaw.encoders.dropout import Dropout
+from thaw.encoders.dropout import FastDropout
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from tiny import FAMILIES, tiny_encoder
@@ -66,20 +66,20 @@ def test_dropout_has_the_distribution_of_torch():
     torch.manual_seed(3)
     values = torch.ones(300, 1001, requires_grad=True)
     for share in (0.1, 0.5, 0.9):
-        dropped = Dropout(share)(values)
+        dropped = FastDropout(share)(values)
         zeros = (dropped == 0).double().mean().item()
         assert abs(zeros - share) < 4 * (share * (1 - share) / values.numel()) ** 0.5
         assert set(dropped.unique().tolist()) == {0.0, torch.tensor(1 / (1 - share)).item()}
         assert torch.equal(torch.autograd.grad(dropped.sum(), values)[0], dropped)
         columns = (dropped == 0).double().mean(0)
         assert columns.std() < 1.2 * (share * (1 - share) / 300) ** 0.5, "columns drop together"
-    assert torch.equal(Dropout(0.3).eval()(values), values) and torch.equal(Dropout(0.0)(values), values)
+    assert torch.equal(FastDropout(0.3).eval()(values), values) and torch.equal(FastDropout(0.0)(values), values)
     torch.manual_seed(3)
-    assert torch.equal(Dropout(0.1)(values), (torch.manual_seed(3), Dropout(0.1)(values))[1])
+    assert torch.equal(FastDropout(0.1)(values), (torch.manual_seed(3), FastDropout(0.1)(values))[1])
 
 
 def test_encoders_have_no_other_dropout(tmp_path):
     """Every dropout module of a transformer is the quick one, with the share of its config."""
     encoder = Encoder.load(tiny_encoder("bert", tmp_path))
     found = [module for module in encoder.modules() if isinstance(module, torch.nn.Dropout)]
-    assert found and all(type(module) is Dropout and module.p == 0.1 for module in found)
+    assert found and all(type(module) is FastDropout and module.p == 0.1 for module in found)

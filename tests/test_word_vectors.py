@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from thaw.core.errors import UserError
 from thaw.encoders.registry import load_model, load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.encoders.vector_files import assemble, read_vectors
 from thaw.features.tokens import tokenise
-from thaw.records import UserError
-from thaw.settings import Encoder as Entry
-from thaw.settings import View
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.encoder import EncoderConfig as Entry
 from tiny import KNOWN
 from tiny_corpus import Bench, tiny_corpus
 from tiny_own import STATED, vector_lines
@@ -84,7 +84,9 @@ def test_words_of_a_text_and_words_as_given(tmp_path):
     """A text is parted at blanks and punctuation; given words are taken as they are; what is cut off has no piece."""
     folder = assembled(tmp_path, [*LINES, "don't 0 0 1", "don 0 1 0", "' 1 0 0", "t 1 1 1"])
     places = load_tokenizer(folder).get_vocab()
-    columns, cut = tokenise([["the don't", "", "Anna the the"]], load_tokenizer(folder), View(max_length=4), False)
+    columns, cut = tokenise(
+        [["the don't", "", "Anna the the"]], load_tokenizer(folder), ViewConfig(max_length=4), False
+    )
     assert columns["input_ids"] == [
         [places["the"], places["don"], places["'"], places["t"]],
         [0],
@@ -92,7 +94,7 @@ def test_words_of_a_text_and_words_as_given(tmp_path):
     ]
     assert cut == [False, False, False]
     words = [["the", "don't", "nobody", "the", "Anna"]]
-    columns, cut = tokenise([words], load_tokenizer(folder, words=True), View(max_length=4), True)
+    columns, cut = tokenise([words], load_tokenizer(folder, words=True), ViewConfig(max_length=4), True)
     assert columns["input_ids"] == [[places["the"], places["don't"], 1, places["the"]]] and cut == [True]
     assert columns["first_pieces"] == [[0, 1, 2, 3, -1]]
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import torch
 
 from corpora import prepared
-from thaw import settings
-from thaw.analysis.cost import Stopwatch
+from thaw.adaptation.selectors import components
+from thaw.adaptation.stages import chain_thaw_order, phases_to_spec
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical
 from thaw.data.corpus import Corpus
-from thaw.encoders.sources import local_files
-from thaw.features.store import Store
-from thaw.records import canonical
-from thaw.settings.phases import PLANNED
-from thaw.strategies.selectors import components
-from thaw.strategies.stages import planned, turns
-from thaw.training.inputs import Inputs
-from thaw.training.run import Run, train
+from thaw.encoders.weight_sources import local_files
+from thaw.features.store import FeatureStore
+from thaw.schema.encoder import EncoderConfig
+from thaw.schema.phases import PLANNED, PhaseConfig
+from thaw.training.run_inputs import Inputs
+from thaw.training.training_run import TrainingRun, train
 from tiny import WORDS, tiny_encoder
 from tiny_own import OWN, STATED
 
@@ -82,7 +82,7 @@ class Bench:
             entry = {"folder": str(tiny_encoder(family, folder / "source", layers)), "layers": layers} | STATED
         self.layers = layers = entry["layers"]
         spec = {"version": 1, "encoder": "e", "entry": entry}
-        spec["files"] = local_files(settings.Encoder.model_validate(entry), "e")
+        spec["files"] = local_files(EncoderConfig.model_validate(entry), "e")
         run_in_process("fetch", "--spec", canonical(spec), "--out", self.encoder)
         card = json.loads((self.encoder / "card.json").read_text())
         view = {"max_length": 64} | view
@@ -90,7 +90,7 @@ class Bench:
         spec["compute"] = {"threads": 1}
         folders = ("--data", corpus.folder, "--encoder", self.encoder, "--out", self.features)
         run_in_process("features", "--spec", canonical(spec), "--boundaries", *range(layers + 1), *folders)
-        self.store = Store(self.features)
+        self.store = FeatureStore(self.features)
         self.upstream = {"data": spec["data"], "encoder": spec["encoder"], "features": self.store.card["digest"]}
 
     def spec(self, *phases: dict, head: dict | None = None, **changes) -> dict:
@@ -120,20 +120,20 @@ class Bench:
         usual = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
         usual = {} if given.get("optimizer") == "lbfgs" else usual
         stated = {key: given.pop(key) for key in PLANNED & set(given)}
-        phase = settings.Phase.model_validate({"train": train} | usual | given)
+        phase = PhaseConfig.model_validate({"train": train} | usual | given)
         chosen = components(list(phase.train), self.layers, {"k": k}, phase.insert)
         every, top = list(range(self.layers + 1)), self.layers
-        found = planned([(phase, parts) for parts in turns(phase, chosen)], top, every, top, [top])
+        found = phases_to_spec([(phase, parts) for parts in chain_thaw_order(phase, chosen)], top, every, top, [top])
         return [entry | stated for entry in found]
 
     def inputs(self, store=None) -> Inputs:
         """Return what a run on this bench reads."""
         return Inputs(self.corpus, store or self.store, self.encoder, torch.device("cpu"))
 
-    def run(self, spec: dict, start=None, store=None) -> Run:
+    def run(self, spec: dict, start=None, store=None) -> TrainingRun:
         """Return a run, not yet trained."""
         torch.set_num_threads(1)
-        return Run(spec, self.inputs(store), start)
+        return TrainingRun(spec, self.inputs(store), start)
 
     def train(self, spec: dict, start=None, store=None):
         """Train a run; return it and what it leaves."""

@@ -6,9 +6,9 @@ same seed gives the same numbers.
 
 import torch
 
-from thaw.boundaries import taken
+from thaw.core.boundaries import cached_layers_read
 from thaw.encoders.transformers import Encoder
-from thaw.training.model import Feed, Model, resumed
+from thaw.training.task_model import Feed, TaskModel, resumed
 from tiny_corpus import Bench
 
 TRAINS = {"frozen": ["head"], "top_k": ["head", {"top": "k"}], "full": ["all"]}
@@ -29,7 +29,7 @@ def losses(trained) -> list[float]:
     return [note["loss"] for note in trained.history]
 
 
-def loss(run, model: Model, feed: Feed) -> float:
+def loss(run, model: TaskModel, feed: Feed) -> float:
     """Return the loss on all training rows, in eval mode."""
     model.eval()
     with torch.no_grad():
@@ -43,11 +43,11 @@ def loss_before(bench: Bench, spec: dict, start) -> float:
     return loss(run, *resume(bench, spec, run, 0))
 
 
-def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[Model, Feed]:
+def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[TaskModel, Feed]:
     """Return the model of a run as it is, and its feed, as one of its phases begins."""
     entry = spec["phases"][phase]
     encoder = resumed(bench.encoder, entry["boundary"], run.highest, run.trained, run.device, run.inserts)
-    return Model(encoder, run.head, "fp32"), Feed(bench.store, taken([entry]), run.device)
+    return TaskModel(encoder, run.head, "fp32"), Feed(bench.store, cached_layers_read([entry]), run.device)
 
 
 def check_training(bench: Bench, spec: dict, start=None) -> None:

@@ -14,7 +14,7 @@ import traceback
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from thaw.records import write_json
+from thaw.core.files import write_json
 
 from . import report
 from .measuring import machine

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from thaw.outputs.drawing import GREY, MARKERS, legend, panels, save
+from thaw.outputs.figures.figure_style import GREY, MARKERS, legend, panels, save
 
 LINES = {"ours": "o", "default": "s", "tuned": "D"}
 NAMES = {"ours": "Thaw", "default": "Trainer, defaults", "tuned": "Trainer, tuned"}

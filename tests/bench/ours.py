@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from thaw.records import read_json
-from thaw.results import table
+from thaw.api.results import table
+from thaw.core.files import read_json
 
 from . import work
 from .measuring import timed

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from thaw.records import read_json, write_json, write_text
+from thaw.core.files import read_json, write_json, write_text
 
 from . import drawing
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.plan import load
+from thaw.planning.configuration import load_plan
 
 from .options import HOME, Options
 
@@ -84,7 +84,7 @@ def read(name: str, stand_in: str, options: Options) -> Texts:
         "data_dir": str(options.data_dir),
         "sources": ["files", "synthetic"],
     }
-    plan = load(selection, HOME)
+    plan = load_plan(selection, HOME)
     (name,) = selection["tasks"]
     task = plan.catalogue.get("tasks", name, "bench")
     with tempfile.TemporaryDirectory() as folder:

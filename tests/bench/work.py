@@ -5,9 +5,9 @@ clipped at norm 1: what transformers' Trainer does by default, apart from the si
 we compute in bf16 where the machine does.
 """
 
-from thaw import settings
-from thaw.strategies.selectors import components
-from thaw.strategies.stages import stages
+from thaw.adaptation.selectors import components
+from thaw.adaptation.stages import stages
+from thaw.schema.phases import PhaseConfig
 
 from .measuring import has_bf16
 
@@ -68,7 +68,7 @@ def peer_phases(name: str, strategies: dict[str, dict], layers: int) -> list[dic
     entry = strategies[name]
     found = peer_phases(entry["after"], strategies, layers) if "after" in entry else []
     for given in entry["phases"]:
-        one = settings.Phase.model_validate(given)
+        one = PhaseConfig.model_validate(given)
         parts = [{"epochs": one.epochs} | stage for stage in stages(one, components(one.train, layers, {}))]
         found.append({"rate": one.rate, "stages": parts})
     return found

@@ -9,7 +9,7 @@ Memory and time follow from the encoder and the work; on one machine they limit 
 are a site's own and stand in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
-from thaw.estimate import request
+from thaw.planning.cost_estimate import request
 
 
 def made(step, name, key=None):

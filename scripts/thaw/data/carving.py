@@ -6,8 +6,8 @@ components. Shapes: N rows, G groups, C classes.
 
 import numpy as np
 
-from thaw.records import UserError
-from thaw.runtime import stream
+from thaw.core.errors import UserError
+from thaw.core.runtime import derive_seed
 
 SEED = 0  # of the one draw by which a corpus is carved: a fixed part of the corpus, not of a run
 
@@ -89,7 +89,7 @@ def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], pla
     np.add.at(counts, (groups, classes), 1)
     free, carved = np.ones(len(counts), dtype=bool), {}
     for split, share in shares.items():
-        order = np.random.default_rng(stream(SEED, f"carving {split}")).permutation(len(counts))
+        order = np.random.default_rng(derive_seed(SEED, f"carving {split}")).permutation(len(counts))
         taken = _take(counts, order[free[order]], share)
         if not len(taken):
             wanted, smallest = round(share * len(groups)), counts[free].sum(1).min()

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from thaw.core.errors import UserError, suggestion
 from thaw.data import edges
-from thaw.data.tables import Table
-from thaw.records import UserError, near
-from thaw.settings import Corpus, Source
+from thaw.data.rows_table import RowsTable
+from thaw.schema.corpora import CorpusConfig, SourceConfig
 
 SPAN = ("B-", "I-")
 
@@ -23,7 +23,7 @@ class Cleaned(NamedTuple):
     left_out: int
 
 
-def clean(table: Table, corpus: Corpus, source: Source) -> Cleaned:
+def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Cleaned:
     """Check one split and return it in canonical form.
 
     Texts become strings, words and tags lists of strings (spans in BIO), labels strings, scores floats.
@@ -58,13 +58,13 @@ def _kept(value) -> str | list[str] | None:
     return None if value is None else str(value)
 
 
-def _text(value, table: Table, row: int, column: str) -> str:
+def _text(value, table: RowsTable, row: int, column: str) -> str:
     if value is not None and not isinstance(value, str):
         raise table.mistake(row, column, f"a text is due, this is {type(value).__name__} {value!r:.40}")
     return value or ""
 
 
-def _words(value, table: Table, row: int, column: str) -> list[str]:
+def _words(value, table: RowsTable, row: int, column: str) -> list[str]:
     """Return a list of words; a string is one, split at white space."""
     if isinstance(value, str):
         return value.split()
@@ -78,7 +78,7 @@ def _words(value, table: Table, row: int, column: str) -> list[str]:
     return value
 
 
-def _label(value, table: Table, row: int, column: str) -> str:
+def _label(value, table: RowsTable, row: int, column: str) -> str:
     """Return a label as text: whole numbers as digits, booleans as true and false."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -93,7 +93,7 @@ def _label(value, table: Table, row: int, column: str) -> str:
     return str(value)
 
 
-def _score(value, table: Table, row: int, column: str) -> float:
+def _score(value, table: RowsTable, row: int, column: str) -> float:
     """Return a finite float; digits grouped with _ and decimal commas are no numbers."""
     try:
         number = float(value) if "_" not in str(value) and not isinstance(value, bool) else math.nan
@@ -104,7 +104,7 @@ def _score(value, table: Table, row: int, column: str) -> float:
     return number
 
 
-def _tags(value, table: Table, row: int, column: str) -> list[str]:
+def _tags(value, table: RowsTable, row: int, column: str) -> list[str]:
     tags = value.split() if isinstance(value, str) else value
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
         raise table.mistake(row, column, f"a list of tags is due, this is {value!r:.40}")
@@ -115,7 +115,7 @@ def _tags(value, table: Table, row: int, column: str) -> list[str]:
 VALUES: dict[str, Callable] = {"label": _label, "score": _score, "tags": _tags, "edges": edges.checked}
 
 
-def _not_empty(texts: dict[str, list], table: Table, corpus: Corpus) -> set[int]:
+def _not_empty(texts: dict[str, list], table: RowsTable, corpus: CorpusConfig) -> set[int]:
     """Return the rows to keep by the entry's policy for empty texts; under `error` an empty one raises."""
     kept = set(range(len(table)))
     for i in range(len(table)):
@@ -151,7 +151,7 @@ def _named(values: list, mark: str | None, names: dict[str, str]) -> list:
     return [of_row(value) for value in values]
 
 
-def _check_tags(tags: list, words: list | None, table: Table, column: str, scheme: str, kept: list[int]) -> None:
+def _check_tags(tags: list, words: list | None, table: RowsTable, column: str, scheme: str, kept: list[int]) -> None:
     """Check lengths, and span tags by their scheme; IOB1 is rewritten as BIO in place.
 
     A column holds spans when any of its tags begins with B- or I-; other tags (parts of speech) are free.
@@ -169,7 +169,7 @@ def _check_tags(tags: list, words: list | None, table: Table, column: str, schem
         tags[i] = read(tags[i], table, i, column)
 
 
-def _same_bio(tags: list[str], table: Table, row: int, column: str) -> list[str]:
+def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[str]:
     """Return BIO tags as they are; an I- that continues nothing raises UserError."""
     for position, (before, tag) in enumerate(zip(["O", *tags], tags, strict=False)):
         if tag.startswith("I-") and (before == "O" or before[2:] != tag[2:]):
@@ -186,7 +186,7 @@ def _iob1_to_bio(tags: list[str], *_) -> list[str]:
     return [f"B-{tag[2:]}" if begin else tag for begin, tag in zip(begins, tags, strict=True)]
 
 
-def label_names(splits: dict[str, Cleaned], tables: dict[str, Table], corpus: Corpus) -> dict[str, list[str]]:
+def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus: CorpusConfig) -> dict[str, list[str]]:
     """Return each label or tag target's names in order: those of the entry, else those of train, sorted.
 
     Raises UserError for a value that is not among them, with its place.
@@ -209,7 +209,7 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, Table], corpus: Co
     return found
 
 
-def _check_known(cleaned: Cleaned, table: Table, column: str, names: list[str], listed: bool) -> None:
+def _check_known(cleaned: Cleaned, table: RowsTable, column: str, names: list[str], listed: bool) -> None:
     """Raise UserError for the first label that is not among the names."""
     known = set(names)
     for row, item in zip(cleaned.rows, cleaned.columns[column], strict=True):
@@ -217,4 +217,4 @@ def _check_known(cleaned: Cleaned, table: Table, column: str, names: list[str], 
             if value not in known:
                 why = "is not among the entry's labels" if listed else "is not in train; state labels if that is meant"
                 word = position if isinstance(item, list) and not isinstance(item[0], dict) else None
-                raise table.mistake(row, column, f"label '{value}' {why}{near(value, names)}", word=word)
+                raise table.mistake(row, column, f"label '{value}' {why}{suggestion(value, names)}", word=word)

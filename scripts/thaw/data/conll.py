@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from thaw.core.errors import UserError
 from thaw.data.edges import ARCS, arcs
-from thaw.data.tables import Table, find_position, read_lines
-from thaw.records import UserError
-from thaw.settings import Files
+from thaw.data.rows_table import RowsTable, find_position, read_lines
+from thaw.schema.corpora import FilesConfig
 
 CONLLU = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
 HEAD, RELATION = CONLLU.index("head"), CONLLU.index("deprel")
@@ -25,7 +25,7 @@ class Sentence:
     fields: list[list[str]] = field(default_factory=list)
 
 
-def read_sentences(path: Path, source: Files, columns: dict[str, str | int]) -> Table:
+def read_sentences(path: Path, source: FilesConfig, columns: dict[str, str | int]) -> RowsTable:
     """Read a file of sentences; each wanted column becomes one list of strings per sentence.
 
     Two columns are no field: `document` numbers (CoNLL) or names (CoNLL-U) each sentence's document, and `arcs` has the
@@ -40,7 +40,7 @@ def read_sentences(path: Path, source: Files, columns: dict[str, str | int]) -> 
     if not sentences:
         raise UserError(f"{path}: holds no sentences")
     least = max(positions.values(), default=0) + 1
-    table = Table(str(path), {ours: [] for ours in columns}, word_lines=[])
+    table = RowsTable(str(path), {ours: [] for ours in columns}, word_lines=[])
     for sentence in sentences:
         for line, values in zip(sentence.lines, sentence.fields, strict=True):
             if len(values) < least:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.core.errors import UserError, wrap_corruption
+from thaw.core.files import read_json
+from thaw.core.runtime import derive_seed
 from thaw.data.carving import sentences
 from thaw.data.edges import encoded
-from thaw.records import UserError, intact, read_json
-from thaw.runtime import stream
-from thaw.settings import Subset
+from thaw.schema.corpora import SubsetConfig
 
 
 class Corpus:
@@ -36,7 +37,7 @@ class Corpus:
             path = self.folder / f"{split}.parquet"
             if not path.exists():
                 raise UserError(f"{path} is missing though the card names it; delete {self.folder} and run again")
-            with intact(path, f"{self.folder}/card.json"):
+            with wrap_corruption(path, f"{self.folder}/card.json"):
                 self._frames[split] = pandas.read_parquet(path)
         return self._frames[split]
 
@@ -68,7 +69,7 @@ def subset_rows(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     larger ones; where the target is a label every prefix has the labels in train's proportions.
     Raises UserError for more rows than train has.
     """
-    subset, total = Subset.model_validate(subset), len(corpus.frame("train"))
+    subset, total = SubsetConfig.model_validate(subset), len(corpus.frame("train"))
     if subset.rows is None:
         return np.arange(total)
     if subset.rows > total:
@@ -86,7 +87,7 @@ def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     texts = list(map(tuple, sentences({name: list(frame[name]) for name in names}, names)))
     inside = set(subset_rows(corpus, task, subset).tolist())
     known = {texts[row] for row in inside}
-    drawn = _draw(corpus, task, Subset.model_validate(subset)).tolist()
+    drawn = _draw(corpus, task, SubsetConfig.model_validate(subset)).tolist()
     order = [row for row in drawn if row not in inside and texts[row] not in known]
     if not order:
         raise UserError(
@@ -98,19 +99,19 @@ def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
 
 def scored_part(corpus: Corpus, split: str, subset: dict) -> np.ndarray:
     """Return the rows of a split on which runs of a subset are scored, ascending: all, or so many of a permutation."""
-    subset, total = Subset.model_validate(subset), len(corpus.frame(split))
+    subset, total = SubsetConfig.model_validate(subset), len(corpus.frame(split))
     if subset.scored is None:
         return np.arange(total)
-    order = np.random.default_rng(stream(subset.draw, f"scored/{split}")).permutation(total)
+    order = np.random.default_rng(derive_seed(subset.draw, f"scored/{split}")).permutation(total)
     return np.sort(order[: subset.scored])
 
 
-def _draw(corpus: Corpus, task: dict, subset: Subset) -> np.ndarray:
+def _draw(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
     """Return all training rows in the order of a subset's draw."""
     strata = np.zeros(len(corpus.frame("train")), dtype=np.int64)
     if corpus.card["targets"][task["target"]] == "label":
         strata = corpus.targets(task, "train")
-    return _stratified_permutation(strata, stream(subset.draw, "subset"))
+    return _stratified_permutation(strata, derive_seed(subset.draw, "subset"))
 
 
 def _stratified_permutation(strata: np.ndarray, seed: int) -> np.ndarray:

@@ -6,7 +6,7 @@ They are written as in jiant's data for edge probing (Tenney et al. 2019; https:
 "labels"}, with -1 for both ends of a second span that is not there.
 """
 
-from thaw.data.tables import Table
+from thaw.data.rows_table import RowsTable
 
 ARCS = "arcs"  # the column with the edges of a dependency tree
 ENDS = ("start1", "end1", "start2", "end2")
@@ -26,7 +26,7 @@ def arcs(heads: list[int], relations: list[str]) -> list[dict]:
     return found
 
 
-def checked(value, table: Table, row: int, column: str) -> list[dict]:
+def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
     """Return the edges of a row in canonical form. Raises UserError for one that is not written as it should be."""
     if not isinstance(value, list) or not all(isinstance(edge, dict) for edge in value):
         raise table.mistake(row, column, f"a list of labelled spans is due, this is {value!r:.40}")
@@ -56,7 +56,7 @@ def _is_span(span) -> bool:
     return isinstance(span, list) and len(span) == 2 and all(type(end) is int for end in span)
 
 
-def check_within(edges: list[dict], words: list[str], table: Table, row: int, column: str) -> None:
+def check_within(edges: list[dict], words: list[str], table: RowsTable, row: int, column: str) -> None:
     """Raise UserError for the first edge of a row with a span outside of its sentence, or with an empty one."""
     for number, edge in enumerate(edges, 1):
         for name in ("1", "2"):

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import write_json, write_parquet
+from thaw.core.runtime import log
 from thaw.data import carving
 from thaw.data.card import describe, seen
 from thaw.data.checks import Cleaned, clean, label_names
 from thaw.data.sources import load
-from thaw.records import UserError, digest, write_json, write_parquet
-from thaw.runtime import log
-from thaw.settings import GROUPINGS, Corpus, Source
+from thaw.schema.corpora import GROUPINGS, CorpusConfig, SourceConfig
 
 
 def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
@@ -19,12 +21,12 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     Args: spec with corpus (its id), entry, source, files, version; folder of file sources; folder to write.
     Raises UserError for whatever is wrong with the data, before anything is written.
     """
-    name, corpus = spec["corpus"], Corpus.model_validate(spec["entry"])
+    name, corpus = spec["corpus"], CorpusConfig.model_validate(spec["entry"])
     log(f"prepare {name}: reading from {spec['source']}")
     tables, record = load(name, corpus, spec["source"], spec["files"], data_dir)
     if "train" not in tables:
         raise UserError(f"corpora.{name}: splits name no train; there are {', '.join(tables)}")
-    source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else Source(splits={})
+    source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else SourceConfig(splits={})
     cleaned = {split: clean(table, corpus, source) for split, table in tables.items()}
     labels = label_names(cleaned, tables, corpus)
     splits, carved = _split(name, corpus, cleaned)
@@ -53,7 +55,7 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     return card
 
 
-def _not_kept(tables: dict, cleaned: dict[str, Cleaned], split: str, corpus: Corpus) -> dict[str, int]:
+def _not_kept(tables: dict, cleaned: dict[str, Cleaned], split: str, corpus: CorpusConfig) -> dict[str, int]:
     """Count a split's rows that the source has and we have not: empty texts and, under `only`, other labels."""
     part = cleaned.get(split)
     left_out = part.left_out if part else 0
@@ -61,11 +63,11 @@ def _not_kept(tables: dict, cleaned: dict[str, Cleaned], split: str, corpus: Cor
     return {"dropped": dropped, **({"left_out": left_out} if corpus.only else {})}
 
 
-def _text_columns(corpus: Corpus) -> list[str]:
+def _text_columns(corpus: CorpusConfig) -> list[str]:
     return [corpus.words] if corpus.words else corpus.texts
 
 
-def _split(name: str, corpus: Corpus, cleaned: dict[str, Cleaned]) -> tuple[dict[str, dict], list[str]]:
+def _split(name: str, corpus: CorpusConfig, cleaned: dict[str, Cleaned]) -> tuple[dict[str, dict], list[str]]:
     """Group each split's rows and carve what the source lacks; return columns by split, and the carved.
 
     A split that the source has is used as it is, even where the entry would carve one of that name.
@@ -88,7 +90,7 @@ def _split(name: str, corpus: Corpus, cleaned: dict[str, Cleaned]) -> tuple[dict
     return splits, list(shares)
 
 
-def _classes(corpus: Corpus, columns: dict[str, list]) -> np.ndarray:
+def _classes(corpus: CorpusConfig, columns: dict[str, list]) -> np.ndarray:
     """Return a class number for each row by the first label target; zeros where there is none."""
     target = next((column for column, kind in corpus.targets.items() if kind == "label"), None)
     if target is None:
@@ -96,7 +98,7 @@ def _classes(corpus: Corpus, columns: dict[str, list]) -> np.ndarray:
     return np.unique(columns[target], return_inverse=True)[1]
 
 
-def _write(out: Path, splits: dict[str, dict], corpus: Corpus, card: dict) -> None:
+def _write(out: Path, splits: dict[str, dict], corpus: CorpusConfig, card: dict) -> None:
     """Write the splits, then the card; an earlier card goes first, so that a card means whole splits."""
     import pandas
 

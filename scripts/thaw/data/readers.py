@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from thaw.data.surface import read_surface
-from thaw.data.tables import Table, find_position, join, open_bytes, parts, read_lines
-from thaw.records import UserError, near
-from thaw.settings import Files
+from thaw.core.errors import UserError, suggestion
+from thaw.data.rows_table import RowsTable, find_position, join, open_bytes, parts, read_lines
+from thaw.data.surface_tasks import read_surface
+from thaw.schema.corpora import FilesConfig
 
 Columns = dict[str, str | int]
 Rows = Iterator[tuple[int, dict]]
@@ -22,7 +22,7 @@ LONGEST_FIELD = 2**31 - 1
 LABEL_TEXT = ["label", "text"]
 
 
-def read(path: Path, source: Files, wanted: list[str]) -> Table:
+def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
     """Read one file of a corpus: the wanted columns, found through the entry's `columns`, under our names.
 
     Raises UserError with file and line for whatever the file does not hold as the entry says it should.
@@ -41,7 +41,7 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
         "label_text": read_label_text,
         "conllu_sentences": read_surface,
     }
-    table = Table(str(path), {ours: [] for ours in columns}, unit="row" if source.format == "parquet" else "line")
+    table = RowsTable(str(path), {ours: [] for ours in columns}, unit="row" if source.format == "parquet" else "line")
     for line, values in reader[source.format](path, source, columns):
         table.lines.append(line)
         for ours in columns:
@@ -52,7 +52,7 @@ def read(path: Path, source: Files, wanted: list[str]) -> Table:
     return table
 
 
-def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
+def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield the rows of a CSV or TSV file.
 
     With a header every row has as many fields as it; without one, fields after the named ones are allowed. Where the
@@ -80,7 +80,7 @@ def read_delimited(path: Path, source: Files, columns: Columns) -> Rows:
         yield line, {ours: fields[position] for ours, position in positions.items()}
 
 
-def _ragged(fields: list[str], width: int | None, least: int, positions: dict, source: Files) -> str:
+def _ragged(fields: list[str], width: int | None, least: int, positions: dict, source: FilesConfig) -> str:
     """Say what is wrong with a row of another width than due, and the first of our columns that it lacks."""
     if len(fields) <= 1 and not "".join(fields):
         return "the line is blank; delete it"
@@ -136,7 +136,7 @@ def _broken_record(error: csv.Error, record: str, delimiter: str, first: int) ->
     return f"field {column}: text follows a closing quote{where}; {mend}"
 
 
-def read_label_text(path: Path, source: Files, columns: Columns) -> Rows:
+def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield the rows of a file with lines `<label> <text>`, split at the first blank; they are its two columns."""
     positions = {ours: find_position(name, LABEL_TEXT, str(path), ours) for ours, name in columns.items()}
     for line, content in read_lines(path, source.encoding):
@@ -146,7 +146,7 @@ def read_label_text(path: Path, source: Files, columns: Columns) -> Rows:
         yield line, {ours: fields[position] for ours, position in positions.items()}
 
 
-def read_jsonl(path: Path, source: Files, columns: Columns) -> Rows:
+def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield the rows of a file with one JSON object per line; blank lines are passed over."""
     for line, text in read_lines(path, source.encoding):
         if not text.strip():
@@ -161,11 +161,11 @@ def read_jsonl(path: Path, source: Files, columns: Columns) -> Rows:
             raise UserError(f'{path}:{line}: a JSON object is due, as {{"text": ...}}; this is another value')
         for name in columns.values():
             if name not in record:
-                raise UserError(f"{path}:{line}: column '{name}': is missing{near(name, record)}")
+                raise UserError(f"{path}:{line}: column '{name}': is missing{suggestion(name, record)}")
         yield line, {ours: record[name] for ours, name in columns.items()}
 
 
-def read_parquet(path: Path, source: Files, columns: Columns) -> Rows:
+def read_parquet(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     """Yield (row number from 1, values) of a Parquet file."""
     import pyarrow
 

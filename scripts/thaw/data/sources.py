@@ -5,15 +5,16 @@
 
 from pathlib import Path
 
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
 from thaw.data.edges import ARCS, arcs
-from thaw.data.tables import Table, find_position, join, parts
-from thaw.records import UserError, file_sha256
-from thaw.settings import GROUPINGS, Corpus, Files, Hub, Source
+from thaw.data.rows_table import RowsTable, find_position, join, parts
+from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig, SourceConfig
 
 SCRIPT_BRANCH = "refs/convert/parquet"
 
 
-def find_source(name: str, corpus: Corpus, sources: list[str], data_dir) -> tuple[str, dict[str, str]]:
+def find_source(name: str, corpus: CorpusConfig, sources: list[str], data_dir) -> tuple[str, dict[str, str]]:
     """Return the first of the sources that a corpus has and that is there, with its files' sha256 by path.
 
     Files are there when all of them are; the Hub is not asked. Raises UserError where some files are missing
@@ -33,7 +34,7 @@ def find_source(name: str, corpus: Corpus, sources: list[str], data_dir) -> tupl
     raise UserError(f"corpora.{name}: no source is left; tried {'; '.join(tried)}. Set data_dir or sources")
 
 
-def _locate_all(name: str, files: Files, data_dir: Path) -> tuple[dict[str, str], list[str]]:
+def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str, str], list[str]]:
     """Return each split's path relative to data_dir, and the paths that are missing (all of them or none)."""
     paths, missing = {}, []
     for split, path in files.splits.items():
@@ -48,19 +49,21 @@ def _locate_all(name: str, files: Files, data_dir: Path) -> tuple[dict[str, str]
     return paths, missing
 
 
-def wanted_columns(corpus: Corpus, source: Source | None) -> list[str]:
+def wanted_columns(corpus: CorpusConfig, source: SourceConfig | None) -> list[str]:
     """Return the columns that a source must give: texts or words, targets, kept ones, the one to group by.
 
     The last may be lacking on the Hub and in a grammar (source None) as long as no split has to be carved.
     """
     wanted = [*corpus.texts, *([corpus.words] if corpus.words else []), *corpus.targets, *corpus.keep]
     carves = source is not None and any(split not in source.splits for split in corpus.carve)
-    if corpus.group_by not in GROUPINGS and (carves or isinstance(source, Files)):
+    if corpus.group_by not in GROUPINGS and (carves or isinstance(source, FilesConfig)):
         wanted.append(corpus.group_by)
     return list(dict.fromkeys(wanted))
 
 
-def load(name: str, corpus: Corpus, source: str, files: dict[str, str], data_dir) -> tuple[dict[str, Table], dict]:
+def load(
+    name: str, corpus: CorpusConfig, source: str, files: dict[str, str], data_dir
+) -> tuple[dict[str, RowsTable], dict]:
     """Load all splits of a corpus from one source; return them with a record of the source for the card.
 
     `files` are the sha256 that the plan saw: a file that changed since raises UserError.
@@ -80,18 +83,18 @@ def load(name: str, corpus: Corpus, source: str, files: dict[str, str], data_dir
     return tables, {"kind": "files", "files": files}
 
 
-def _load_synthetic(corpus: Corpus) -> dict[str, Table]:
+def _load_synthetic(corpus: CorpusConfig) -> dict[str, RowsTable]:
     """Let the grammar write its splits; its columns have our names."""
     from thaw.data import grammar
 
     tables = {}
     for split, frame in grammar.write(corpus.synthetic).items():
         columns = {column: frame[column].tolist() for column in wanted_columns(corpus, None)}
-        tables[split] = Table(f"{corpus.synthetic} {split}", columns, list(range(1, len(frame) + 1)), "row")
+        tables[split] = RowsTable(f"{corpus.synthetic} {split}", columns, list(range(1, len(frame) + 1)), "row")
     return tables
 
 
-def _load_hub(corpus: Corpus) -> tuple[dict[str, Table], dict]:
+def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict]:
     """Load a Hub data set by `datasets`, at the commit that its revision stands for now.
 
     Without network the copy in the local cache serves, and the card says that no commit was resolved.
@@ -103,7 +106,7 @@ def _load_hub(corpus: Corpus) -> tuple[dict[str, Table], dict]:
     return tables, record
 
 
-def _resolve(hub: Hub) -> str | None:
+def _resolve(hub: HubConfig) -> str | None:
     """Return the commit that the revision names on the Hub, or None where the Hub cannot be asked."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError
@@ -116,7 +119,7 @@ def _resolve(hub: Hub) -> str | None:
         return None
 
 
-def _load_split(hub: Hub, theirs: str, commit: str | None, corpus: Corpus) -> Table:
+def _load_split(hub: HubConfig, theirs: str, commit: str | None, corpus: CorpusConfig) -> RowsTable:
     """Load one split; class numbers become the names that the data set gives them."""
     from datasets import load_dataset
 
@@ -132,7 +135,7 @@ def _load_split(hub: Hub, theirs: str, commit: str | None, corpus: Corpus) -> Ta
     return convert(data, name, hub, wanted_columns(corpus, hub))
 
 
-def convert(data, name: str, hub: Hub, wanted: list[str]) -> Table:
+def convert(data, name: str, hub: HubConfig, wanted: list[str]) -> RowsTable:
     """Turn a `datasets.Dataset` into a Table: class numbers become names, -1 (withheld) None.
 
     A column `arcs` that it lacks is made of `head` and `deprel`, as CoNLL-U has them.
@@ -144,7 +147,7 @@ def convert(data, name: str, hub: Hub, wanted: list[str]) -> Table:
             continue
         found = names[find_position(theirs, names, f"hub: {name}", ours)]
         values[ours] = _named(data[found], data.features[found])
-    return Table(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
+    return RowsTable(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
 
 
 def _arcs(data, name: str) -> list[list[dict]]:

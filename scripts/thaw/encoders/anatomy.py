@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from thaw.records import UserError
+from thaw.core.errors import UserError
 
 PROBE = (2, 5)  # B, T of the pass that is watched: too odd to be mistaken for anything else in a shape
 
@@ -42,7 +42,7 @@ class Anatomy:
         return next((layer for part, layer in self.parts.items() if name.startswith(part + ".")), 0)
 
 
-def study(model: nn.Module) -> Anatomy:
+def inspect_architecture(model: nn.Module) -> Anatomy:
     """Find the layers of a model in eval mode; a model that is no encoder with a list of layers is a UserError."""
     kind, config = model.config.model_type, model.config
     if getattr(config, "is_encoder_decoder", False):

@@ -1,6 +1,6 @@
 """The components of an encoder and the parameters of each: layers, embeddings, their parts, and what was inserted.
 
-L layers. Names of components are those of `thaw.strategies.selectors`; names of parameters those of the pretrained
+L layers. Names of components are those of `thaw.adaptation.selectors`; names of parameters those of the pretrained
 model, whatever was wrapped around them since.
 """
 
@@ -9,11 +9,11 @@ import re
 import torch
 from torch import nn
 
+from thaw.core.errors import UserError
 from thaw.encoders.anatomy import Anatomy
-from thaw.encoders.rows import open_rows
 from thaw.encoders.sublayers import Slice, Sublayers, is_norm
+from thaw.encoders.trainable_rows import open_rows
 from thaw.encoders.vocabulary import UsedRows
-from thaw.records import UserError
 
 ROWS = re.compile(r"\.parametrizations\.\w+\.\d+\.")  # in the names of values that train in a frozen tensor
 INSERTED = {"lora": ".lora_", "ia3": ".ia3_", "adapters": ".adapter."}  # what the names of inserted parameters hold

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.core.runtime import seeded
 from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENIZER, VOCABULARIES, WEIGHTS
-from thaw.encoders.sources import check_sum
-from thaw.records import UserError, read_json
-from thaw.runtime import seeded
+from thaw.encoders.weight_sources import check_sum
 
 
 def assemble(source: Path, target: Path, due: str | None) -> None:

@@ -10,7 +10,7 @@ from torch.nn import functional
 LEVELS = 2**16
 
 
-class Dropout(nn.Dropout):
+class FastDropout(nn.Dropout):
     """nn.Dropout with the same distribution, its share rounded to 1/65536; on a GPU it is nn.Dropout."""
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
@@ -38,4 +38,4 @@ def replace(model: nn.Module) -> None:
     """Put this dropout into the place of every plain nn.Dropout of a model."""
     for path, module in list(model.named_modules()):
         if type(module) is nn.Dropout:
-            model.set_submodule(path, Dropout(module.p))
+            model.set_submodule(path, FastDropout(module.p))

@@ -78,7 +78,7 @@ class Direction(nn.Module):
         return torch.stack(outputs, 1), (hidden, cell)
 
 
-class BiLstm(nn.Module):
+class ElmoLstm(nn.Module):
     """One layer: both directions side by side, each on its own half; above the first the input is added."""
 
     def __init__(self, options: dict, number: int):
@@ -108,7 +108,7 @@ class Elmo(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = CharacterCnn(config.char_cnn, config.lstm["projection_dim"])
-        self.layers = nn.ModuleList(BiLstm(config.lstm, n + 1) for n in range(config.num_hidden_layers))
+        self.layers = nn.ModuleList(ElmoLstm(config.lstm, n + 1) for n in range(config.num_hidden_layers))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor]:
         """Return the last boundary [B, T, d] of characters [B, T, C]."""

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.encoders.builtin_models import builtin_config, write_builtin
 from thaw.encoders.elmo import Direction, Elmo, load_tokenizer
 from thaw.encoders.names import ELMO
-from thaw.encoders.own import own_config, write_own
-from thaw.encoders.sources import check_sum, published
-from thaw.records import UserError, read_json
+from thaw.encoders.weight_sources import check_sum, published
 
 # Read before the first sentence, so that the LSTMs are in the middle of a text and not at zero.
 WARM_UP = (
@@ -40,7 +41,7 @@ def assemble(source: Path, target: Path, entry) -> None:
     ids = [torch.tensor(found) for found in tokenizer(list(WARM_UP))["input_ids"]]
     spellings = torch.from_numpy(tokenizer.spellings()).long()
     model.warm_up([spellings[found] for found in ids])
-    write_own(model, target)
+    write_builtin(model, target)
 
 
 def _config(options: dict, path: Path):
@@ -55,7 +56,7 @@ def _config(options: dict, path: Path):
     if cnn["n_characters"] != 262 or longest != 50:
         raise UserError(f"{path}: char_cnn.n_characters must be 262 and max_characters_per_token 50, as published")
     sizes = {"num_hidden_layers": layers, "hidden_size": 2 * lstm["projection_dim"], "vocab_size": cnn["n_characters"]}
-    return own_config(model_type="elmo", pad_token_id=0, spelling=longest, char_cnn=cnn, lstm=lstm, **sizes)
+    return builtin_config(model_type="elmo", pad_token_id=0, spelling=longest, char_cnn=cnn, lstm=lstm, **sizes)
 
 
 def _fill(model: Elmo, path: Path) -> None:

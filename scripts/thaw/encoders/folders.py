@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from thaw.core.digests import canonical, file_sha256
 from thaw.encoders import names
 from thaw.encoders.loading import longest
-from thaw.encoders.parity import MARKER, check_resume, sign
+from thaw.encoders.parity import MARKER, check_resume, write_marker
 from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.transformers import Encoder
-from thaw.records import canonical, file_sha256
 
 FILES = (*names.SETTINGS, *names.TOKENIZER, names.WEIGHTS, MARKER)
 
@@ -37,11 +37,11 @@ def staged(out: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def proved(folder: Path) -> dict:
+def verified(folder: Path) -> dict:
     """Prove that the model of a folder resumes exactly at every layer, and return what a card says of it."""
     check_resume(folder)
     weights = file_sha256(folder / names.WEIGHTS)
-    sign(folder, weights)
+    write_marker(folder, weights)
     encoder, tokenizer = Encoder.load(folder), load_tokenizer(folder)
     files = {file: file_sha256(folder / file) for file in names.TOKENIZER if (folder / file).is_file()}
     return {

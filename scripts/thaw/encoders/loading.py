@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from thaw.records import UserError
+from thaw.core.errors import UserError
 
 
 def load_model(folder) -> torch.nn.Module:

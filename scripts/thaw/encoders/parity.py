@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import torch
 
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import log, versions
 from thaw.encoders.anatomy import spelt
 from thaw.encoders.transformers import Encoder
-from thaw.records import UserError, read_json, write_json
-from thaw.runtime import log, versions
 
 LENGTHS = (9, 6, 2)
 MARKER = "parity.json"
@@ -48,10 +49,10 @@ def check_once(folder: Path) -> None:
     if not marker.is_file() or read_json(marker) != _proof(weights):
         log(f"parity check: {folder.name} resumed at each boundary against its full pass")
         check_resume(folder)
-        sign(folder, weights)
+        write_marker(folder, weights)
 
 
-def sign(folder: Path, weights: str) -> None:
+def write_marker(folder: Path, weights: str) -> None:
     """Leave a marker in the encoder's folder: these weights, by their sha256, passed under these library versions."""
     write_json(folder / MARKER, _proof(weights))
 

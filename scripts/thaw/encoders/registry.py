@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
+from thaw.core.files import read_json
 from thaw.encoders import elmo, loading, sentence, word_vectors
-from thaw.encoders.own import Table, read_own
-from thaw.records import read_json
+from thaw.encoders.builtin_models import EmbeddingTable, read_builtin
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Kind:
 
 
 OWN = {
-    "word_vectors": Kind(Table, word_vectors.load_tokenizer),
+    "word_vectors": Kind(EmbeddingTable, word_vectors.load_tokenizer),
     "elmo": Kind(elmo.Elmo, elmo.load_tokenizer),
     "sentence": Kind(sentence.SentenceModel, sentence.load_tokenizer),
     "sentence_vectors": Kind(sentence.TextVectors, sentence.load_rows),
@@ -32,17 +32,17 @@ OWN = {
 
 def load_model(folder) -> torch.nn.Module:
     """Return the model of a folder in fp32 and eval mode; a folder that can not be read is a UserError."""
-    kind = own_kind(folder)
-    return read_own(kind.model, folder) if kind else loading.load_model(folder)
+    kind = builtin_kind(folder)
+    return read_builtin(kind.model, folder) if kind else loading.load_model(folder)
 
 
 def load_tokenizer(folder, words: bool = False):
     """Return the tokenizer of a folder; `words`: it will be given lists of words."""
-    kind = own_kind(folder)
+    kind = builtin_kind(folder)
     return kind.tokenizer(folder, words) if kind else loading.load_tokenizer(folder, words)
 
 
-def own_kind(folder) -> Kind | None:
+def builtin_kind(folder) -> Kind | None:
     """Return the kind of a folder's model where that is Thaw's own code, None where transformers knows it."""
     config = Path(folder) / "config.json"
     found = read_json(config) if config.is_file() else {}

@@ -9,7 +9,7 @@ from torch import nn
 from thaw.encoders.anatomy import Anatomy
 
 
-class Passed(nn.Module):
+class IdentityLayer(nn.Module):
     """Stands for a layer that is not run: hands its input on, in the form that the layers return.
 
     It carries the layer's plain attributes, which some models read in their loop (ModernBERT's attention_type).
@@ -28,10 +28,10 @@ class Passed(nn.Module):
         return (state, *[None] * (self.form - 1)) if self.form else state
 
 
-class Hollow(nn.Module):
+class ZeroEmbeddings(nn.Module):
     """Stands for a part that is not run and returns [B, T, k]: zeros that take no memory."""
 
-    def __init__(self, width: int, entry: "Entry"):
+    def __init__(self, width: int, entry: "StateInjector"):
         super().__init__()
         self.width = width
         self.entry = entry
@@ -42,7 +42,7 @@ class Hollow(nn.Module):
         return state.new_zeros(1).expand(*state.shape[:2], self.width)
 
 
-class Entry:
+class StateInjector:
     """The hidden state [B, T, d] that a resumed model starts from, put in by forward pre-hooks."""
 
     def __init__(self):
@@ -62,7 +62,7 @@ class Entry:
         return None
 
 
-def cut(model: nn.Module, anatomy: Anatomy, start: int, entry: Entry) -> list:
+def truncate_below(model: nn.Module, anatomy: Anatomy, start: int, entry: StateInjector) -> list:
     """Take out of a model what lies below boundary `start`, and let the state in there; returns the hooks.
 
     Positions in the layer list stay as they are: models read attention patterns by position. The state enters layer
@@ -71,12 +71,12 @@ def cut(model: nn.Module, anatomy: Anatomy, start: int, entry: Entry) -> list:
     """
     layers = model.get_submodule(anatomy.layers)
     for position in range(start):
-        if not isinstance(layers[position], Passed):
-            layers[position] = Passed(layers[position], anatomy.form)
+        if not isinstance(layers[position], IdentityLayer):
+            layers[position] = IdentityLayer(layers[position], anatomy.form)
     for part, width in anatomy.outputs.items():
         if anatomy.parts[part] <= start:
             owner, _, name = part.rpartition(".")
-            setattr(model.get_submodule(owner), name, Hollow(width, entry))
+            setattr(model.get_submodule(owner), name, ZeroEmbeddings(width, entry))
     hooks = [layers[start].register_forward_pre_hook(entry, with_kwargs=True)]
     if start == 0 and anatomy.owner:
         owner = model.get_submodule(anatomy.owner)

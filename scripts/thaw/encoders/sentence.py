@@ -11,9 +11,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thaw.encoders.own import Table
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.encoders.builtin_models import EmbeddingTable
 from thaw.encoders.spelling import PAD, SpellingTokenizer
-from thaw.records import UserError, read_json
 
 AT_ONCE = 32  # texts of like length that are read together
 
@@ -62,7 +63,7 @@ POOLINGS = {
 }
 
 
-class TextVectors(Table):
+class TextVectors(EmbeddingTable):
     """One vector for each text of a file."""
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor]:

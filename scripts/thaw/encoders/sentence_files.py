@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
 from thaw.encoders import conversion
+from thaw.encoders.builtin_models import builtin_config, write_builtin
 from thaw.encoders.loading import load_model, load_tokenizer, longest
-from thaw.encoders.own import own_config, write_own
 from thaw.encoders.sentence import POOLINGS, SentenceModel, TextVectors
-from thaw.encoders.sources import check_sum
-from thaw.records import UserError, read_json, write_json
+from thaw.encoders.weight_sources import check_sum
 
 SWITCHES = {  # before version 6
     "pooling_mode_cls_token": "cls",
@@ -35,7 +36,7 @@ def assemble(source: Path, target: Path, entry) -> None:
     conversion.assemble(inner, target, entry.sha256)
     model, tokenizer = load_model(target), load_tokenizer(target)
     limits = _optional(inner / "sentence_bert_config.json")
-    config = own_config(
+    config = builtin_config(
         model_type="sentence",
         num_hidden_layers=0,
         hidden_size=model.config.hidden_size,
@@ -51,7 +52,7 @@ def assemble(source: Path, target: Path, entry) -> None:
     whole = SentenceModel(config)
     whole.encoder.load_state_dict(model.state_dict())
     tokenizer.save_pretrained(target)
-    write_own(whole, target)
+    write_builtin(whole, target)
     return None
 
 
@@ -98,9 +99,9 @@ def _assemble_file(source: Path, target: Path, entry) -> None:
     if not rows:
         raise UserError(f"{source} holds no vector")
     sizes = {"num_hidden_layers": 0, "hidden_size": entry.width, "vocab_size": len(vectors), "pad_token_id": 0}
-    model = TextVectors(own_config(model_type="sentence_vectors", spelling=1, **sizes))
+    model = TextVectors(builtin_config(model_type="sentence_vectors", spelling=1, **sizes))
     model.embeddings.weight.data = torch.from_numpy(np.stack(vectors))
-    write_own(model, target)
+    write_builtin(model, target)
     write_json(target / "vocab.json", rows)
 
 

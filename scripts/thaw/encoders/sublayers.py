@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from thaw.records import UserError
+from thaw.core.errors import UserError
 
 ROLE = re.compile(r"(q|k|v)$|(q|k|v)_\w+$|(q)uery(_\w+)?$|(k)ey(_\w+)?$|(v)alue(_\w+)?$")
 FUSED = ("Wqkv", "c_attn")  # ModernBERT's and GPT-2's, of which it is known: queries, keys, values, a third each

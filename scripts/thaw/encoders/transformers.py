@@ -7,17 +7,17 @@ boundary L the last hidden state.
 import torch
 from torch import nn
 
-from thaw.encoders import attention, dropout
-from thaw.encoders.anatomy import study
+from thaw.core.errors import UserError
+from thaw.encoders import dropout, fast_attention
+from thaw.encoders.anatomy import inspect_architecture
 from thaw.encoders.components import Components
 from thaw.encoders.registry import load_model
-from thaw.encoders.resume import Entry, cut
+from thaw.encoders.resume import StateInjector, truncate_below
 from thaw.encoders.sublayers import Sublayers
 from thaw.encoders.vocabulary import UsedRows, keep_rows
-from thaw.records import UserError
 
 
-class Reached(Exception):
+class StopForward(Exception):
     """Ends a forward pass at the highest boundary that anybody reads."""
 
 
@@ -27,15 +27,15 @@ class Encoder(nn.Module):
     def __init__(self, model: nn.Module):
         super().__init__()
         dropout.replace(model)
-        attention.replace(model)
+        fast_attention.replace(model)
         self.model = model
-        self.anatomy = study(model)
+        self.anatomy = inspect_architecture(model)
         self._components = Components(model, self.anatomy)
         self.layers: int = model.config.num_hidden_layers
         self.width: int = model.config.hidden_size
         self.start: int | None = None
         self._rows: UsedRows | None = None
-        self._entry = Entry()
+        self._entry = StateInjector()
         self._hooks: list = []
         self.thaw(set())
         self.eval()
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
             raise UserError(f"an encoder of {self.layers} layers that starts at {now} can not start at {start}")
         for hook in self._hooks:
             hook.remove()
-        self._hooks = cut(self.model, self.anatomy, start, self._entry)
+        self._hooks = truncate_below(self.model, self.anatomy, start, self._entry)
         self.start = start
         return self
 
@@ -81,7 +81,7 @@ class Encoder(nn.Module):
         def keep(module, inputs, named, boundary):
             found[boundary] = inputs[0] if inputs else named["hidden_states"]
             if boundary == max(wanted):
-                raise Reached
+                raise StopForward
 
         layers = self.model.get_submodule(self.anatomy.layers)
         hooks = [
@@ -91,7 +91,7 @@ class Encoder(nn.Module):
         ]
         try:
             found[self.layers] = self(batch, state)
-        except Reached:
+        except StopForward:
             pass
         finally:
             for hook in hooks:
@@ -113,7 +113,7 @@ class Encoder(nn.Module):
         return list(self.states(batch, list(range(self.layers + 1))).values())
 
     def components(self, names=None) -> dict[str, list[tuple[str, nn.Parameter]]]:
-        """Return some components (see `thaw.strategies.selectors`) with the names and parameters of each.
+        """Return some components (see `thaw.adaptation.selectors`) with the names and parameters of each.
 
         Without names: what can be thawed, from below: `embeddings`, `layer.1` to `layer.L`. Layers below the boundary
         that the encoder was resumed at are gone. Relative position embeddings that all layers share (MPNet, DeBERTa)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from thaw.encoders.own import Table, own_config, write_own
-from thaw.encoders.sources import check_sum
+from thaw.core.errors import UserError
+from thaw.encoders.builtin_models import EmbeddingTable, builtin_config, write_builtin
+from thaw.encoders.weight_sources import check_sum
 from thaw.encoders.word_vectors import PAD, UNKNOWN, tokenizer
-from thaw.records import UserError
 
 HEADER = re.compile(r"\d+ \d+")
 
@@ -33,9 +33,9 @@ def assemble(source: Path, target: Path, entry) -> None:
     kept = [place for word, place in places.items() if word not in (PAD, UNKNOWN)]
     matrix = np.concatenate([np.zeros_like(vectors[:1]), unknown[None], vectors[kept]])
     sizes = {"num_hidden_layers": 0, "hidden_size": entry.width, "vocab_size": len(matrix), "pad_token_id": 0}
-    model = Table(own_config(model_type="word_vectors", **sizes))
+    model = EmbeddingTable(builtin_config(model_type="word_vectors", **sizes))
     model.embeddings.weight.data = torch.from_numpy(matrix)
-    write_own(model, target)
+    write_builtin(model, target)
     tokenizer([words[place] for place in kept], entry.cased).save_pretrained(target)
 
 

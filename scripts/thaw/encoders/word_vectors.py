@@ -1,6 +1,6 @@
 """Static word vectors, an encoder of no layers whose one boundary is 0 = L: how its texts become words.
 
-The matrix is `thaw.encoders.own.Table`.
+The matrix is `thaw.encoders.builtin_models.Table`.
 """
 
 PAD, UNKNOWN = "<pad>", "<unk>"

@@ -14,19 +14,19 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from thaw.analysis.metrics import NO_TAG, score
-from thaw.analysis.results import take
+from thaw.core.errors import UserError
+from thaw.core.plugins import is_plugin
+from thaw.core.runtime import progress
 from thaw.data.corpus import scored_part
 from thaw.encoders.transformers import Encoder
-from thaw.exporting.forms import trained_encoder
-from thaw.exporting.source import Source
+from thaw.evaluation.metrics import NO_TAG, score
+from thaw.evaluation.result_files import select_rows
+from thaw.exporting.finished_run import FinishedRun
+from thaw.exporting.formats import trained_encoder
 from thaw.features.extract import batches
-from thaw.features.store import Store
+from thaw.features.store import FeatureStore
 from thaw.heads.registry import build
-from thaw.parts import is_own
-from thaw.records import UserError
-from thaw.runtime import progress
-from thaw.settings import Compute
+from thaw.schema.experiment import ComputeConfig
 
 # The most by which a probability, or a score as a share of the gold scores' range, may differ from what the run's own
 # tensors give in fp32: a batch of another shape moves a state by some 1e-6, a wrong model by far more than this.
@@ -37,7 +37,7 @@ TOLERANCE = 1e-3
 MAY_CHANGE = 0.05
 
 
-def check(source: Source, folder: Path) -> dict:
+def check(source: FinishedRun, folder: Path) -> dict:
     """Return what comes of reading all test splits again, as it stands in check.json."""
     import pandas
 
@@ -45,7 +45,7 @@ def check(source: Source, folder: Path) -> dict:
     for split in source.task["test"]:
         answers = answers_of(source, folder, split)
         rows = scored_part(source.corpus, split, source.spec["subset"])
-        before, again = recorded["prediction"][recorded["split"] == split], take(answers, rows)
+        before, again = recorded["prediction"][recorded["split"] == split], select_rows(answers, rows)
         changed = _changed(source, split, before, again)
         splits[split] = {
             "answers": len(changed),
@@ -60,14 +60,14 @@ def check(source: Source, folder: Path) -> dict:
     return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
 
 
-def answers_of(source: Source, folder: Path, split: str) -> list[dict]:
+def answers_of(source: FinishedRun, folder: Path, split: str) -> list[dict]:
     """Return the export's answers to a split: model.py runs in a fresh Python that cannot import Thaw."""
     asked = examples(source, split)
     with tempfile.TemporaryFile("w+") as texts, tempfile.TemporaryFile("w+") as errors:
         texts.writelines(json.dumps(example) + "\n" for example in asked)
         texts.seek(0)
         command = [sys.executable, "-E", "-P", str(folder / "model.py")]
-        threads = Compute.model_validate(source.spec["compute"]).threads
+        threads = ComputeConfig.model_validate(source.spec["compute"]).threads
         setting = os.environ | {"OMP_NUM_THREADS": str(threads)}
         pipes = {"stdin": texts, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
         with subprocess.Popen(command, env=setting, **pipes) as process:
@@ -80,7 +80,7 @@ def answers_of(source: Source, folder: Path, split: str) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
-def examples(source: Source, split: str) -> list:
+def examples(source: FinishedRun, split: str) -> list:
     """Return the texts of a split as the loader takes them: a text, a list of two texts, or a list of words."""
     frame, corpus = source.corpus.frame(split), source.corpus
     if source.reads == "pair":
@@ -89,12 +89,12 @@ def examples(source: Source, split: str) -> list:
 
 
 @torch.inference_mode()
-def own_outputs(source: Source, split: str) -> list[np.ndarray]:
+def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     """Return what the run's tensors give in Thaw's own code, in fp32, from the token ids that the run read.
 
     For each example its probabilities [C], its score [], or the probabilities of each word that was seen [W, C].
     """
-    store, encoder = Store(source.features), Encoder(trained_encoder(source))
+    store, encoder = FeatureStore(source.features), Encoder(trained_encoder(source))
     head = build(source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.apart).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
     found = [None] * len(source.corpus.frame(split))
@@ -108,7 +108,7 @@ def own_outputs(source: Source, split: str) -> list[np.ndarray]:
     return found
 
 
-def _largest(source: Source, split: str, due: list[np.ndarray], answers: list[dict]) -> float:
+def _largest(source: FinishedRun, split: str, due: list[np.ndarray], answers: list[dict]) -> float:
     """Return the largest difference of a probability, or of a score as a share of the gold scores' range."""
     unit = 1.0 if source.labels else _range(source, split)
     largest = 0.0
@@ -121,7 +121,7 @@ def _largest(source: Source, split: str, due: list[np.ndarray], answers: list[di
     return float(largest)
 
 
-def _changed(source: Source, split: str, before, answers: list[dict]) -> list[bool]:
+def _changed(source: FinishedRun, split: str, before, answers: list[dict]) -> list[bool]:
     """Return for each text or word whether its answer is another than the recorded one.
 
     A score is another when it moved by more than that share of the gold scores' range which may change.
@@ -135,12 +135,12 @@ def _changed(source: Source, split: str, before, answers: list[dict]) -> list[bo
     return [bool(abs(old - new) > limit) for old, new in zip(before, now, strict=True)]
 
 
-def _range(source: Source, split: str) -> float:
+def _range(source: FinishedRun, split: str) -> float:
     """Return the distance between the highest and the lowest gold score, 1 where there is none."""
     return float(np.ptp(source.corpus.targets(source.task, split))) or 1.0
 
 
-def _scores(source: Source, split: str, rows: np.ndarray, answers: list[dict]) -> dict:
+def _scores(source: FinishedRun, split: str, rows: np.ndarray, answers: list[dict]) -> dict:
     """Return each metric in the run's record and of the export's answers; own metrics are left out."""
     index = {label: number for number, label in enumerate(source.labels)}
     values = [answer["prediction"] for answer in answers]
@@ -149,7 +149,7 @@ def _scores(source: Source, split: str, rows: np.ndarray, answers: list[dict]) -
         values = [[NO_TAG if shares is None else index[tag] for tag, shares in words] for words in tagged]
     elif index:
         values = np.array([index[label] for label in values])
-    names = [name for name in source.task["metrics"] if not is_own(name)]
-    gold = take(source.corpus.targets(source.task, split), rows)
+    names = [name for name in source.task["metrics"] if not is_plugin(name)]
+    gold = select_rows(source.corpus.targets(source.task, split), rows)
     found = score(source.task | {"metrics": names}, gold, values, source.labels)
     return {name: {"run": source.metrics["scores"][split][name], "export": found[name]} for name in names}

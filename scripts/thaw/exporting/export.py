@@ -6,12 +6,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from thaw.exporting import forms
-from thaw.exporting.card import card
+from thaw.core.errors import UserError
+from thaw.core.files import write_json, write_text
+from thaw.core.runtime import log
+from thaw.exporting import formats
 from thaw.exporting.checking import check
-from thaw.exporting.source import find
-from thaw.records import UserError, write_json, write_text
-from thaw.runtime import log
+from thaw.exporting.finished_run import open_run
+from thaw.exporting.model_card import card
 
 
 def export(run: Path, target: Path) -> dict:
@@ -21,19 +22,21 @@ def export(run: Path, target: Path) -> dict:
     """
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise UserError(f"{target} is there already; name a folder that is new or empty")
-    source = find(run)
+    source = open_run(run)
     with _beside(target) as folder:
-        form = forms.write(source, folder)
+        form = formats.write(source, folder)
         write_text(folder / "README.md", card(source, form))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         found = check(source, folder)
         if not found["passed"]:
-            raise UserError(f"the export does not answer as its run did, so {target} was not written\n{told(found)}")
+            raise UserError(
+                f"the export does not answer as its run did, so {target} was not written\n{export_summary(found)}"
+            )
         write_json(folder / "check.json", found)
     return found
 
 
-def told(found: dict) -> str:
+def export_summary(found: dict) -> str:
     """Return the outcome of a check in words, some lines for each split."""
     lines = []
     for split, part in found["splits"].items():

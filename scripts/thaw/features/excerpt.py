@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from thaw.features.store import Store
-from thaw.records import file_sha256, replacing, write_json
+from thaw.core.digests import file_sha256
+from thaw.core.files import atomic_write, write_json
+from thaw.features.store import FeatureStore
 
 ROWS_AT_ONCE = 1000
 
 
-def write_excerpt(source: Store, out: Path, wanted: dict[str, np.ndarray], changes: dict) -> Store:
+def write_excerpt(source: FeatureStore, out: Path, wanted: dict[str, np.ndarray], changes: dict) -> FeatureStore:
     """Write tokens.parquet and tokens.json of an excerpt and return it, as yet without states.
 
     Args: the store of all rows; folder; by split the rows that stay; what its card has in the place of the other's.
@@ -25,7 +26,7 @@ def write_excerpt(source: Store, out: Path, wanted: dict[str, np.ndarray], chang
     whole = parquet.ParquetFile(source.folder / "tokens.parquet")
     path, tokens = out / "tokens.parquet", dict.fromkeys(source.splits, 0)
     kept = {split: set(wanted.get(split, np.array([], int)).tolist()) for split in source.splits}
-    with replacing(path) as temporary, parquet.ParquetWriter(temporary, whole.schema_arrow) as writer:
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, whole.schema_arrow) as writer:
         for piece in whole.iter_batches(ROWS_AT_ONCE):
             columns = piece.to_pydict()
             for place, (split, row) in enumerate(zip(columns["split"], columns["row"], strict=True)):
@@ -36,11 +37,11 @@ def write_excerpt(source: Store, out: Path, wanted: dict[str, np.ndarray], chang
                 tokens[split] += len(columns["input_ids"][place])
             writer.write_table(pyarrow.table(columns, schema=whole.schema_arrow))
     if source.card.get("spelt"):
-        with replacing(out / "spellings.safetensors") as temporary:
+        with atomic_write(out / "spellings.safetensors") as temporary:
             Path(temporary).write_bytes((source.folder / "spellings.safetensors").read_bytes())
     splits = {
         split: {"examples": facts["examples"], "tokens": tokens[split], "kept": len(kept[split])}
         for split, facts in source.card["splits"].items()
     }
     write_json(out / "tokens.json", source.card | changes | {"splits": splits, "sha256": file_sha256(path)})
-    return Store(out)
+    return FeatureStore(out)

@@ -8,11 +8,13 @@ import contextlib
 import numpy as np
 import torch
 
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import atomic_write
+from thaw.core.runtime import log, progress, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features.payload import Payload, floats
-from thaw.features.store import Store
-from thaw.records import UserError, file_sha256, replacing
-from thaw.runtime import log, progress, set_threads
+from thaw.features.store import FeatureStore
 
 TOKENS_PER_BATCH = 2048  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
 
@@ -35,7 +37,7 @@ def batches(sizes: np.ndarray) -> list[np.ndarray]:
 
 
 def extract(
-    store: Store, encoder: Encoder, boundaries: list[int], dtype: str, device, due: dict[int, str] | None = None
+    store: FeatureStore, encoder: Encoder, boundaries: list[int], dtype: str, device, due: dict[int, str] | None = None
 ) -> dict[int, dict]:
     """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
 
@@ -44,7 +46,7 @@ def extract(
     """
     encoder = encoder.to(device).eval()
     with contextlib.ExitStack() as stack:
-        paths = {n: stack.enter_context(replacing(store.payload_path(n))) for n in boundaries}
+        paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in boundaries}
         shapes = {split: (store.tokens(split), encoder.width) for split in store.splits}
         payloads = {n: Payload.create(path, dtype, shapes) for n, path in paths.items()}
         for split in store.splits:
@@ -62,7 +64,7 @@ def extract(
         return facts
 
 
-def remake(store: Store, encoder_folder, boundaries: list[int], device) -> None:
+def remake(store: FeatureStore, encoder_folder, boundaries: list[int], device) -> None:
     """Make payloads again that were freed, with the thread count of their cards; they must come out the same."""
     encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
     cards = {n: store.boundary_card(n) for n in boundaries}
@@ -75,7 +77,7 @@ def remake(store: Store, encoder_folder, boundaries: list[int], device) -> None:
         set_threads(threads)
 
 
-def _look_again(store: Store, encoder: Encoder, payloads: dict[int, Payload], device) -> None:
+def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Payload], device) -> None:
     """Compare what was written with what the encoder says once more, on the shortest training rows.
 
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
@@ -92,7 +94,7 @@ def _look_again(store: Store, encoder: Encoder, payloads: dict[int, Payload], de
                 )
 
 
-def _pass(store: Store, encoder: Encoder, split: str, payloads: dict[int, Payload], device) -> None:
+def _pass(store: FeatureStore, encoder: Encoder, split: str, payloads: dict[int, Payload], device) -> None:
     """Run the encoder once over a split and put each boundary's states into its payload."""
     card, sizes = store.card, store.sizes(split)
     log(

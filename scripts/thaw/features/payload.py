@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from thaw.records import UserError
+from thaw.core.errors import UserError
 
 NUMPY = {"bf16": np.dtype("<i2"), "fp32": np.dtype("<f4")}  # numpy has no bf16: its 16 bits are carried as integers
 NAMES = {"bf16": "BF16", "fp32": "F32"}

@@ -16,9 +16,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
 from thaw.features.batch import Batch
 from thaw.features.payload import Payload, floats
-from thaw.records import UserError, file_sha256, intact, read_json, replacing
+from thaw.features.spellings import read_spellings
 
 
 class Ragged:
@@ -89,24 +92,7 @@ class Boundary:
         return floats(found, self._payload.dtype).view(*places.shape, -1)
 
 
-def write_spellings(folder: Path, table: np.ndarray) -> None:
-    """Write how each token of a corpus is spelt, int32 [V, C], for an encoder that reads tokens in pieces."""
-    from safetensors.numpy import save_file
-
-    with replacing(folder / "spellings.safetensors") as temporary:
-        save_file({"spellings": table}, temporary)
-
-
-def read_spellings(folder: Path) -> torch.Tensor:
-    """Return what `write_spellings` wrote, int64 [V, C]."""
-    from safetensors.torch import load_file
-
-    path = folder / "spellings.safetensors"
-    with intact(path, f"{folder}/tokens.json"):
-        return load_file(path)["spellings"].long()
-
-
-class Store:
+class FeatureStore:
     """The features of one encoder, corpus and view, as a folder of files that may be read by many at once."""
 
     def __init__(self, folder):

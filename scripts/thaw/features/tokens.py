@@ -10,9 +10,10 @@ second begins.
 from collections import Counter
 from pathlib import Path
 
-from thaw.records import UserError, replacing
-from thaw.runtime import progress
-from thaw.settings import View
+from thaw.core.errors import UserError
+from thaw.core.files import atomic_write
+from thaw.core.runtime import progress
+from thaw.schema.corpora import ViewConfig
 
 ROWS_AT_ONCE = 1000
 
@@ -28,7 +29,7 @@ def schema(apart: bool = False):
     return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
 
 
-def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: View) -> dict[str, dict]:
+def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConfig) -> dict[str, dict]:
     """Tokenise all splits of a corpus into `path`; returns for each its examples, tokens, truncated, max_length.
 
     `truncated` counts examples that were cut, `truncated_labels` by target their labels, or the tags of the words that
@@ -44,7 +45,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: View) ->
     apart = view.pairs == "separate"
     if apart and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
-    with replacing(path) as temporary, parquet.ParquetWriter(temporary, schema(apart)) as writer:
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(apart)) as writer:
         found = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
@@ -92,7 +93,7 @@ class Counted:
         return facts | {"max_length": self.longest, "truncated_labels": labels}
 
 
-def tokenise(texts: list[list], tokenizer, view: View, words: bool) -> tuple[dict[str, list], list[bool]]:
+def tokenise(texts: list[list], tokenizer, view: ViewConfig, words: bool) -> tuple[dict[str, list], list[bool]]:
     """Return input_ids, type_ids, first_pieces, texts (and second) of some rows, and which of the rows were cut.
 
     texts: one list of strings, two for pairs, or with `words` one list of lists of words. A text without a token, such
@@ -126,7 +127,7 @@ def has_types(tokenizer) -> bool:
     return "token_type_ids" in tokenizer.model_input_names
 
 
-def check_length(view: View, longest: int, encoder: str) -> None:
+def check_length(view: ViewConfig, longest: int, encoder: str) -> None:
     """Refuse a view that asks for more tokens than the encoder has positions."""
     if view.max_length > longest:
         raise UserError(

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
+from thaw.schema.head import HeadConfig
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
-NO_TAG = -1  # answer for a word that the model never saw (thaw.analysis.metrics counts it as wrong)
+NO_TAG = -1  # answer for a word that the model never saw (thaw.evaluation.metrics counts it as wrong)
 
 
 class Head(nn.Module):
@@ -26,7 +26,7 @@ class Head(nn.Module):
 
     fixed = False  # see VectorHead
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Keep what all heads need to know.
 
         Args: entry of the catalogue; width d of the states; number of outputs C; type of the task; whether the texts of
@@ -49,7 +49,7 @@ class Head(nn.Module):
         """Look at all training targets (encoded) before the first update; by default do nothing."""
 
     def flops(self, batch: Batch) -> float:
-        """Return the forward operations on a batch, as `thaw.analysis.cost` counts; by default a linear head's."""
+        """Return the forward operations on a batch, as `thaw.compute_cost.flops` counts; by default a linear head's."""
         return matrix(self.width, self.outputs, batch.first_pieces.numel() if self.words else len(batch))
 
     def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -85,7 +85,7 @@ class VectorHead(Head):
     on a frozen encoder they are computed once, and what is trained is `logits` alone.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the output layer; `width` is F here."""
         super().__init__(entry, width, outputs, task_type, apart)
         self.dropout = nn.Dropout(entry.dropout)

@@ -7,13 +7,13 @@ unit.
 import torch
 from torch import nn
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import attention, bilstm, matrix
 from thaw.heads.pairs import Pair, aligned, largest, mean, one_text, owned, sizes, two_texts
 from thaw.heads.pooling import Attention
-from thaw.heads.recurrent import BiLstm
+from thaw.heads.recurrent import PackedBiLstm
+from thaw.schema.head import HeadConfig
 
 
 class Maxout(nn.Module):
@@ -37,13 +37,13 @@ class BcnHead(VectorHead):
     batch normalisation between these, and a single text attends to itself.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the encoder, the integrator, the pooling and the maxout layers."""
         size, pool = entry.chosen.size, entry.chosen.pool
         super().__init__(entry, 2 * size, outputs, task_type, apart)
         self.first = nn.Linear(width, size)
-        self.encoding = BiLstm(size, size)
-        self.integrator = BiLstm(6 * size, size)
+        self.encoding = PackedBiLstm(size, size)
+        self.integrator = PackedBiLstm(6 * size, size)
         self.attention = Attention(2 * size)
         read = (16 if self.pairs else 8) * size
         self.reduction = nn.ModuleList([Maxout(read, 4 * size, pool), Maxout(4 * size, 2 * size, pool)])

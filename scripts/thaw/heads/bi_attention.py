@@ -5,11 +5,11 @@ B pairs, U and V tokens of the longest first and second text, d width. Vectors [
 
 import torch
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import attention
 from thaw.heads.pairs import aligned, largest, sizes, two_texts
+from thaw.schema.head import HeadConfig
 
 
 class BiAttentionHead(VectorHead):
@@ -20,7 +20,7 @@ class BiAttentionHead(VectorHead):
     2017, equation 14, and dot products divided by the square root of d, since nothing bounds an encoder's states.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the output layer."""
         super().__init__(entry, 8 * width, outputs, task_type, apart)
         self.states_width = width

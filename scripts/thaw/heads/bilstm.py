@@ -5,11 +5,11 @@ B examples, S sequences, N of them and n tokens or words of the longest, d width
 
 import torch
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import bilstm
-from thaw.heads.recurrent import BiLstm
+from thaw.heads.recurrent import PackedBiLstm
+from thaw.schema.head import HeadConfig
 
 
 class BiLstmHead(LinearHead):
@@ -19,11 +19,11 @@ class BiLstmHead(LinearHead):
     not read.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the BiLSTM, the pooling and the output."""
         chosen = entry.chosen
         super().__init__(entry, 2 * chosen.size, outputs, task_type, apart)
-        self.recurrent = BiLstm(width, chosen.size, chosen.layers, entry.dropout)
+        self.recurrent = PackedBiLstm(width, chosen.size, chosen.layers, entry.dropout)
         self.initialise()
 
     def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

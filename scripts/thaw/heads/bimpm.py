@@ -7,13 +7,13 @@ of a token's matches.
 import torch
 from torch import nn
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
-from thaw.heads.matching import STRATEGIES, Matching, matching_flops
+from thaw.heads.matching import STRATEGIES, PerspectiveMatching, matching_flops
 from thaw.heads.operations import bilstm, matrix
 from thaw.heads.pairs import Pair, sizes, two_texts
-from thaw.heads.recurrent import BiLstm
+from thaw.heads.recurrent import PackedBiLstm
+from thaw.schema.head import HeadConfig
 
 
 class BiMpmHead(VectorHead):
@@ -24,22 +24,24 @@ class BiMpmHead(VectorHead):
     through a layer of ReLU.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the BiLSTMs, a matching layer for each direction, and the last layer."""
         size = entry.chosen.size
         super().__init__(entry, size, outputs, task_type, apart)
-        self.streams = nn.ModuleList(Matching(n, entry.chosen.perspectives) for n in self.make_reading(width, size))
+        self.streams = nn.ModuleList(
+            PerspectiveMatching(n, entry.chosen.perspectives) for n in self.make_reading(width, size)
+        )
         self.make_aggregation(len(self.streams) * STRATEGIES * entry.chosen.perspectives, size)
         self.initialise()
 
     def make_reading(self, width: int, size: int) -> list[int]:
         """Make what reads the states [B, n, d]; return the width of each stream that it gives."""
-        self.reading = BiLstm(width, size)
+        self.reading = PackedBiLstm(width, size)
         return [size, size]
 
     def make_aggregation(self, width: int, size: int) -> None:
         """Make what reads matches [B, n, m] of this width."""
-        self.aggregation = BiLstm(width, size)
+        self.aggregation = PackedBiLstm(width, size)
         self.hidden = nn.Linear(4 * size, size)
 
     def read(self, text: torch.Tensor, mask: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:

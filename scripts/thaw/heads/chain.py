@@ -11,7 +11,7 @@ from torch import nn
 FORBIDDEN = -1e4  # added to what the constraints exclude; finite, so that some answer always remains
 
 
-class Chain(nn.Module):
+class LinearChainCrf(nn.Module):
     """Scores of a tag after another, of a tag at the start, and at the end (Lafferty et al. 2001; Lample et al. 2016).
 
     They start uniform in -0.1 to 0.1. The constraints are asked for in the answers alone: in training a gold sequence

@@ -5,21 +5,21 @@ B sentences, W words of the longest, C tags.
 
 import torch
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.base import IGNORED, NO_TAG
-from thaw.heads.chain import Chain
+from thaw.heads.chain import LinearChainCrf
 from thaw.heads.linear import LinearHead
+from thaw.schema.head import HeadConfig
 
 
 class CrfHead(LinearHead):
     """A linear head whose logits are the emissions of a chain (Lample et al. 2016, section 2.2)."""
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make what a head on words has, and the chain."""
         super().__init__(entry, width, outputs, task_type, apart)
         self.spans = task_type == "spans"
-        self.chain = Chain(outputs)
+        self.chain = LinearChainCrf(outputs)
 
     def name_outputs(self, labels: list[str]) -> None:
         """Keep the answers to what BIO allows, where the tags are spans."""

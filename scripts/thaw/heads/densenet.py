@@ -6,10 +6,10 @@ N sequences, n tokens or words of the longest, d width, c channels.
 import torch
 from torch import nn
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import matrix
+from thaw.schema.head import HeadConfig
 
 BLOCKS, CONVOLUTIONS = 4, 4  # four blocks of four (Wang et al. 2019)
 
@@ -45,7 +45,7 @@ class DenseNetHead(LinearHead):
     concatenated with the first token's vector. Pooling (max is usual) leaves [CLS] as it is.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make what brings the states to c channels, the blocks, the pooling and the output."""
         size = entry.chosen.size
         super().__init__(entry, size + width, outputs, task_type, apart)

@@ -6,12 +6,12 @@ B pairs, U and V tokens of the longest first and second text, d width, h width o
 import torch
 from torch import nn
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import attention, bilstm, matrix
 from thaw.heads.pairs import Pair, aligned, largest, mean, sizes, two_texts
-from thaw.heads.recurrent import BiLstm
+from thaw.heads.recurrent import PackedBiLstm
+from thaw.schema.head import HeadConfig
 
 
 class EsimHead(VectorHead):
@@ -21,13 +21,13 @@ class EsimHead(VectorHead):
     BiLSTM; mean and largest of both texts; a layer of tanh.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make both BiLSTMs and the layers between."""
         size = entry.chosen.size
         super().__init__(entry, size, outputs, task_type, apart)
-        self.encoding = BiLstm(width, size)
+        self.encoding = PackedBiLstm(width, size)
         self.enhanced = nn.Linear(8 * size, size)
-        self.composition = BiLstm(size, size)
+        self.composition = PackedBiLstm(size, size)
         self.hidden = nn.Linear(8 * size, size)
         self.initialise()
 

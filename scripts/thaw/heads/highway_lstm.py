@@ -6,11 +6,11 @@ N sequences, n tokens or words of the longest, d width, h width of a direction.
 import torch
 from torch import nn
 
-from thaw import settings
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import bilstm, matrix
-from thaw.heads.recurrent import BiLstm
+from thaw.heads.recurrent import PackedBiLstm
+from thaw.schema.head import HeadConfig
 
 CARRY = -1.0  # the gate's bias at the start: mostly open for what comes from below (Srivastava et al., section 2.2)
 
@@ -21,7 +21,7 @@ class HighwayLayer(nn.Module):
     def __init__(self, width: int, size: int):
         """Make the BiLSTM, the gate, and P, which brings x to the same width."""
         super().__init__()
-        self.recurrent = BiLstm(width, size)
+        self.recurrent = PackedBiLstm(width, size)
         self.gate = nn.Linear(width, 2 * size)
         self.carried = nn.Linear(width, 2 * size, bias=False)
         nn.init.constant_(self.gate.bias, CARRY)
@@ -39,7 +39,7 @@ class HighwayLstmHead(LinearHead):
     torch's own LSTM; here the gate reads the layer's input alone.
     """
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the layers, the pooling and the output."""
         size, layers = entry.chosen.size, entry.chosen.layers
         super().__init__(entry, 2 * size, outputs, task_type, apart)

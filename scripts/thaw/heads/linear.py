@@ -7,17 +7,18 @@ of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 import torch
 from torch.nn import functional
 
-from thaw import settings
+from thaw.declarations.head_kinds import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
 from thaw.heads.pooling import POOLINGS, Pooler, word_states
+from thaw.schema.head import HeadConfig
 
 
 class LinearHead(VectorHead):
     """Dropout, then `output` [C, F]; unless said otherwise its weights start normal with deviation 0.02, as in BERT."""
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the pooling (none for words) and the output layer, for tokens or words of this width."""
         super().__init__(entry, self.reads(width, apart), outputs, task_type, apart)
         pooling = POOLINGS[entry.separate_pooling if apart else entry.pooling]
@@ -32,7 +33,7 @@ class LinearHead(VectorHead):
     @property
     def fixed(self) -> bool:
         """Whether nothing learned has a part in its vectors; of a head of one's own nothing is known."""
-        kind = settings.HEAD_KINDS.get(self.entry.kind)
+        kind = HEAD_KINDS.get(self.entry.kind)
         learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
         return kind is not None and kind.fixed and not learned
 

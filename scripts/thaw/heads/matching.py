@@ -13,7 +13,7 @@ STRATEGIES = 4
 TINY = 1e-8  # least norm that is divided by
 
 
-class Matching(nn.Module):
+class PerspectiveMatching(nn.Module):
     """Four ways to match each token with the other text (Wang, Hamza, Florian 2017, section 3.2).
 
     full: with one vector that stands for the whole other text; maxpooling: with each of its tokens, the best kept;

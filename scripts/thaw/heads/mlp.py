@@ -7,15 +7,15 @@ hidden layer reads (d, or 4d for two texts), h its own.
 import torch
 from torch import nn
 
-from thaw import settings
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import matrix
+from thaw.schema.head import HeadConfig
 
 
 class MlpHead(LinearHead):
     """A hidden layer with ReLU below the output, as Wang et al. 2019 put on a BERT that is fine-tuned alone."""
 
-    def __init__(self, entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
         """Make the pooling, the hidden layer and the output."""
         super().__init__(entry, width, outputs, task_type, apart)
         self.hidden = nn.Linear(self.width, entry.chosen.size)

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
-class BiLstm(nn.Module):
+class PackedBiLstm(nn.Module):
     """A BiLSTM with dropout between its layers (Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005)."""
 
     def __init__(self, width: int, size: int, layers: int = 1, dropout: float = 0.0):

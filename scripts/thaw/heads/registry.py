@@ -5,7 +5,8 @@ B examples, S sequences (B; 2B where the texts of pairs are read apart), T token
 
 import torch
 
-from thaw import parts, settings
+from thaw.core import plugins
+from thaw.core.errors import UserError
 from thaw.features.batch import Batch
 from thaw.heads.base import Head
 from thaw.heads.bcn import BcnHead
@@ -18,11 +19,11 @@ from thaw.heads.crf import CrfHead
 from thaw.heads.densenet import DenseNetHead
 from thaw.heads.esim import EsimHead
 from thaw.heads.highway_lstm import HighwayLstmHead
-from thaw.heads.layers import combination
+from thaw.heads.layer_mixing import combination
 from thaw.heads.linear import CosineHead, LinearHead
 from thaw.heads.mlp import MlpHead
 from thaw.heads.sim_transformer import SimTransformerHead
-from thaw.records import UserError
+from thaw.schema.head import HeadConfig
 
 HEADS: dict[str, type[Head]] = {
     "linear": LinearHead,
@@ -42,7 +43,7 @@ HEADS: dict[str, type[Head]] = {
 }
 
 
-def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool = False, layers: int = 0) -> Head:
+def build(entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False, layers: int = 0) -> Head:
     """Return a new head on an encoder of this width and of L layers; its numbers come from torch's global generator.
 
     Its `combination` makes one state of the boundaries that it reads; the head itself sees no more than that. `apart`
@@ -50,15 +51,15 @@ def build(entry: settings.Head, width: int, outputs: int, task_type: str, apart:
     logits have another shape than is due: it is tried on two made-up examples, before hours of training.
     """
     combined = combination(entry.layers, width, layers)
-    make = _own if parts.is_own(entry.kind) else HEADS[entry.kind]
+    make = _own if plugins.is_plugin(entry.kind) else HEADS[entry.kind]
     head = make(entry, combined.width, outputs, task_type, apart)
     head.combination = combined
     return head
 
 
-def _own(entry: settings.Head, width: int, outputs: int, task_type: str, apart: bool) -> Head:
+def _own(entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool) -> Head:
     """Return a new head of one's own."""
-    part, found = parts.look(entry.kind), parts.load(entry.kind)
+    part, found = plugins.parse_plugin(entry.kind), plugins.load(entry.kind)
     if not (isinstance(found, type) and issubclass(found, Head)):
         raise UserError(f"{part.place}: {entry.kind} is no class derived from thaw.heads.base.Head")
     try:
@@ -66,7 +67,7 @@ def _own(entry: settings.Head, width: int, outputs: int, task_type: str, apart: 
         with torch.random.fork_rng(), torch.no_grad():
             shape = tuple(head.eval()(*example(width, head.words, apart)).shape)
     except Exception as error:  # it is the user's code and may raise anything
-        raise UserError(f"{entry.kind}: {parts.said(error, part.path)}") from error
+        raise UserError(f"{entry.kind}: {plugins.said(error, part.path)}") from error
     if shape != due_shape(head, 2):
         due = list(due_shape(head, 2))
         raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {due} are due")

@@ -7,9 +7,9 @@ that texts are scored on the rows that were fitted: there it is how much more th
 
 import numpy as np
 
-from thaw.analysis.metrics import accuracy
+from thaw.core.runtime import derive_seed
+from thaw.evaluation.metrics import accuracy
 from thaw.probes.reading import Reading, Split, chosen
-from thaw.runtime import stream
 
 
 def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
@@ -42,7 +42,7 @@ class Drawn:
         train = reading.splits["train"].gold
         labels = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in train]) if reading.words else train
         types = sorted({unit for name in self.frames for row in self._units(name) for unit in row})
-        random = np.random.default_rng(stream(seed, "control"))
+        random = np.random.default_rng(derive_seed(seed, "control"))
         self.label = dict(zip(types, random.choice(labels, len(types)).tolist(), strict=True))
 
     def gold(self, split: Split, name: str) -> list | np.ndarray:

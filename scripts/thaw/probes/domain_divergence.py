@@ -10,10 +10,10 @@ from itertools import product
 
 import numpy as np
 
-from thaw.analysis.divergence import jensen_shannon, terms
+from thaw.core.errors import UserError
+from thaw.core.runtime import derive_seed
+from thaw.probes.measures.term_divergence import jensen_shannon, terms
 from thaw.probes.reading import Reading, Split, chosen
-from thaw.records import UserError
-from thaw.runtime import stream
 
 ALL = "all"  # training rows of all domains together
 
@@ -53,7 +53,7 @@ class Domains:
 
     def __init__(self, reading: Reading, seed: int):
         """Draw as many training rows, and as many terms, of each domain as the smallest one has."""
-        self.reading, generator = reading, np.random.default_rng(stream(seed, "domains"))
+        self.reading, generator = reading, np.random.default_rng(derive_seed(seed, "domains"))
         named = reading.corpus.labels(reading.entry.domain)
         places = {name: self._places(name, named) for name in reading.splits}
         train, least = reading.splits["train"], min(len(found) for found in places["train"].values())

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thaw.probes.descent import Linear, train
-from thaw.probes.edges import EdgeReading, Edges, Tokens
-from thaw.records import finite
-from thaw.runtime import stream
+from thaw.core.files import finite
+from thaw.core.runtime import derive_seed
+from thaw.probes.edge_reading import EdgeReading, Edges, Tokens
+from thaw.probes.side_by_side import Linear, train
 
 
 class Prober(nn.Module):
@@ -58,12 +58,12 @@ class Prober(nn.Module):
 
 def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each probe, and for each layer what it scores alone and mixed with those below, by split."""
-    torch.manual_seed(stream(seed, "edge"))
+    torch.manual_seed(derive_seed(seed, "edge"))
     layers = len(reading.numbers)
     mask = torch.cat([torch.eye(layers), torch.ones(layers, layers).tril()[1:]]).bool()
     model = Prober(reading.entry, mask, reading.width, len(reading.labels), reading.pairs).to(reading.device)
     fitted, held = reading.divided(seed)
-    order = np.random.default_rng(stream(seed, "order"))
+    order = np.random.default_rng(derive_seed(seed, "order"))
 
     def epoch():
         for tokens in reading.batches(fitted, order.permutation(len(fitted.rows))):

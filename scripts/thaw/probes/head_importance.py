@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from thaw.core.errors import UserError
+from thaw.core.runtime import derive_seed, progress
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split, chosen
-from thaw.records import UserError
-from thaw.runtime import progress, stream
-from thaw.training.model import read_states
-from thaw.training.vectors import Reader
+from thaw.training.head_vectors import Reader
+from thaw.training.task_model import read_states
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of all heads, removed together
 
@@ -36,7 +36,7 @@ def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]
     reader = reading.whole()
     raw = importance(reading, reader, held.part(np.arange(len(held.rows))[: reading.entry.examples]), solution)
     normed = raw / np.maximum(np.linalg.norm(raw, axis=1, keepdims=True), 1e-20)
-    drawn = np.random.default_rng(stream(seed, "heads")).permutation(raw.size)
+    drawn = np.random.default_rng(derive_seed(seed, "heads")).permutation(raw.size)
     orders = {"importance": np.argsort(normed, axis=None, kind="stable"), "random": drawn}
     removed = [
         {"order": name, "share": share, "score": _score(reading, reader, solution, order[: round(share * raw.size)])}

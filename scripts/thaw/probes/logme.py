@@ -5,8 +5,8 @@ Measured on the training rows that a seed leaves for fitting, standardised; it h
 
 import numpy as np
 
-from thaw.analysis.evidence import logme as evidence
-from thaw.analysis.information import standardised
+from thaw.probes.measures.information_estimates import standardised
+from thaw.probes.measures.log_evidence import logme as evidence
 from thaw.probes.reading import Reading
 
 

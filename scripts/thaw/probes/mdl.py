@@ -9,15 +9,15 @@ import math
 
 import numpy as np
 
-from thaw.probes.coding import spent
+from thaw.core.runtime import derive_seed
+from thaw.probes.code_length import spent
 from thaw.probes.reading import Reading, Split
-from thaw.runtime import stream
 
 
 def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer and portion, and for each layer the length of the code and the compression."""
     train, judge = reading.splits["train"], reading.splits[reading.task["validation"]]
-    order = np.random.default_rng(stream(seed, "mdl")).permutation(len(train.rows))
+    order = np.random.default_rng(derive_seed(seed, "mdl")).permutation(len(train.rows))
     starts = _starts(reading, train, order)
     classes, rows = len(reading.labels), []
     bits = np.zeros(len(reading.numbers))

@@ -13,13 +13,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from thaw.analysis.information import Estimate, clusters, edge_weights, entropy, estimate, hashed, projected
-from thaw.analysis.similarity import Products, cka
+from thaw.core.errors import UserError
+from thaw.core.runtime import derive_seed
 from thaw.heads.convex import Solution
-from thaw.probes.coding import spent, surprisal
+from thaw.probes.code_length import spent, surprisal
+from thaw.probes.measures.information_estimates import (
+    Estimate,
+    clusters,
+    edge_weights,
+    entropy,
+    estimate,
+    hashed,
+    projected,
+)
+from thaw.probes.measures.similarity_indices import Products, cka
 from thaw.probes.reading import Reading
-from thaw.records import UserError
-from thaw.runtime import stream
 
 SHUFFLES = 20  # of the labels
 DRAWS = 8  # of random axes, over which EDGE is averaged
@@ -64,7 +72,7 @@ class Sample:
         """
         split = reading.splits[name]
         labels = split.targets().astype(np.int64)
-        order = np.random.default_rng(stream(seed, f"sample {name}")).permutation(len(labels))
+        order = np.random.default_rng(derive_seed(seed, f"sample {name}")).permutation(len(labels))
         kept = np.sort(order[: reading.entry.rows])
         if len(np.unique(labels[kept])) < 2:
             raise UserError(
@@ -108,13 +116,13 @@ def _measured(reading: Reading, sample: Sample, seed: int) -> list[dict[str, tup
     entry, labels = reading.entry, sample.labels
     vectors = [layer.cpu().numpy() for layer in sample.layers]
     numbers = [number for number in entry.clusters if number < len(labels)] or [2]
-    joined = [clusters(layer, numbers, entry.components, stream(seed, "clusters") % 2**32) for layer in vectors]
+    joined = [clusters(layer, numbers, entry.components, derive_seed(seed, "clusters") % 2**32) for layer in vectors]
     equal, shown = np.full(len(numbers), 1 / len(numbers)), [{"clusters": number} for number in numbers]
     found = []
     for layer, cells in zip(vectors, joined, strict=True):
         pairs = {"edge": _edge(layer, reading, labels, seed)}
         for kind, others in (("kmeans", [labels] * len(numbers)), ("with_last", joined[-1])):
-            generator = np.random.default_rng(stream(seed, "shuffles"))
+            generator = np.random.default_rng(derive_seed(seed, "shuffles"))
             pairs[kind] = (estimate(cells, others, equal, SHUFFLES, generator), shown)
         found.append(pairs)
     return found
@@ -122,7 +130,7 @@ def _measured(reading: Reading, sample: Sample, seed: int) -> list[dict[str, tup
 
 def _edge(vectors: np.ndarray, reading: Reading, labels: np.ndarray, seed: int) -> tuple[Estimate, list[dict]]:
     """Return EDGE of a layer's vectors [N, d] and the labels, averaged over draws of axes, and its widths."""
-    entry, generator = reading.entry, np.random.default_rng(stream(seed, "edge"))
+    entry, generator = reading.entry, np.random.default_rng(derive_seed(seed, "edge"))
     cells = []
     for _ in range(DRAWS):
         axes = projected(vectors, entry.dimensions, generator)

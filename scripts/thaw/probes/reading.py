@@ -8,21 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from thaw import settings
-from thaw.analysis.cost import Shape
-from thaw.analysis.metrics import majority, score
-from thaw.analysis.results import scored_splits, take, whole_task
-from thaw.boundaries import taken
+from thaw.compute_cost.flops import Shape
+from thaw.core.boundaries import cached_layers_read
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.core.runtime import derive_seed
 from thaw.encoders.transformers import Encoder
+from thaw.evaluation.metrics import majority, score
+from thaw.evaluation.result_files import scored_splits, select_rows, task_with_defaults
 from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
-from thaw.probes.rows import read_rows
-from thaw.records import UserError, read_json
-from thaw.runtime import stream
-from thaw.training.inputs import Inputs
-from thaw.training.model import resumed
-from thaw.training.vectors import Reader, Vectors
+from thaw.probes.probed_rows import read_rows
+from thaw.schema.head import HeadConfig
+from thaw.schema.probes import ProbeConfig
+from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.run_inputs import Inputs
+from thaw.training.task_model import resumed
 
 GAP = 3e-4  # how near to the least objective a probe is fitted, as a share of it
 TOGETHER = 2**31  # bytes of vectors up to which layers are solved at once
@@ -39,7 +41,7 @@ class Split:
     def part(self, positions: np.ndarray) -> "Split":
         """Return some of its rows."""
         layers = [vectors.of(positions) for vectors in self.layers]
-        return Split(self.rows[positions], take(self.gold, positions), layers)
+        return Split(self.rows[positions], select_rows(self.gold, positions), layers)
 
     def targets(self, gold=None) -> np.ndarray:
         """Return the target [N] of each vector; those of other encoded targets of the rows, if given."""
@@ -55,12 +57,12 @@ class Reading:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read the vectors of all layers on train (see `read_rows`), validation and test."""
         self.inputs, self.corpus, self.device = inputs, inputs.corpus, inputs.device
-        self.task, self.entry = whole_task(spec["task"]), settings.Probe.model_validate(spec["probe"])
+        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
         self.labels = self.corpus.labels(self.task["target"])
         self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
         self.layers = spec["layers"]
         rows = read_rows(spec, self.corpus)
-        gold = {split: take(self.corpus.targets(self.task, split), found) for split, found in rows.items()}
+        gold = {split: select_rows(self.corpus.targets(self.task, split), found) for split, found in rows.items()}
         self._check(gold["train"])
         layers: dict[str, list[Vectors]] = {split: [] for split in rows}
         phases = spec["phases"] or [{"boundary": number} for number in self.numbers]  # an adapted store has them all
@@ -79,7 +81,7 @@ class Reading:
     def divided(self, seed: int, part: Split | None = None) -> tuple[Split, Split]:
         """Return the training rows (or a part of them) to fit and those to choose by, drawn by a seed."""
         train = part or self.splits["train"]
-        order = np.random.default_rng(stream(seed, "choice")).permutation(len(train.rows))
+        order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(train.rows))
         count = max(1, round(self.entry.choice * len(order)))
         return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))
 
@@ -133,12 +135,12 @@ class Reading:
     def _reader(self, number: int, phase: dict) -> Reader:
         """Return what reads the vectors of one layer."""
         encoder = resumed(self.inputs.encoder, phase["boundary"], number, {}, self.device)
-        return Reader(encoder, self._head(number), taken([phase]), self.device)
+        return Reader(encoder, self._head(number), cached_layers_read([phase]), self.device)
 
     def _head(self, number: int) -> Head:
         """Return what makes one vector of the states of a layer."""
         pooling = self.entry.pooling
-        head = settings.Head(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
+        head = HeadConfig(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
         width = Shape.of(read_json(self.inputs.encoder / "config.json")).width
         apart = self.inputs.store.apart
         return build(head, width, len(self.labels) or 1, self.task["type"], apart, self.layers).to(self.device)

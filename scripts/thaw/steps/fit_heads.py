@@ -10,9 +10,9 @@ import json
 import math
 from pathlib import Path
 
-from thaw.runtime import claim_device, log, run_step, set_threads
-from thaw.settings import Compute
-from thaw.training import inputs
+from thaw.core.runtime import claim_device, log, run_step, set_threads
+from thaw.schema.experiment import ComputeConfig
+from thaw.training import run_inputs
 
 
 def main() -> None:
@@ -20,12 +20,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON of a run, without its seed")
     parser.add_argument("--seeds", required=True, type=int, nargs="+")
-    inputs.add_arguments(parser)
+    run_inputs.add_arguments(parser)
     parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant; seeds are written below it")
     arguments = parser.parse_args()
     spec = arguments.spec
-    set_threads(Compute.model_validate(spec["compute"]).threads)
+    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     solved = spec["phases"][0].get("optimizer") == "lbfgs"
     with claim_device(alone=False) as device:
         (fit if solved else train)(spec, arguments, device)
@@ -37,17 +37,17 @@ def fit(spec: dict, folders, device) -> None:
 
     Args: spec; the parsed arguments, for their folders and seeds. Of equal views the first is taken.
     """
-    from thaw.analysis.cost import Stopwatch, measured
-    from thaw.training.files import write_run
-    from thaw.training.fitting import Fit
+    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.training.head_fitting import HeadFit
+    from thaw.training.run_files import write_run
 
     watch = Stopwatch()
     with watch("load"):
-        runs = [Fit(spec, found) for found in inputs.open_inputs(spec, folders, device)]
+        runs = [HeadFit(spec, found) for found in run_inputs.open_inputs(spec, folders, device)]
     fits = [run.run(watch) for run in runs]
     best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].validation is None else fits[i].validation)
     run, fitted = runs[best], fits[best]
-    cost = fitted.cost | {"flops": sum(found.cost["flops"] for found in fits)} | measured(watch, device)
+    cost = fitted.cost | {"flops": sum(found.cost["flops"] for found in fits)} | measure_cost(watch, device)
     if len(runs) > 1:
         log(f"pairs read {run.pairs}, chosen on {run.task['validation']}")
     for seed in folders.seeds:
@@ -58,17 +58,17 @@ def fit(spec: dict, folders, device) -> None:
 
 def train(spec: dict, folders, device) -> None:
     """Train the head on a device with every seed, and write their folders. Args: as of `fit`."""
-    from thaw.analysis.cost import Stopwatch, measured
-    from thaw.training.files import write_run
-    from thaw.training.run import Run, train_heads
+    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.training.run_files import write_run
+    from thaw.training.training_run import TrainingRun, train_heads
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = inputs.open_inputs(spec, folders, device)
-        settings = inputs.chosen(spec, folders.chosen)
-        runs = [Run(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
+        (found,) = run_inputs.open_inputs(spec, folders, device)
+        settings = run_inputs.chosen(spec, folders.chosen)
+        runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
     trained = train_heads(runs, watch)
-    shared = measured(watch, device, len(runs))
+    shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
         write_run(folders.out / f"seed{run.spec['seed']}", run.spec, run, left, left.outcome, left.cost | shared)
 

@@ -8,8 +8,8 @@ import argparse
 import json
 from pathlib import Path
 
+from thaw.core.runtime import run_step
 from thaw.data.preparation import prepare
-from thaw.runtime import run_step
 
 
 def main() -> None:

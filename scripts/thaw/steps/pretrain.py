@@ -5,10 +5,12 @@ import json
 import shutil
 from pathlib import Path
 
+from thaw.core.digests import digest
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import claim_device, run_step, set_threads
 from thaw.encoders.names import TOKENIZER
-from thaw.records import digest, read_json, write_json
-from thaw.runtime import claim_device, run_step, set_threads
-from thaw.settings import Compute, FurtherPretraining
+from thaw.schema.experiment import ComputeConfig
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
 
 
 def main() -> None:
@@ -20,7 +22,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     spec, out = arguments.spec, arguments.out
-    set_threads(Compute.model_validate(spec["compute"]).threads)
+    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     with claim_device() as device:
         facts, cost = pretrain(spec, arguments.encoder, arguments.features, out, device)
     write_json(out / "cost.json", cost)
@@ -29,28 +31,28 @@ def main() -> None:
 
 def pretrain(spec: dict, folder: Path, features: Path, out: Path, device) -> tuple[dict, dict]:
     """Train on a device and put the encoder's files in place; return what its card says, and its cost."""
-    from thaw.analysis.cost import Stopwatch, measured
-    from thaw.analysis.results import check_digest
-    from thaw.encoders.folders import proved, staged
-    from thaw.features.store import Store
-    from thaw.training.pretraining import Pretraining
+    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.encoders.folders import staged, verified
+    from thaw.evaluation.result_files import check_digest
+    from thaw.features.store import FeatureStore
+    from thaw.training.further_training import Pretraining
 
     watch = Stopwatch()
     check_digest(folder / "card.json", spec["encoder"])
     check_digest(features / "tokens.json", spec["features"])
     with watch("load"):
-        store = Store(features)
-        training = Pretraining(FurtherPretraining.model_validate(spec["settings"]), store, folder, device)
+        store = FeatureStore(features)
+        training = Pretraining(FurtherPretrainingConfig.model_validate(spec["settings"]), store, folder, device)
     said, cost = training.train(watch)
     with staged(out) as staging:
         for name in TOKENIZER:
             if (folder / name).is_file():
                 shutil.copyfile(folder / name, staging / name)
         training.model.write(folder, staging)
-        facts = read_json(folder / "card.json") | proved(staging)
+        facts = read_json(folder / "card.json") | verified(staging)
     facts["pretraining"] = [*facts["pretraining"], f"training text of {store.card['corpus']}"]
     said |= {"corpus": store.card["corpus"], "settings": spec["settings"]}
-    return facts | {"further": said}, cost | measured(watch, device)
+    return facts | {"further": said}, cost | measure_cost(watch, device)
 
 
 if __name__ == "__main__":

@@ -7,23 +7,24 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.records import digest, write_json, write_text
-from thaw.runtime import claim_device, log, run_step, set_threads
-from thaw.settings import Compute
-from thaw.training import inputs
+from thaw.core.digests import digest
+from thaw.core.files import write_json, write_text
+from thaw.core.runtime import claim_device, log, run_step, set_threads
+from thaw.schema.experiment import ComputeConfig
+from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the probe was planned for, read all layers, fit, and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    inputs.add_arguments(parser)
+    run_inputs.add_arguments(parser)
     parser.add_argument("--adapted", type=Path, nargs="*", default=[], help="card.json of an adapted encoder, by seed")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="metrics.json of the runs that adapted it")
     parser.add_argument("--out", required=True, type=Path, help="folder of the probe")
     arguments = parser.parse_args()
     spec = arguments.spec
-    set_threads(Compute.model_validate(spec["compute"]).threads)
+    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     with claim_device() as device:
         probe(spec, arguments, device)
 
@@ -32,19 +33,19 @@ def probe(spec: dict, folders, device) -> None:
     """Probe on a device and write the results. Args: spec; the parsed arguments, for their folders."""
     import pandas
 
-    from thaw.analysis.cost import Stopwatch, measured
+    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
     from thaw.probes.registry import run
 
     watch = Stopwatch()
     with watch("load"):
-        (pretrained,) = inputs.open_inputs(spec, folders, device)
-        adapted = inputs.open_adapted(spec, folders.adapted, folders.runs, pretrained)
+        (pretrained,) = run_inputs.open_inputs(spec, folders, device)
+        adapted = run_inputs.open_adapted(spec, folders.adapted, folders.runs, pretrained)
     log(f"{spec['of']['probe']}: layers {', '.join(map(str, spec['read']))}")
     with watch("train"):
         rows, found = run(spec, pretrained, adapted)
     table = pandas.DataFrame(rows).to_csv(index=False, lineterminator="\n")
     write_text(folders.out / "layers.csv", table)
-    write_json(folders.out / "cost.json", measured(watch, device))
+    write_json(folders.out / "cost.json", measure_cost(watch, device))
     write_json(folders.out / "metrics.json", {"spec": spec, "digest": digest(spec), **found})
     log(f"written to {folders.out}")
 

@@ -4,10 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import report
-from thaw.outputs.runs import read_runs
-from thaw.records import write_text
-from thaw.runtime import log, run_step
+from thaw.core.files import write_text
+from thaw.core.runtime import log, run_step
+from thaw.outputs.frame.runs_frame import read_runs
+from thaw.outputs.report import report_page
 
 
 def main() -> None:
@@ -20,8 +20,8 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     runs = read_runs(arguments.runs)
-    content = report.content(runs, arguments.spec, arguments.results, arguments.out.parent)
-    page, paper = report.page(content, arguments.command), report.paper(content)
+    content = report_page.content(runs, arguments.spec, arguments.results, arguments.out.parent)
+    page, paper = report_page.page(content, arguments.command), report_page.paper(content)
     write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out, page)
     log(f"report: {arguments.out}")

@@ -4,19 +4,19 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.runtime import claim_device, run_step, set_threads
-from thaw.settings import Compute
-from thaw.training import inputs
+from thaw.core.runtime import claim_device, run_step, set_threads
+from thaw.schema.experiment import ComputeConfig
+from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the search was planned for, train all trials, and choose."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    inputs.add_arguments(parser)
+    run_inputs.add_arguments(parser)
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant")
     arguments = parser.parse_args()
-    set_threads(Compute.model_validate(arguments.spec["compute"]).threads)
+    set_threads(ComputeConfig.model_validate(arguments.spec["compute"]).threads)
     with claim_device(alone=False) as device:
         search(arguments.spec, arguments, device)
 
@@ -26,16 +26,16 @@ def search(spec: dict, folders, device) -> None:
 
     Args: spec; the parsed arguments, for their folders.
     """
-    from thaw.analysis.choice import chosen
-    from thaw.analysis.cost import Stopwatch, measured
-    from thaw.records import write_json
-    from thaw.training.run import Run, train_heads
+    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.core.files import write_json
+    from thaw.evaluation.model_selection import choose_trial
+    from thaw.training.training_run import TrainingRun, train_heads
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = inputs.open_inputs(spec, folders, device)
+        (found,) = run_inputs.open_inputs(spec, folders, device)
         grid = [(settings, seed) for settings in spec["grid"] for seed in spec["seeds"]]
-        runs = [Run(spec | {"seed": seed}, found, None, settings) for settings, seed in grid]
+        runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for settings, seed in grid]
     trained = train_heads(runs, watch)
     task = runs[0].task
     scores = [left.outcome["scores"][task["validation"]][task["metrics"][0]] for left in trained]
@@ -46,16 +46,16 @@ def search(spec: dict, folders, device) -> None:
     ]
     cost = {key: sum(left.cost[key] for left in trained) for key in ("flops", "tokens", "steps")}
     parameters = trained[0].cost["parameters"]
-    write_json(folders.out / "cost.json", cost | {"parameters": parameters} | measured(watch, device))
+    write_json(folders.out / "cost.json", cost | {"parameters": parameters} | measure_cost(watch, device))
     write_history(folders.out / "trials.csv", task, each, runs, trained)
-    write_json(folders.out / "chosen.json", chosen(spec, task, trials))
+    write_json(folders.out / "chosen.json", choose_trial(spec, task, trials))
 
 
 def write_history(path: Path, task: dict, each: int, runs: list, trained: list) -> None:
     """Write the history of all trials, which stand in their order, `each` seeds of one after the other."""
     import pandas
 
-    from thaw.records import write_text
+    from thaw.core.files import write_text
 
     frames = [
         pandas.DataFrame({"trial": place // each + 1, "seed": run.spec["seed"], **note} for note in left.history)

@@ -4,10 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.analysis.choice import chosen
-from thaw.analysis.results import check_digest, whole_task
-from thaw.records import read_json, write_json
-from thaw.runtime import run_step
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import run_step
+from thaw.evaluation.model_selection import choose_trial
+from thaw.evaluation.result_files import check_digest, task_with_defaults
 
 
 def main() -> None:
@@ -18,9 +18,9 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="chosen.json")
     arguments = parser.parse_args()
     spec, files = arguments.spec, iter(arguments.trials)
-    task = whole_task(spec["task"])
+    task = task_with_defaults(spec["task"])
     trials = [(trial["settings"], scored(trial, files, task)) for trial in spec["trials"]]
-    write_json(arguments.out, chosen(spec, task, trials))
+    write_json(arguments.out, choose_trial(spec, task, trials))
 
 
 def scored(trial: dict, files, task: dict) -> dict:

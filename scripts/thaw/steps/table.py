@@ -4,29 +4,29 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.outputs import (
-    advice,
-    comparisons,
-    findings,
-    formats,
+from thaw.core.files import write_text
+from thaw.core.runtime import log, run_step
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import read_runs
+from thaw.outputs.tables import (
+    claims,
     guidelines,
-    papers,
+    pairwise_tests,
     parameters,
+    recommendation,
     relative,
+    reproduction,
     serving,
-    spread,
-    tables,
+    table_model,
+    variance,
+    writers,
 )
-from thaw.outputs.answers import Answers
-from thaw.outputs.runs import read_runs
-from thaw.records import write_text
-from thaw.runtime import log, run_step
 
-OF_SCORES = {"finding_table": findings.table, "serving_table": serving.table, "spread_table": spread.table}
+OF_SCORES = {"finding_table": claims.table, "serving_table": serving.table, "spread_table": variance.table}
 OF_ANSWERS = {  # by kind, what reads more of the results than runs.csv
-    "paper_table": papers.table,
-    "advice_table": advice.table,
-    "comparison_table": comparisons.table,
+    "paper_table": reproduction.table,
+    "advice_table": recommendation.table,
+    "comparison_table": pairwise_tests.table,
     "guideline_table": guidelines.table,
     "relative_table": relative.table,
     "parameter_table": parameters.table,
@@ -43,13 +43,13 @@ def main() -> None:
     arguments = parser.parse_args()
     spec, runs = arguments.spec, read_runs(arguments.runs)
     if made := OF_ANSWERS.get(spec["kind"]):
-        table = made(runs, spec, Answers(arguments.results))
+        table = made(runs, spec, PredictionFiles(arguments.results))
     else:
-        table = OF_SCORES.get(spec["kind"], tables.table)(runs, spec)
+        table = OF_SCORES.get(spec["kind"], table_model.table)(runs, spec)
     table.notes += spec.get("differs", [])
-    for ending, written in formats.FORMATS.items():
+    for ending, written in writers.FORMATS.items():
         write_text(f"{arguments.out}.{ending}", written(table))
-    log(f"table: {arguments.out}.{{{','.join(formats.FORMATS)}}}")
+    log(f"table: {arguments.out}.{{{','.join(writers.FORMATS)}}}")
 
 
 if __name__ == "__main__":

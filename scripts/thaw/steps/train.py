@@ -4,40 +4,42 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.records import UserError, intact, read_json
-from thaw.runtime import claim_device, run_step, set_threads
-from thaw.settings import Compute, Phase
-from thaw.training import inputs
+from thaw.core.errors import UserError, wrap_corruption
+from thaw.core.files import read_json
+from thaw.core.runtime import claim_device, run_step, set_threads
+from thaw.schema.experiment import ComputeConfig
+from thaw.schema.phases import PhaseConfig
+from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the run was planned for, train, and write the records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    inputs.add_arguments(parser)
+    run_inputs.add_arguments(parser)
     parser.add_argument("--after", type=Path, nargs="*", default=[], help="metrics.json of the run to start from")
     parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     arguments = parser.parse_args()
     spec = arguments.spec
-    set_threads(Compute.model_validate(spec["compute"]).threads)
+    set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     with claim_device() as device:
         execute(spec, arguments, device)
 
 
 def execute(spec: dict, folders, device) -> None:
     """Train a run on a device and write its folder. Args: spec; the parsed arguments, for their folders."""
-    from thaw.analysis.cost import Stopwatch, measured
-    from thaw.analysis.results import save_tensors
+    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.evaluation.result_files import save_tensors
     from thaw.training.adapted import BASE
-    from thaw.training.files import write_run
     from thaw.training.progress import Progress
-    from thaw.training.run import Run, train
+    from thaw.training.run_files import write_run
+    from thaw.training.training_run import TrainingRun, train
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = inputs.open_inputs(spec, folders, device)
-        run = Run(spec, found, start(spec, folders.after), inputs.chosen(spec, folders.chosen))
+        (found,) = run_inputs.open_inputs(spec, folders, device)
+        run = TrainingRun(spec, found, start(spec, folders.after), run_inputs.chosen(spec, folders.chosen))
         progress = Progress(folders.out, spec, watch)
     (left,) = train([run], watch, progress)
     if spec["keep"]:
@@ -45,7 +47,7 @@ def execute(spec: dict, folders, device) -> None:
             left.inserts.note() if left.inserts else {}
         )
         save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
-    write_run(folders.out, spec, run, left, left.outcome, left.cost | measured(watch, device))
+    write_run(folders.out, spec, run, left, left.outcome, left.cost | measure_cost(watch, device))
     progress.end()
 
 
@@ -56,15 +58,15 @@ def start(spec: dict, after: list[Path]):
     """
     from safetensors.torch import load_file
 
-    from thaw.analysis.results import check_digest
-    from thaw.strategies.inserts import noted
-    from thaw.training.run import Start
+    from thaw.adaptation.peft_modules import read_insert_metadata
+    from thaw.evaluation.result_files import check_digest
+    from thaw.training.checkpoints import Start
 
     if spec["after"] is None:
         return None
     metrics = read_json(after[0])
     check_digest(after[0], spec["after"]["run"])
-    phase = Phase.of_spec(metrics["spec"]["phases"][-1])
+    phase = PhaseConfig.of_spec(metrics["spec"]["phases"][-1])
     if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
         raise UserError(
             f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({after[0].parent}) kept its "
@@ -74,9 +76,9 @@ def start(spec: dict, after: list[Path]):
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
-    with intact(folder, f"{folder}/metrics.json"):
+    with wrap_corruption(folder, f"{folder}/metrics.json"):
         head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
-        return Start(head, load_file(encoder), noted(encoder)) if encoder.is_file() else Start(head, {})
+        return Start(head, load_file(encoder), read_insert_metadata(encoder)) if encoder.is_file() else Start(head, {})
 
 
 if __name__ == "__main__":

@@ -5,16 +5,17 @@ from pathlib import Path
 
 import torch
 
-from thaw.analysis.results import check_digest
+from thaw.adaptation.peft_modules import Inserts, read_insert_metadata
+from thaw.core.errors import UserError, wrap_corruption
+from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
-from thaw.records import UserError, intact, read_json
-from thaw.strategies.inserts import Inserts, noted
+from thaw.evaluation.result_files import check_digest
 
 BASE = "base"  # under which a file of trained tensors names the sha256 of the weights that they belong to
 
 
 @dataclass
-class Adapted:
+class AdaptedEncoder:
     """The folder of the pretrained encoder, the trained tensors by name, and what was inserted."""
 
     folder: Path
@@ -22,7 +23,7 @@ class Adapted:
     inserts: Inserts | None
 
     @classmethod
-    def of(cls, folder: Path, metrics: Path, due: str) -> "Adapted":
+    def of(cls, folder: Path, metrics: Path, due: str) -> "AdaptedEncoder":
         """Return what a run made of an encoder.
 
         Args: folder of the encoder; the run's metrics.json; its digest. Raises UserError for another run, one that
@@ -37,11 +38,11 @@ class Adapted:
         path = metrics.parent / "encoder.safetensors"
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {metrics} and run the workflow again")
-        with intact(path, metrics), safe_open(path, "pt") as file:
+        with wrap_corruption(path, metrics), safe_open(path, "pt") as file:
             base = (file.metadata() or {}).get(BASE)
         if base not in (None, read_json(folder / "card.json")["sha256"]):
             raise UserError(f"{path} belongs to other weights than those of {folder}; delete {metrics} and run again")
-        return cls(folder, load_file(path), noted(path))
+        return cls(folder, load_file(path), read_insert_metadata(path))
 
     def encoder(self) -> Encoder:
         """Return the encoder from text, frozen and in eval mode, on the CPU."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 import torch
 
+from thaw.core.runtime import derive_seed
 from thaw.features.batch import Batch
 from thaw.features.extract import batches
-from thaw.runtime import stream
-from thaw.training.model import Feed
+from thaw.training.task_model import Feed
 
 MASKED, KEPT = 0.8, 0.1  # of the chosen tokens; the others become random ones (Devlin et al. 2019, section 3.1)
 
@@ -56,7 +56,7 @@ class MaskedFeed(Feed):
         """Draw masks from the stream of a seed and a name, from its beginning."""
         super().__init__(store, [], device)
         self.share, self.marks = share, marks
-        self.random = torch.Generator().manual_seed(stream(seed, name))
+        self.random = torch.Generator().manual_seed(derive_seed(seed, name))
 
     def __call__(self, split: str, rows) -> tuple[MaskedBatch, dict]:
         """Return a batch of some rows; nothing is stored of what lies behind a mask."""

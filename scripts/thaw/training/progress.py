@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from thaw.records import digest
-from thaw.runtime import log, versions
-from thaw.settings import Phase
-from thaw.strategies.inserts import grown
-from thaw.training.member import Course
+from thaw.adaptation.peft_modules import add_inserts
+from thaw.core.digests import digest
+from thaw.core.runtime import log, versions
+from thaw.schema.phases import PhaseConfig
+from thaw.training.run_state import PhaseLog
 
 FILE = "progress.safetensors"
 SPACING = 60.0  # seconds of training between two writes: a short run is begun anew sooner than its state is written
@@ -63,14 +63,16 @@ class Progress:
         """Give a run what it had done before its phase, and its head as it stood."""
         if not self.state:
             return
-        run.trained, run.courses = self._part("trained"), [Course(**course) for course in self.state["courses"]]
+        run.trained, run.courses = self._part("trained"), [PhaseLog(**course) for course in self.state["courses"]]
         run.head.load_state_dict(self._part("head"))
         for name in COUNTED:
             setattr(run, name, self.state[name])
         for number, entry in enumerate(run.phases[: self.phase], 1):
-            stages = Phase.stages_of_spec(entry)
+            stages = PhaseConfig.stages_of_spec(entry)
             for stage in stages if number < self.phase else stages[: self.state["stage"]]:
-                run.inserts = grown(run.inserts, Phase.of_spec(entry), stage["components"], run.spec["seed"])
+                run.inserts = add_inserts(
+                    run.inserts, PhaseConfig.of_spec(entry), stage["components"], run.spec["seed"]
+                )
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
@@ -96,7 +98,7 @@ class Progress:
         """Write where a run stands after an epoch, unless that was done a moment ago."""
         if time.monotonic() - self.written < SPACING:
             return
-        from thaw.analysis.results import save_tensors
+        from thaw.evaluation.result_files import save_tensors
 
         (member,) = training.members
         kept, values = member.kept or (None, {})

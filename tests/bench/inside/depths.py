@@ -14,10 +14,10 @@ from pathlib import Path
 
 import torch
 
+from thaw.core.files import write_json
+from thaw.core.runtime import derive_seed, set_threads
 from thaw.encoders.transformers import Encoder
-from thaw.features.store import Store
-from thaw.records import write_json
-from thaw.runtime import set_threads, stream
+from thaw.features.store import FeatureStore
 from thaw.training.batching import shuffled_batches
 
 REPEATS = 3
@@ -41,8 +41,8 @@ def main() -> None:
     job, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     set_threads(job["threads"])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    store = Store(job["features"])
-    epoch = shuffled_batches(store.sizes("train"), job["batch_size"], stream(1, "order:1:1"))[: job["most"]]
+    store = FeatureStore(job["features"])
+    epoch = shuffled_batches(store.sizes("train"), job["batch_size"], derive_seed(1, "order:1:1"))[: job["most"]]
     boundaries = [n for n in range(100) if store.has(n)]
     used = torch.cat([store.batch("train", rows).input_ids.flatten() for rows in epoch]).unique()
     encoders = {str(n): resumed(job["encoder"], n, used, device) for n in boundaries}

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.core.files import write_json
+from thaw.core.runtime import set_threads
 from thaw.heads.convex import fit_classes
 from thaw.probes.reading import GAP
-from thaw.records import write_json
-from thaw.runtime import set_threads
 
 SPLITS = ("train", "validation", "test")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from thaw.features.store import Store
-from thaw.records import read_json, write_json
-from thaw.runtime import set_threads, stream
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import derive_seed, set_threads
+from thaw.features.store import FeatureStore
 from thaw.training.batching import shuffled_batches
 
 from ..measuring import median_seconds
@@ -64,13 +64,13 @@ def main() -> None:
     set_threads(job["threads"])
     device = "cuda" if torch.cuda.is_available() else "cpu"
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    config, store = read_json(Path(job["encoder"]) / "config.json"), Store(job["features"])
+    config, store = read_json(Path(job["encoder"]) / "config.json"), FeatureStore(job["features"])
     taken, counted = [], []
     for seed in job["seeds"]:
         seconds = flops = 0.0
         for epoch in range(1, job["epochs"] + 1):
             sizes = store.sizes("train")
-            for rows in shuffled_batches(sizes, job["batch_size"], stream(seed, f"order:1:{epoch}")):
+            for rows in shuffled_batches(sizes, job["batch_size"], derive_seed(seed, f"order:1:{epoch}")):
                 layer = shapes(len(rows), int(sizes[rows].max()), config)
                 once = work(layer, TYPES[job["precision"]], device)
                 seconds += median_seconds(once, 3, wait) * config["num_hidden_layers"]

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.core.files import write_json
+from thaw.core.runtime import set_threads
 from thaw.features.extract import batches
 from thaw.features.payload import Payload
-from thaw.features.store import Store
-from thaw.records import write_json
-from thaw.runtime import set_threads
+from thaw.features.store import FeatureStore
 from thaw.training.batching import shuffled_batches
 
 from ..measuring import median_seconds
@@ -32,7 +32,7 @@ def main() -> None:
     """Measure reading and writing, and write what was found."""
     job, out = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     set_threads(1)
-    store, boundary = Store(job["features"]), job["boundary"]
+    store, boundary = FeatureStore(job["features"]), job["boundary"]
     write_json(out, reading(store, boundary, job["batch_size"]) | writing(store, boundary))
 
 
@@ -41,7 +41,7 @@ def _seconds(action: Callable[[], object]) -> float:
     return median_seconds(action, REPEATS, clock=time.process_time)
 
 
-def reading(store: Store, boundary: int, size: int) -> dict:
+def reading(store: FeatureStore, boundary: int, size: int) -> dict:
     """Return the rates of reading an epoch of training batches, of bytes handed over and of bytes in the file."""
     states = store.states(boundary, "train")
     epoch = [(rows, store.batch("train", rows)) for rows in shuffled_batches(store.sizes("train"), size, 1)]
@@ -82,7 +82,7 @@ def copies(sizes: list[int], dtype: torch.dtype):
     return once
 
 
-def writing(store: Store, boundary: int) -> dict:
+def writing(store: FeatureStore, boundary: int) -> dict:
     """Return the rate of writing a payload in the extraction's batches, to disk and flushed, beside a copy's."""
     card = store.boundary_card(boundary)
     shapes = {split: (store.tokens(split), card["width"]) for split in store.splits}

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from thaw.encoders import attention, dropout
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import set_threads
+from thaw.encoders import dropout, fast_attention
 from thaw.encoders.transformers import Encoder
-from thaw.records import read_json, write_json
-from thaw.runtime import set_threads
 from thaw.steps.train import execute
-from thaw.training import phase, single
+from thaw.training import model_trainer, phase_loop
 
 
 def _random_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
@@ -27,11 +27,11 @@ def _plain_optimizer(_name: str, groups: list[dict]) -> torch.optim.Optimizer:
 
 # What stands in the place of each way: the object that holds it, its name there, and the plain thing.
 PLAIN = {
-    "batches of like length": (single, "shuffled_batches", _random_batches),
+    "batches of like length": (model_trainer, "shuffled_batches", _random_batches),
     "fast dropout masks": (dropout, "replace", lambda _model: None),
-    "attention with such masks": (attention, "replace", lambda _model: None),
+    "attention with such masks": (fast_attention, "replace", lambda _model: None),
     "only the word embeddings that are used": (Encoder, "keep_rows", lambda _self, _used: None),
-    "fused optimizer": (phase, "optimizer", _plain_optimizer),
+    "fused optimizer": (phase_loop, "optimizer", _plain_optimizer),
 }
 
 

@@ -6,7 +6,7 @@ each round it trains those of one seed (in quick runs two cells), and its time i
 
 import statistics
 
-from thaw.records import read_json
+from thaw.core.files import read_json
 
 from .. import rivals, work
 from ..measuring import interleaved, median

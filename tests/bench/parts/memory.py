@@ -9,7 +9,7 @@ import statistics
 
 from tests.tiny import WORDS, tiny_encoder
 
-from thaw.records import read_json
+from thaw.core.files import read_json
 
 from .. import work
 from ..options import Options

@@ -3,12 +3,20 @@
 One module per corpus; each is synthetic and has to be named so wherever it is shown.
 """
 
-from thaw.data.grammar import acceptability, assembly, entities, inference, paraphrase, sentiment, similarity
-from thaw.records import UserError
+from thaw.core.errors import UserError
+from thaw.data.grammar import (
+    acceptability,
+    assemble_corpus,
+    entities,
+    inference,
+    paraphrase,
+    sentiment,
+    similarity_pairs,
+)
 
 CORPORA = {
     module.__name__.rpartition(".")[2]: module
-    for module in (acceptability, sentiment, entities, inference, paraphrase, similarity)
+    for module in (acceptability, sentiment, entities, inference, paraphrase, similarity_pairs)
 }
 
 
@@ -16,4 +24,4 @@ def write(name: str) -> dict:
     """Write one corpus: split name -> pandas frame, the same bytes at each call; an unknown name is a UserError."""
     if name not in CORPORA:
         raise UserError(f"there is no embedded corpus {name!r}: choose one of {', '.join(sorted(CORPORA))}")
-    return assembly.frames(CORPORA[name])
+    return assemble_corpus.frames(CORPORA[name])

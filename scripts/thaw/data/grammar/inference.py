@@ -1,7 +1,7 @@
 """Inference: negation, kinds and their members, quantifiers, and who did it to whom."""
 
 from thaw.data.grammar.morphology import participle, past, sentence, with_article
-from thaw.data.grammar.words import ACTS, PEOPLE, PLACES, TRAITS
+from thaw.data.grammar.vocabulary_lists import ACTS, PEOPLE, PLACES, TRAITS
 
 SEED = 1104
 

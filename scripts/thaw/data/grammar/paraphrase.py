@@ -1,7 +1,7 @@
 """Paraphrase: the same words in another order say the same thing, or the reverse of it."""
 
 from thaw.data.grammar.morphology import participle, past, sentence
-from thaw.data.grammar.words import ACTS, PEOPLE, PLACES
+from thaw.data.grammar.vocabulary_lists import ACTS, PEOPLE, PLACES
 
 SEED = 1105
 

@@ -1,0 +1,152 @@
+"""Inserts: LoRA and IA3 by peft, and bottleneck adapters, in some layers of an encoder.
+
+B examples, T tokens, d width, m bottleneck width, r rank. Each begins such that the encoder computes what it did, LoRA
+and IA3 exactly, adapters nearly.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from thaw.adaptation.selectors import block, part
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.runtime import seeded
+from thaw.encoders.sublayers import Sublayers
+from thaw.encoders.transformers import Encoder
+from thaw.schema.insert import InsertConfig
+from thaw.schema.phases import PhaseConfig
+
+DEVIATION = 1e-3  # of an adapter's matrices at the start: that of Houlsby et al.'s code, where the paper says 1e-2
+
+
+@dataclass(frozen=True)
+class Inserts:
+    """What a run puts into an encoder: one make of insert, in some layers (1 to L), begun from the run's seed."""
+
+    make: InsertConfig
+    layers: tuple[int, ...]
+    seed: int
+
+    def into(self, encoder: Encoder) -> None:
+        """Put them into a pretrained encoder; see `insert`."""
+        with seeded(self.seed, "inserts"):
+            insert(encoder, self.make, self.layers)
+
+    def note(self) -> dict[str, str]:
+        """Return what stands beside the tensors in a file, so that they can be put in again."""
+        return {"inserts": canonical({"make": self.make.make(), "layers": self.layers, "seed": self.seed})}
+
+
+def add_inserts(before: Inserts | None, phase: PhaseConfig, components: list[str], seed: int) -> Inserts | None:
+    """Return the inserts that a run holds in a phase: those from before it, and its own.
+
+    Raises UserError for another make than before.
+    """
+    if phase.insert is None:
+        return before
+    layers = {int(block(c).removeprefix("layer.")) for c in components if part(c) == phase.insert.kind}
+    make = InsertConfig.model_validate(phase.insert.make())
+    if before is not None and before.make != make:
+        raise UserError(f"a run holds inserts of one make: {make.make()} can not go beside {before.make.make()}")
+    return Inserts(make, tuple(sorted(layers | set(before.layers if before else ()))), seed)
+
+
+def read_insert_metadata(path: Path) -> Inserts | None:
+    """Return the inserts whose tensors a run kept in a file, None where it holds none."""
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        note = (file.metadata() or {}).get("inserts")
+    found = json.loads(note) if note else None
+    return found and Inserts(InsertConfig.model_validate(found["make"]), tuple(found["layers"]), found["seed"])
+
+
+class BottleneckAdapter(nn.Module):
+    """A matrix with a bottleneck adapter on its output: x + up(gelu(down(x))) (Houlsby et al. 2019, section 2.1).
+
+    It has 2md + d + m parameters. In the paper's code the sublayer's dropout comes before the adapter, here after it.
+    """
+
+    def __init__(self, base: nn.Module, width: int, size: int):
+        """Wrap a module that returns [B, T, d]."""
+        super().__init__()
+        self.base_layer = base
+        self.adapter = nn.ModuleDict({"down": nn.Linear(width, size), "up": nn.Linear(size, width)})
+        for matrix in self.adapter.values():
+            nn.init.trunc_normal_(matrix.weight, std=DEVIATION, a=-2 * DEVIATION, b=2 * DEVIATION)
+            nn.init.zeros_(matrix.bias)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the adapted output [B, T, d]."""
+        output = self.base_layer(states)
+        return output + self.adapter["up"](functional.gelu(self.adapter["down"](output)))
+
+
+def insert(encoder: Encoder, entry: InsertConfig, layers: Iterable[int]) -> None:
+    """Put inserts into some layers (1 to L) of a pretrained encoder; their first values are torch's next random ones.
+
+    Raises UserError where the architecture keeps in one matrix what the insert would treat apart.
+    """
+    paths, outer = [], []
+    for layer in layers:
+        found, start = encoder.sublayers[layer - 1], f"{encoder.anatomy.layers}.{layer - 1}."
+        paths += [start + path for path in _targets(found, entry, encoder.model.config.model_type)]
+        outer.append(f"{start}{found.outer}")
+    if entry.kind == "adapters":
+        for path in paths:
+            owner, _, name = path.rpartition(".")
+            module = encoder.model.get_submodule(path)
+            setattr(encoder.model.get_submodule(owner), name, BottleneckAdapter(module, encoder.width, entry.size))
+    elif paths:
+        _inject(encoder.model, entry, paths, outer)
+
+
+def merge(model: nn.Module) -> None:
+    """Multiply LoRA and IA3 into the matrices that they sit on, and take them out; adapters can not be: UserError."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for path, module in list(model.named_modules()):
+        if isinstance(module, BottleneckAdapter):
+            raise UserError(
+                "adapters can not be merged into the weights, since there is a GELU in each, so the model has no plain "
+                "Hugging Face form; export a run with LoRA, IA3 or no inserts"
+            )
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+            owner, _, name = path.rpartition(".")
+            setattr(model.get_submodule(owner), name, module.get_base_layer())
+
+
+def _targets(found: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
+    """Return the paths in a layer of the matrices that get an insert."""
+    if entry.kind == "adapters":
+        paths = [found.output, found.outer]
+    elif entry.kind == "ia3":
+        paths = [found.roles.get("k"), found.roles.get("v"), found.outer]
+    elif entry.targets == "query_value":
+        paths = [found.roles.get("q"), found.roles.get("v")]
+    else:
+        chosen = ("attention", "feed_forward") if entry.targets == "all" else (entry.targets,)
+        paths = [path for part in chosen for path in getattr(found, part)]
+    if None in paths or not paths:
+        other = ", or targets: attention" if entry.kind == "lora" else ""
+        raise UserError(f"insert: {entry.kind}: {kind} has no separate matrices for it; choose another insert{other}")
+    return paths
+
+
+def _inject(model: nn.Module, entry: InsertConfig, paths: list[str], outer: list[str]) -> None:
+    """Let peft put LoRA (Hu et al. 2022) or IA3 (Liu et al. 2022) on matrices; IA3 scales the input of `outer` ones."""
+    from peft import IA3Config, LoraConfig, inject_adapter_in_model
+
+    transposed = any(type(model.get_submodule(path)).__name__ == "Conv1D" for path in paths)
+    if entry.kind == "lora":
+        config = LoraConfig(r=entry.rank, lora_alpha=entry.alpha, target_modules=paths, fan_in_fan_out=transposed)
+    else:
+        config = IA3Config(target_modules=paths, feedforward_modules=outer, fan_in_fan_out=transposed)
+    inject_adapter_in_model(config, model)

@@ -1,0 +1,71 @@
+"""How a phase is carried out: thawing one by one makes several phases of it, gradual unfreezing gives it stages.
+
+A stage is a part of a phase in which the same components train. No torch here: the plan needs to know the stages.
+"""
+
+from thaw.adaptation.selectors import block, boundary, top
+from thaw.core.boundaries import resume_plan
+from thaw.core.errors import UserError
+from thaw.schema.phases import PhaseConfig
+
+
+def chain_thaw_order(phase: PhaseConfig, chosen: list[str]) -> list[list[str]]:
+    """Return what trains in each phase that a phase stands for: itself, or one for each block and one for all.
+
+    Args: the components that the phase trains, the head first, then from the embeddings up, which is the order of
+    chain-thaw (Felbo et al. 2017, section 3.3).
+    """
+    if not phase.one_by_one:
+        return [chosen]
+    return [[c for c in chosen if block(c) == name] for name in _blocks(chosen)] + [chosen]
+
+
+def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
+    """Return the stages of a phase, each with its `components`; without `unfreeze` there is one.
+
+    Gradual unfreezing (Howard and Ruder 2018, section 3.3): the head alone first, then further layers from the top with
+    it, the embeddings after layer 1 where they train at all. All but the last stage have their `epochs`; the last one
+    has those of the phase.
+    """
+    if phase.unfreeze is None:
+        return [{"components": chosen}]
+    blocks = _blocks(chosen)
+    from_top = [name for name in blocks if name == "head"] + [name for name in reversed(blocks) if name != "head"]
+    counts = [*range(1, len(from_top), phase.unfreeze.layers), len(from_top)]
+    thawed = [{"components": [c for c in chosen if block(c) in from_top[:count]]} for count in counts]
+    return [stage | {"epochs": phase.unfreeze.epochs} for stage in thawed[:-1]] + [thawed[-1]]
+
+
+def check_reinit(phase: PhaseConfig, chosen: list[str], layers: int) -> None:
+    """Raise UserError where a phase re-initialises a layer that does not train as a whole."""
+    for layer in top(layers, phase.reinit_top):
+        if layer not in chosen:
+            raise UserError(f"reinit_top: {phase.reinit_top} re-initialises {layer}, which the phase does not train")
+
+
+def phases_to_spec(
+    phases: list[tuple[PhaseConfig, list[str]]], layers: int, stored: list[int], lowest: int | None, read: list[int]
+):
+    """Return the phases of a run as its spec holds them, with what trains and where it starts from.
+
+    Args: each phase with the components that it trains; layers L; the boundaries that the store may hold; the one below
+    all that trained before, None where the embeddings did; the boundaries that the head reads. Stored states are valid
+    below what has trained so far. Where there are several stages they stand under `stages`, and what else is said of
+    the phase is true of its last one.
+    """
+    found = []
+    for phase, chosen in phases:
+        entries = []
+        for stage in stages(phase, chosen):
+            below = boundary(stage["components"], layers)
+            lowest = None if None in (below, lowest) else min(below, lowest)
+            entries.append(stage | resume_plan(stored, None if phase.frozen_dropout else lowest, read))
+        unsaid = {"train": True, "one_by_one": True, "insert": {"top"}}
+        settings = phase.model_dump(mode="json", exclude_defaults=True, exclude=unsaid)
+        found.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))
+    return found
+
+
+def _blocks(chosen: list[str]) -> list[str]:
+    """Return the blocks of some components, each once, in their order."""
+    return list(dict.fromkeys(map(block, chosen)))

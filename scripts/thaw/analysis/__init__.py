@@ -1,1 +1,0 @@
-"""Analysis: metrics, baselines and cost."""

@@ -1,0 +1,87 @@
+"""All results on disk as one tidy table, for notebooks: `from thaw import results; results.table()`."""
+
+from pathlib import Path
+
+from thaw.adaptation.selectors import thawed_layers, trains_embeddings
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs.frame.collection import Cards, joined, role, value
+from thaw.outputs.frame.runs_frame import CELL
+
+# Where the records of each kind lie below the results folder, and which columns the names of their folders are.
+PLACES = {
+    "run": ("runs/*/*/*/*/*/*/seed*", CELL),
+    "baseline": ("baselines/*/*/*", ["task", "subset", "strategy"]),
+    "external": ("external/*/*", ["task", "strategy"]),
+    "ensemble": ("ensembles/*/*/*", ["task", "subset", "strategy"]),
+}
+COLUMNS = (
+    "kind task subset encoder head strategy variant seed thawed embeddings optimizer precision pairs split role metric "
+    "main value n train_seconds total_seconds flops trained_parameters peak_memory_mb flags protocol device digest path"
+).split()
+WHOLE = dict.fromkeys(["seed", "thawed", "n", "trained_parameters"], "Int64")  # may lack a value, unlike int64
+NUMBERS = WHOLE | dict.fromkeys(["value", "train_seconds", "total_seconds", "flops", "peak_memory_mb"], "float64")
+
+
+def table(folder="results"):
+    """Return every score of every run, baseline and external prediction, of all experiments, as a pandas frame.
+
+    One row per result, split and metric, with the columns of runs.csv (docs/results.md) that do not depend on an
+    experiment; `path` is the folder of the result. Scores are fractions, NaN where undefined; what a baseline does not
+    have is empty or NaN. Raises UserError where the folder holds no results, and for a record that is broken.
+    """
+    import pandas
+
+    rows, views, cards = [], _views(Path(folder)), Cards(folder)
+    for kind, (pattern, names) in PLACES.items():
+        for path in sorted(Path(folder).glob(f"{pattern}/metrics.json")):
+            rows += _rows(kind, names, path, views, cards)
+    if not rows:
+        raise UserError(f"{Path(folder).resolve()} holds no results; run the workflow, or name its results folder")
+    return pandas.DataFrame(rows, columns=COLUMNS).astype(NUMBERS)
+
+
+def _views(folder: Path) -> dict[str, str]:
+    """Return how pairs are read in each store of features, by the digest under which a run's spec names it."""
+    cards = (read_json(path) for path in folder.glob("features/*/*/*/tokens.json"))
+    return {card["digest"]: "separate" if card.get("apart") else "joint" for card in cards}
+
+
+def _rows(kind: str, names: list[str], path: Path, views: dict[str, str], cards: Cards) -> list[dict]:
+    """Return the rows of one metrics.json."""
+    record = read_json(path)
+    spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
+    parts = path.parent.relative_to(cards.results).parts[1:]
+    common = {name: "" for name in COLUMNS if name not in NUMBERS} | {"kind": kind, "path": str(path.parent)}
+    common |= {"variant": "base", "thawed": 0, "embeddings": False}
+    common |= dict(zip(names, parts, strict=False)) | {"protocol": task.get("protocol", "clean")}
+    flags = value(record, path, "flags") + (cards.doubts(record, path.parent) if kind == "run" else [])
+    common |= {"flags": ";".join(flags), "digest": value(record, path, "digest")}
+    if kind == "run":
+        common |= _run(spec, path) | {"seed": int(parts[-1].removeprefix("seed"))}
+    if kind == "run" and value(task, path, "type").startswith("pair_"):
+        common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")
+    found, metrics = [], value(record, path, "spec", "task", "metrics")
+    for split, scores in value(record, path, "scores").items():
+        place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        for metric, score in scores.items():
+            found.append({**common, **place, "metric": metric, "main": metric == metrics[0], "value": score})
+    return found
+
+
+def _run(spec: dict, path: Path) -> dict:
+    """Return the columns that a run alone has: what it trained and how, and what that took."""
+    phases, cost = value(spec, path, "phases"), path.with_name("cost.json")
+    last, record = phases[-1]["components"], read_json(cost)
+    return {
+        "thawed": thawed_layers(last),
+        "embeddings": trains_embeddings(last),
+        "optimizer": joined(phases, "optimizer", "adamw"),
+        "precision": joined(phases, "precision", "fp32"),
+        "train_seconds": value(record, cost, "seconds", "train"),
+        "total_seconds": value(record, cost, "seconds", "total"),
+        "flops": value(record, cost, "flops"),
+        "trained_parameters": value(record, cost, "parameters", "trained"),
+        "peak_memory_mb": value(record, cost, "peak_memory_mb"),
+        "device": value(record, cost, "hardware", "device"),
+    }

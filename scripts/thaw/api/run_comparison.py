@@ -1,0 +1,179 @@
+"""Two results example by example: which answers flipped, where one is better, and what in the settings differs.
+
+A result is a run, a run's variant with all its seeds, predictions from elsewhere, or an ensemble. An example's credit
+is the share of seeds that answer it right (of a tagged sentence, of its words); of scores it is the mean distance to
+gold, negative. N examples of one split.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.data.corpus import Corpus, scored_part
+from thaw.evaluation.result_files import task_with_defaults
+
+KINDS = ("runs", "external", "ensembles")  # folders below results that hold answers
+NEGATIONS = set("no not never none nobody nothing nowhere neither nor without cannot".split())
+THIRDS = ("shortest third", "middle third", "longest third")
+
+
+@dataclass
+class ComparedRun:
+    """A folder with answers: the record and the folder of each seed (one where there are none)."""
+
+    folder: Path
+    records: list[dict]
+    folders: list[Path]
+
+    @classmethod
+    def open(cls, folder) -> "ComparedRun":
+        """Return the result in a folder below results; raises UserError where there is none."""
+        folder = Path(folder).resolve()
+        folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("seed*"))
+        folders = [one for one in folders if (one / "metrics.json").is_file()]
+        if not folders or not any(parent.name in KINDS for parent in folder.parents):
+            raise UserError(f"{folder} holds no answers: a folder below results/{{{','.join(KINDS)}}} is due here")
+        return cls(folder, [read_json(one / "metrics.json") for one in folders], folders)
+
+    @cached_property
+    def task(self) -> dict:
+        """The task of the result."""
+        return task_with_defaults(self.records[0]["spec"]["task"])
+
+    @cached_property
+    def results(self) -> Path:
+        """The results folder."""
+        return next(parent.parent for parent in self.folder.parents if parent.name in KINDS)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus that the task reads."""
+        return Corpus(self.results / "data" / self.task["corpus"])
+
+    def score(self, split: str) -> float | None:
+        """Return the main metric, mean over seeds; None where it is undefined for one."""
+        found = [record["scores"][split][self.task["metrics"][0]] for record in self.records]
+        return None if None in found else float(np.mean(found))
+
+    def rows(self, split: str) -> np.ndarray:
+        """Return the positions of the examples of a split that were scored."""
+        return scored_part(self.corpus, split, self.records[0]["spec"].get("subset", {}))
+
+    def credits(self, split: str, rows: np.ndarray) -> np.ndarray:
+        """Return the credit of N examples of a split, [N]."""
+        import pandas
+
+        frame, each = self.corpus.frame(split).iloc[rows], []
+        gold = frame[self.task["target"]]
+        for folder in self.folders:
+            answers = pandas.read_parquet(folder / "predictions.parquet")
+            answers = answers[answers["split"] == split].set_index("row").loc[frame["row"], "prediction"]
+            each.append([_credit(right, answer) for right, answer in zip(gold, answers, strict=True)])
+        return np.mean(each, axis=0)
+
+
+def _credit(gold, answer) -> float:
+    """Return 1 or 0 for a label, the share of right ones for tags, minus the distance for a score."""
+    if isinstance(gold, str):
+        return float(gold == answer)
+    if np.ndim(gold):
+        return float(np.mean([a == b for a, b in zip(gold, answer, strict=False)]))
+    return -abs(float(gold) - float(answer))
+
+
+def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, str]]:
+    """Return the settings that differ: (key, value of the first, value of the second), a dash where one has none."""
+    sides = [_flat(result.records[0]["spec"]) for result in (first, second)]
+    keys = sorted(set(sides[0]) | set(sides[1]))
+    found = [(key, *(str(side.get(key, "–")) for side in sides)) for key in keys]
+    return [row for row in found if row[1] != row[2]]
+
+
+def _flat(value, place: str = "") -> dict[str, object]:
+    """Return the leaves of nested mappings and lists by their path."""
+    if isinstance(value, dict):
+        pairs = value.items()
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        pairs = enumerate(value, 1)
+    else:
+        return {place: value}
+    return {k: v for key, item in pairs for k, v in _flat(item, f"{place}.{key}".lstrip(".")).items()}
+
+
+def compared(first: ComparedRun, second: ComparedRun, split: str):
+    """Return a frame of the examples of a split that both answered: row, texts, gold, credits `first` and `second`.
+
+    Raises UserError where the results are of different tasks, or lack the split.
+    """
+    if first.task["id"] != second.task["id"]:
+        raise UserError(f"{first.folder} is of task {first.task['id']}, {second.folder} of {second.task['id']}")
+    scored = list(first.records[0]["scores"])
+    if split not in scored:
+        raise UserError(f"--split {split}: these results have {', '.join(scored)}")
+    corpus = first.corpus
+    columns = ["row", *corpus.texts, *([corpus.words] if corpus.words else []), first.task["target"]]
+    rows = np.intersect1d(first.rows(split), second.rows(split))
+    frame = corpus.frame(split)[columns].iloc[rows].reset_index(drop=True)
+    return frame.assign(first=first.credits(split, rows), second=second.credits(split, rows))
+
+
+def flips(frame) -> dict[str, float]:
+    """Return how many examples the first and the second get better, and p of as many either way (exact sign test).
+
+    For labels and one seed it is McNemar's test. Args: a frame as `compared` gives it.
+    """
+    from scipy.stats import binomtest
+
+    worse, better = int((frame["first"] > frame["second"]).sum()), int((frame["second"] > frame["first"]).sum())
+    p = binomtest(better, worse + better).pvalue if worse + better else 1.0
+    return {"first": worse, "second": better, "same": len(frame) - worse - better, "p": float(p)}
+
+
+def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, float, float, float]]:
+    """Return by slice: what it is of, its name, examples, mean credit of both, and 1.96 errors of their difference.
+
+    Slices are by label, by length in words, by whether a negation stands in a text, and, of pairs, by how many of their
+    words the texts share (Jaccard); negations are those of English.
+    """
+    words = [[_words(text) for text in row] for row in frame[texts].itertuples(index=False)]
+    keys: dict[str, list] = {}
+    if isinstance(frame[target].iloc[0], str):
+        keys["label"] = list(frame[target])
+    keys["length"] = _thirds([sum(map(len, row)) for row in words])
+    keys["negation"] = ["with" if any(map(_negates, row)) else "without" for row in words]
+    if len(texts) == 2:
+        keys["overlap"] = [
+            name.replace("shortest", "least").replace("longest", "most")
+            for name in _thirds([_shared(*map(set, row)) for row in words])
+        ]
+    found = []
+    for of, names in keys.items():
+        for name, part in frame.groupby(np.array(names), sort=True):
+            apart = part["second"] - part["first"]
+            error = 1.96 * apart.std(ddof=0) / np.sqrt(len(part))
+            found.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
+    return found
+
+
+def _words(text) -> list[str]:
+    """Return the words of a text, or of a list of words, in lower case."""
+    return re.findall(r"[\w']+", (text if isinstance(text, str) else " ".join(text)).lower())
+
+
+def _negates(words: list[str]) -> bool:
+    return any(word in NEGATIONS or word.endswith("n't") for word in words)
+
+
+def _shared(first: set[str], second: set[str]) -> float:
+    return len(first & second) / len(first | second) if first | second else 1.0
+
+
+def _thirds(values: list[float]) -> list[str]:
+    """Return for each value the third of all that it lies in; equal values lie in the same."""
+    low, high = np.quantile(values, [1 / 3, 2 / 3])
+    return [THIRDS[int(value > low) + int(value >= high > low)] for value in values]

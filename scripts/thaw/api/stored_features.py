@@ -1,0 +1,122 @@
+"""Frozen hidden states as the workflow stored them, for notebooks: `store.open("minilm", "mrpc").layer(6)`.
+
+N rows of a split, S their sequences (N; 2N where the texts of pairs are read apart), T tokens of one sequence, W words,
+d width.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from thaw.core.errors import UserError
+from thaw.data.corpus import Corpus
+from thaw.features.store import FeatureStore
+
+
+def open(encoder: str, corpus: str, view: str | None = None, results="results") -> "Features":
+    """Return the stored features of an encoder on a corpus.
+
+    Args: ids as in the catalogues; view, where there is more than one and `joint` is not meant; the results folder.
+    Raises UserError where they are not there, with what is, or where the corpus was prepared anew since.
+    """
+    home = Path(results, "features")
+    _among(encoder, home, "encoder with stored features")
+    _among(corpus, home / encoder, f"corpus that {encoder} has read")
+    views = _inside(home / encoder / corpus)
+    chosen = view or (views[0] if len(views) == 1 else "joint")
+    _among(chosen, home / encoder / corpus, f"view of {corpus}")
+    features = Features(home / encoder / corpus / chosen, Path(results, "data", corpus))
+    if features.store.card["data"] != features.corpus.card["digest"]:
+        raise UserError(
+            f"{features.folder} was made from another {corpus} than {features.corpus.folder} holds; run again"
+        )
+    return features
+
+
+def _inside(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder."""
+    return sorted(path.name for path in folder.glob("*/"))
+
+
+def _among(name: str, folder: Path, what: str) -> None:
+    """Raise UserError where a folder has none of this name."""
+    if name not in _inside(folder):
+        known = ", ".join(_inside(folder)) or "nothing"
+        raise UserError(f"'{name}' is no {what}; in {folder} there is {known}")
+
+
+class Features:
+    """What an encoder makes of a corpus in one view.
+
+    Attributes: folder; corpus; store; splits, their names; boundaries, the numbers of those that are stored: 0 is what
+    the embeddings give, n what layer n gives.
+    """
+
+    def __init__(self, folder: Path, corpus: Path):
+        self.folder, self.corpus, self.store = folder, Corpus(corpus), FeatureStore(folder)
+        self.splits = self.store.splits
+        numbers = sorted(int(card.stem[1:]) for card in folder.glob("b*.json"))
+        self.boundaries = [n for n in numbers if self.store.has(n)]
+
+    def layer(self, boundary: int, split: str | None = None):
+        """Return the states of a boundary on one split, or on all, {split: States}.
+
+        Raises UserError for a boundary that is not stored, with those that are, and for a split that is not there.
+        """
+        if boundary not in self.boundaries:
+            known = ", ".join(map(str, self.boundaries)) or "none: they were deleted to free disk, or no run reads any"
+            raise UserError(
+                f"boundary {boundary} is not stored in {self.folder}; stored: {known}. A boundary is stored when a run "
+                "starts there: frozen at the last one, top_k at the last less k"
+            )
+        if split is None:
+            return {name: StoredStates(self, boundary, name) for name in self.splits}
+        return StoredStates(self, boundary, split)
+
+
+class StoredStates:
+    """The hidden states of one boundary on one split, read from disk when they are asked for.
+
+    A list of N rows: `states[i]` is float32 [T, d], or two such arrays where the texts of pairs are read apart.
+    Attributes: frame, the split as it was prepared, with texts and targets in the same order (pandas); lengths [S] and
+    offsets [S + 1], tokens of each sequence and where it begins in `flat`; apart, whether a row is two sequences.
+    """
+
+    def __init__(self, features: Features, boundary: int, split: str):
+        self.frame, self.apart = features.corpus.frame(split), features.store.apart
+        self._store, self._split = features.store, split
+        self._states = features.store.states(boundary, split)
+        self.lengths = features.store.sequences(split, np.arange(len(self.frame)))
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __getitem__(self, row: int):
+        """Return the states of a row, special tokens included; negative numbers count from the end."""
+        row = range(len(self))[row]
+        if self.apart:
+            return self._sequence(2 * row), self._sequence(2 * row + 1)
+        return self._sequence(row)
+
+    @property
+    def flat(self) -> np.ndarray:
+        """The states of all rows one after the other, float32 [tokens, d]: all of them in memory."""
+        return self._states.at(np.arange(self.offsets[-1])).numpy()
+
+    def words(self, row: int) -> np.ndarray:
+        """Return the state of each word's first piece, float32 [W, d]; NaN for a word that was cut off.
+
+        Raises UserError where the corpus has texts and no words.
+        """
+        pieces = self._store.batch(self._split, [range(len(self))[row]]).first_pieces
+        if pieces is None:
+            raise UserError(f"{self._store.folder} has texts, not words; take states[{row}]")
+        pieces = pieces[0].numpy()
+        found = self[row][np.maximum(pieces, 0)]
+        found[pieces < 0] = np.nan
+        return found
+
+    def _sequence(self, number: int) -> np.ndarray:
+        """Return the states of one sequence, float32 [T, d]."""
+        return self._states.at(np.arange(self.offsets[number], self.offsets[number + 1])).numpy()

@@ -1,0 +1,1 @@
+"""What a job costs: operations by our own formulas, seconds by part, peak memory."""

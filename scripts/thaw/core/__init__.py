@@ -1,0 +1,1 @@
+"""What everything reads: files that are written whole or not at all, errors, digests, plug-ins, versions, device."""

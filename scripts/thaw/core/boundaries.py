@@ -1,0 +1,44 @@
+"""Boundaries: which of them a store may hold, and from which of them a phase takes its states. No torch here."""
+
+import math
+
+BYTES = {"bf16": 2, "fp32": 4}
+
+
+def cacheable_layers(layers: int, width: int, tokens: int | None, dtype: str, max_gib: float) -> list[int]:
+    """Return the boundaries that a store may hold within its budget.
+
+    All L + 1 where they fit; else as many as fit, evenly spaced and with L among them, since every frozen run reads
+    L. It follows from the catalogue's sizes alone, so that a run's numbers never depend on what else was planned.
+    """
+    if tokens is None:
+        return list(range(layers + 1))
+    count = math.floor(max_gib * 2**30 / (tokens * width * BYTES[dtype]))
+    if count > layers:
+        return list(range(layers + 1))
+    return sorted({round(layers * (i + 1) / count) for i in range(count)})
+
+
+def resume_plan(stored: list[int], valid: int | None, read: list[int]) -> dict:
+    """Return where a phase's states come from, as its spec has it.
+
+    Args: the boundaries that the store may hold; the highest one below everything that trains, None where no stored
+    state is valid; those that the head reads. `boundary` is where the encoder starts, None for from text: the highest
+    stored one such that every boundary which the head reads is either stored or computed. `reads` are those below it
+    that come from the store too; the key is left out where there are none.
+    """
+    start = None if valid is None else min(valid, read[-1])
+    while start is not None:
+        start = max((n for n in stored if n <= start), default=None)
+        absent = [n for n in read if start is not None and n < start and n not in stored]
+        if not absent:
+            break
+        start = absent[0]
+    below = [n for n in read if start is not None and n < start]
+    return {"boundary": start} | ({"reads": below} if below else {})
+
+
+def cached_layers_read(phases: list[dict]) -> list[int]:
+    """Return the boundaries that the phases of a spec, or the stages of one, take from the store, in order."""
+    stages = [stage for phase in phases for stage in phase.get("stages", [phase])]
+    return sorted({n for stage in stages for n in (stage["boundary"], *stage.get("reads", [])) if n is not None})

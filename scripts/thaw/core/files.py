@@ -1,0 +1,61 @@
+"""What a result looks like on disk: canonical specs, digests, and files that appear whole or not at all."""
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+
+from thaw.core.errors import UserError
+
+
+@contextlib.contextmanager
+def atomic_write(path):
+    """Give a temporary path beside `path`; move it there on success, delete it on any error."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path, text: str) -> None:
+    """Write a text file in one step, UTF-8 with plain line feeds."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path, obj) -> None:
+    """Write readable JSON in one step, keys sorted, so that equal content means equal bytes."""
+    write_text(path, json.dumps(obj, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path):
+    """Read a JSON file; a missing or broken one is a UserError that names it."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run the step that makes it") from error
+    except json.JSONDecodeError as error:
+        message = f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file so that it is made again"
+        raise UserError(message) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON in UTF-8 text; delete the file so that it is made again") from error
+
+
+def write_parquet(path, frame) -> None:
+    """Write a pandas frame as Parquet in one step, without its index."""
+    with atomic_write(path) as temporary:
+        frame.to_parquet(temporary, index=False)
+
+
+def finite(value):
+    """Return a float, or None for NaN, infinities and None: what JSON can hold."""
+    return float(value) if value is not None and math.isfinite(value) else None

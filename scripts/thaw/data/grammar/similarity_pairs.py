@@ -1,0 +1,56 @@
+"""Similarity: how many of five facts (trait, doer, act, other, day) two sentences share, whatever their word order."""
+
+from thaw.data.grammar.morphology import participle, past, sentence
+from thaw.data.grammar.vocabulary_lists import DAYS, TRAITS
+
+SEED = 1106
+
+DOERS = [
+    ("doctor", "physician"), ("lawyer", "attorney"), ("teacher", "instructor"), ("student", "pupil"),
+    ("writer", "author"), ("soldier", "warrior"), ("priest", "clergyman"), ("thief", "robber"), ("king", "monarch"),
+    ("guest", "visitor"), ("actor", "performer"), ("infant", "baby"), ("kid", "child"), ("buyer", "customer"),
+    ("seller", "vendor"), ("reporter", "journalist"), ("singer", "vocalist"), ("coach", "trainer"),
+    ("captain", "skipper"), ("artist", "painter"), ("boss", "employer"), ("farmer", "peasant"),
+    ("killer", "murderer"), ("driver", "motorist"), ("cop", "policeman"), ("manager", "director"),
+    ("butler", "servant"), ("scientist", "researcher"), ("gambler", "player"), ("citizen", "resident"),
+]  # fmt: skip
+DEEDS = [
+    ("call", "phone"), ("help", "assist"), ("warn", "alert"), ("blame", "accuse"), ("praise", "applaud"),
+    ("follow", "pursue"), ("rescue", "save"), ("hire", "employ"), ("attack", "assault"), ("question", "interrogate"),
+    ("mock", "ridicule"), ("watch", "observe"), ("annoy", "irritate"), ("surprise", "astonish"),
+    ("defend", "protect"), ("frighten", "scare"), ("trick", "deceive"), ("push", "shove"), ("embrace", "hug"),
+    ("greet", "welcome"), ("punish", "discipline"), ("forgive", "pardon"), ("admire", "respect"),
+    ("dismiss", "fire"),
+]  # fmt: skip
+FACTS = ("trait", "doer", "act", "other", "day")
+FORMS = (
+    "the {trait} {doer} {past} the {other} on {day}",
+    "the {other} was {participle} by the {trait} {doer} on {day}",
+    "on {day} the {trait} {doer} {past} the {other}",
+    "on {day} the {other} was {participle} by the {trait} {doer}",
+)
+
+
+def write(pen, facts: dict) -> str:
+    """Write five facts as a sentence, active or passive, the day in front or at the end, each by one of its words."""
+    told = {fact: pen.form(synonyms) for fact, synonyms in facts.items()}
+    act = told["act"]
+    return sentence(pen.form(FORMS).format(**told, past=past(act), participle=participle(act)))
+
+
+def family(pen) -> list[dict]:
+    """Write one pair of sentences and its score: the number of facts they share, from 0 to 5.
+
+    A shared fact may be told by a synonym; exchanged roles lose two facts and no word.
+    """
+    people, deeds = pen.words(DOERS, 4), pen.words(DEEDS, 2)
+    traits, days = ([(word,) for word in pen.words(entries, 2)] for entries in (TRAITS, DAYS))
+    first, others = (
+        dict(zip(FACTS, (traits[side], people[side], deeds[side], people[side + 2], days[side]), strict=True))
+        for side in (0, 1)
+    )
+    kept = pen.shuffled(FACTS)[: pen.form(range(len(FACTS) + 1))]
+    second = {fact: (first if fact in kept else others)[fact] for fact in FACTS}
+    if "doer" not in kept and "other" not in kept and pen.toss():
+        second |= {"doer": first["other"], "other": first["doer"]}
+    return [{"sentence_a": write(pen, first), "sentence_b": write(pen, second), "score": float(len(kept))}]

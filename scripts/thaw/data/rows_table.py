@@ -1,0 +1,112 @@
+"""A split as read from its source: raw values under our column names, and the place of each."""
+
+import codecs
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from thaw.core.errors import UserError, suggestion
+
+
+@dataclass
+class RowsTable:
+    """Raw columns of one split, N rows.
+
+    `lines` holds each row's first line in its file (`unit` line, from 1) or its number (`unit` row, from 1);
+    `word_lines` the line of each word where a file has one word a line, else None.
+    """
+
+    name: str
+    columns: dict[str, list]
+    lines: list[int] = field(default_factory=list)
+    unit: str = "line"
+    word_lines: list[list[int]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def place(self, row: int, word: int | None = None) -> str:
+        """Return `file:line` (or `file: row n`) of a row, or of one word in it where words have lines."""
+        if word is not None and self.word_lines is not None:
+            return f"{self.name}:{self.word_lines[row][word]}"
+        return f"{self.name}:{self.lines[row]}" if self.unit == "line" else f"{self.name}: row {self.lines[row]}"
+
+    def mistake(self, row: int, column: str, message: str, word: int | None = None) -> UserError:
+        """Return the error `place: column 'x': message`; where words have no line, with the word's number."""
+        which = f" word {word + 1}:" if word is not None and self.word_lines is None else ""
+        return UserError(f"{self.place(row, word)}: column '{column}':{which} {message}")
+
+
+def parts(columns: dict[str, str | int | list]) -> dict[str, str | int]:
+    """Return the columns to read for ours: theirs as it is, or `ours, part n` for each of several to be joined."""
+    found = {}
+    for ours, theirs in columns.items():
+        several = {f"{ours}, part {n}": part for n, part in enumerate(theirs, 1)} if isinstance(theirs, list) else {}
+        found |= several or {ours: theirs}
+    return found
+
+
+def join(values: dict[str, list], columns: dict[str, str | int | list]) -> dict[str, list]:
+    """Return our columns from those that `parts` names; parts of a text are joined by blanks, empty ones left out."""
+    joined = {}
+    for ours, theirs in columns.items():
+        if isinstance(theirs, list):
+            rows = zip(*(values[f"{ours}, part {n}"] for n in range(1, len(theirs) + 1)), strict=True)
+            joined[ours] = [" ".join(str(part) for part in row if part not in (None, "")) for row in rows]
+        else:
+            joined[ours] = values[ours]
+    return joined
+
+
+def open_bytes(path: Path) -> io.BufferedIOBase:
+    """Open a file for reading bytes; a name that ends in .gz is unpacked on the way."""
+    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+
+
+def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, text without its line end) of a text file; lines end in LF or CRLF.
+
+    A byte order mark is taken off UTF-8. Undecodable bytes, unknown encodings, those whose line feed is not one
+    byte (UTF-16, UTF-32) and broken .gz files raise UserError.
+    """
+    try:
+        codec = codecs.lookup(encoding).name
+    except LookupError as error:
+        raise UserError(f"{path}: no encoding is called '{encoding}'; utf-8 and latin-1 are common ones") from error
+    if codec.startswith(("utf-16", "utf-32")):
+        raise UserError(f"{path}: encoding {encoding} is not read line by line; convert the file to UTF-8")
+    number = 0
+    try:
+        with open_bytes(path) as file:
+            for number, raw in enumerate(file, 1):
+                if number == 1 and codec.startswith("utf-8"):
+                    raw = raw.removeprefix(codecs.BOM_UTF8)
+                yield number, raw.decode(codec).removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
+        message = f"{path}:{number}: {byte} is not {encoding}; state the file's own encoding, such as latin-1"
+        raise UserError(message) from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise UserError(f"{path}:{number + 1}: not a whole gzip file ({error}); fetch it again") from error
+
+
+def find_position(name: str | int, header: list[str] | None, place: str, ours: str) -> int:
+    """Return the position of a column, given by name or by position from 0.
+
+    Raises UserError for a name that the header lacks or has twice, a position beyond it, a name without it.
+    """
+    if isinstance(name, int):
+        if name < 0 or (header is not None and name >= len(header)):
+            width = f"; the file has {len(header)}, counted from 0" if header is not None else "; count from 0"
+            raise UserError(f"{place}: column '{ours}': there is no column {name}{width}")
+        return name
+    if header is None:
+        message = f"the file names no columns; state columns: {{{ours}: <position from 0>}}"
+        raise UserError(f"{place}: column '{ours}': {message}")
+    if header.count(name) != 1:
+        if name in header:
+            raise UserError(f"{place}: column '{name}': is there {header.count(name)} times; give its position from 0")
+        raise UserError(f"{place}: column '{name}': is missing{suggestion(name, header)}")
+    return header.index(name)

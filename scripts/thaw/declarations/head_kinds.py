@@ -1,0 +1,124 @@
+"""The kinds of heads: the types of task that each serves, and its own options with their defaults."""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from thaw.core.errors import suggestion
+from thaw.declarations.task_types import TASK_TYPES
+
+WORDS = tuple(name for name in TASK_TYPES if name in ("tagging", "spans"))
+PAIRS = tuple(name for name in TASK_TYPES if name.startswith("pair_"))
+TEXTS = tuple(name for name in TASK_TYPES if name not in WORDS)  # one text, or a pair
+
+
+class HeadOptions(BaseModel):
+    """The options of a kind of head; this one has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MlpOptions(HeadOptions):
+    """A hidden layer."""
+
+    size: int = Field(300, ge=1, description="width of the hidden layer")
+
+
+class BiLstmOptions(HeadOptions):
+    """Layers of a BiLSTM; 2 of 200 are those of AllenNLP's tagger for CoNLL-2003."""
+
+    size: int = Field(200, ge=1, description="width of each direction")
+    layers: int = Field(2, ge=1, description="layers on top of each other")
+
+
+class DenseNetOptions(HeadOptions):
+    """Convolutions of one width."""
+
+    size: int = Field(100, ge=1, description="channels of each convolution")
+    kernel: int = Field(3, ge=1, description="tokens that a convolution sees at a time")
+
+
+class BcnOptions(HeadOptions):
+    """Sizes of AllenNLP's network for SST."""
+
+    size: int = Field(300, ge=1, description="width of the first layer and of each direction of both BiLSTMs")
+    pool: int = Field(4, ge=1, description="values of which a maxout unit takes the largest")
+
+
+class EsimOptions(HeadOptions):
+    """Sizes of Chen et al. 2017 and AllenNLP."""
+
+    size: int = Field(300, ge=1, description="width of each direction of both BiLSTMs, and of the layers between")
+
+
+class MatchingOptions(HeadOptions):
+    """What all heads with a matching layer share."""
+
+    perspectives: int = Field(20, ge=1, description="weighted cosines of each matching strategy")
+    size: int = Field(100, ge=1, description="width of each direction of a BiLSTM, and of the hidden layer")
+
+
+class SimTransformerOptions(MatchingOptions):
+    """A matching layer and a transformer."""
+
+    size: int = Field(200, ge=1, description="width of the transformer and of the hidden layer")
+    layers: int = Field(1, ge=1, description="layers of the transformer")
+    heads: int = Field(4, ge=1, description="its attention heads; they divide its size")
+
+    @model_validator(mode="after")
+    def _heads_divide_the_size(self):
+        if self.size % self.heads or self.size % 2:
+            raise ValueError(f"size {self.size} is not even and divisible by {self.heads} heads")
+        return self
+
+
+@dataclass(frozen=True)
+class HeadKind:
+    """A kind of head: the types of task that it serves, its options, and whether `pooling` has a meaning for it.
+
+    `fixed` says that nothing learned lies between the encoder and the vectors it reads, unless in pooling or layers.
+    """
+
+    task_types: tuple[str, ...] = TASK_TYPES
+    options: type[HeadOptions] = HeadOptions
+    pools: bool = True
+    fixed: bool = False
+
+    @property
+    def serves(self) -> str:
+        """What the kind is for, in words."""
+        return {WORDS: "tagging and spans", PAIRS: "pairs of texts", TEXTS: "texts and pairs of texts"}[self.task_types]
+
+
+HEAD_KINDS = {
+    "linear": HeadKind(fixed=True),
+    "cosine": HeadKind(PAIRS, fixed=True),
+    "mlp": HeadKind(options=MlpOptions, fixed=True),
+    "bilstm": HeadKind(options=BiLstmOptions),
+    "crf": HeadKind(WORDS, pools=False),
+    "bilstm_crf": HeadKind(WORDS, BiLstmOptions, pools=False),
+    "highway_lstm": HeadKind(options=BiLstmOptions),
+    "densenet": HeadKind(options=DenseNetOptions),
+    "bcn": HeadKind(TEXTS, BcnOptions, pools=False),
+    "esim": HeadKind(PAIRS, EsimOptions, pools=False),
+    "bimpm": HeadKind(PAIRS, MatchingOptions, pools=False),
+    "bimpm_no_lstm": HeadKind(PAIRS, MatchingOptions, pools=False),
+    "sim_transformer": HeadKind(PAIRS, SimTransformerOptions, pools=False),
+    "bi_attention": HeadKind(PAIRS, pools=False),
+}
+
+
+def options_of(kind: str, given: dict) -> HeadOptions:
+    """Return the options of a kind of head, defaults filled in; one that is unknown or impossible is a ValueError."""
+    model = HEAD_KINDS[kind].options
+    known = list(model.model_fields)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{kind} has no option '{name}'" + (suggestion(name, known) if known else "; it has none"))
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        message = mistake["msg"].removeprefix("Value error, ")
+        where = f"{mistake['loc'][0]}: " if mistake["loc"] else ""
+        raise ValueError(f"{where}{message[0].lower()}{message[1:]}") from error

@@ -1,0 +1,28 @@
+"""The types of task: what each is scored by, and which target it has."""
+
+TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
+
+PROBED_TYPES = ("edges",)  # no head serves them: they are for probes alone
+
+METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
+
+METRICS_OF_TYPE = {
+    "classification": ("accuracy", "f1", "f1_macro", "mcc"),
+    "pair_classification": ("accuracy", "f1", "f1_macro", "mcc"),
+    "regression": ("pearson", "spearman"),
+    "pair_regression": ("pearson", "spearman"),
+    "tagging": ("accuracy",),
+    "spans": ("span_f1", "accuracy"),
+}
+
+TARGET_OF_TYPE = {
+    "classification": "label",
+    "pair_classification": "label",
+    "regression": "score",
+    "pair_regression": "score",
+    "tagging": "tags",
+    "spans": "tags",
+    "edges": "edges",
+}
+
+EDGE_METRICS = ("edge_f1",)

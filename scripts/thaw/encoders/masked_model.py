@@ -1,0 +1,75 @@
+"""A masked-language model: an encoder, and what predicts tokens from its last hidden state.
+
+S sequences, T tokens, M chosen tokens of a batch, V vocabulary, d width.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from thaw.core.runtime import seeded
+from thaw.encoders.loading import find_pooler, load_masked, quiet
+from thaw.encoders.transformers import Encoder
+
+
+class Predictor(nn.Module):
+    """The parameters that predict tokens and are not the encoder's, their loss and their cost.
+
+    A decoder that is tied to the embeddings belongs to these.
+    """
+
+    def __init__(self, whole: nn.Module, encoder: nn.Module):
+        """Take them from a masked-language model and the encoder in it."""
+        super().__init__()
+        shared = {id(parameter) for parameter in encoder.parameters()}
+        own = [parameter for parameter in whole.parameters() if id(parameter) not in shared]
+        self.own = nn.ParameterList(own)
+        matrices = [parameter for parameter in own if parameter.ndim > 1]
+        table = encoder.get_input_embeddings().weight
+        tied = not any(len(matrix) == len(table) for matrix in matrices)
+        self.size = sum(matrix.numel() for matrix in matrices) + tied * table.numel()
+
+    def loss(self, logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """Return the mean cross-entropy in nats of logits [M, V] for the tokens [M] that were there; 0 where M is 0."""
+        return functional.cross_entropy(logits.float(), tokens, reduction="sum") / max(len(tokens), 1)
+
+    def flops(self, batch) -> float:
+        """Return the forward operations on a batch, of which `batch.chosen` [S, T] are predicted."""
+        return 2.0 * self.size * int(batch.chosen.sum())
+
+
+class MaskedModel(nn.Module):
+    """The masked-language model of an encoder's folder; `came` tells whether the predictor came with its weights."""
+
+    def __init__(self, folder, seed: int):
+        """Open a folder as fetch writes it; a predictor that it lacks is made from the seed. Raises UserError."""
+        super().__init__()
+        with seeded(seed, "initialisation"):
+            self.whole, self.came = load_masked(folder)
+        self.encoder = Encoder(self.whole.base_model)
+        self.head = Predictor(self.whole, self.encoder.model)
+
+    def forward(self, batch) -> torch.Tensor:
+        """Return logits [M, V] of the tokens `batch.chosen` [S, T], row after row.
+
+        The model's own forward does it; only the chosen states are handed on from the encoder, since all others would
+        be multiplied with the whole vocabulary for nothing.
+        """
+
+        def choose(module, inputs, output):
+            output["last_hidden_state"] = output[0][batch.chosen].unsqueeze(0)
+
+        hook = self.encoder.model.register_forward_hook(choose)
+        try:
+            return self.whole(**self.encoder.inputs(batch)).logits[0]
+        finally:
+            hook.remove()
+
+    def write(self, source: Path, target: Path) -> None:
+        """Write config.json and model.safetensors, predictor included; the pooler of the source goes over unchanged."""
+        path = f"{self.whole.base_model_prefix}.pooler.dense"
+        pooler = {f"{path}.{name}": tensor for name, tensor in find_pooler(source).items()}
+        with quiet():
+            self.whole.save_pretrained(target, state_dict=self.whole.state_dict() | pooler)

@@ -1,0 +1,117 @@
+"""Where encoders come from: a folder, an installed package, the Hugging Face Hub. No code of theirs is run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.encoders.names import ELMO, MODULES, PICKLED, SETTINGS, SHARDS, TOKENIZER, WEIGHTS
+from thaw.schema.encoder import EncoderConfig
+
+FORMS = {
+    "transformers": "config.json, weights and tokenizer files",
+    "sentence": "modules.json and what it names, as sentence-transformers writes them",
+    "elmo": "the published files *options.json and *weights.hdf5",
+}
+
+
+@dataclass(frozen=True)
+class WeightSource:
+    """A folder (or file) with a model, where it is from, and which revision: a commit, a package version, or None."""
+
+    folder: Path
+    origin: str
+    revision: str | None
+
+
+def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
+    """Return the sha256 of the files that a user must supply for an encoder, by path; most encoders need none.
+
+    Raises UserError, with the place of the entry, where one is missing.
+    """
+    if entry.file:
+        found = [Path(entry.file)]
+    elif entry.kind == "elmo":
+        found = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in ELMO]
+    else:
+        return {}
+    if not found[0].is_file():
+        raise UserError(f"{place}: there is no file {found[0]}{_supply(entry.supply)}")
+    return {str(path): file_sha256(path) for path in found}
+
+
+def published(folder: Path, pattern: str, place: str, supply: str | None = None) -> Path:
+    """Return the one file of a folder that has a name of this pattern; none or several are a UserError."""
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        count = "no file" if not found else f"{len(found)} files"
+        raise UserError(f"{place}: {folder} holds {count} {pattern}, and one is due{_supply(supply)}")
+    return found[0]
+
+
+def _supply(told: str | None) -> str:
+    """Return where files are to be had, as the end of a sentence."""
+    return f"; it must be put there: {told}" if told else "; it must be put there"
+
+
+def locate(entry: EncoderConfig) -> WeightSource:
+    """Return the place of a catalogue entry's model, downloading it where the entry names a Hub id."""
+    if entry.hub:
+        return _hub(entry.hub, entry.revision)
+    if entry.package:
+        return _package(entry.package, entry.path)
+    if entry.file:
+        return WeightSource(Path(entry.file), f"file {entry.file}", None)
+    folder = Path(entry.folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder; folder: takes one with {FORMS[entry.kind]}")
+    return WeightSource(folder, f"folder {folder}", None)
+
+
+def check_sum(path: Path, due: str | None) -> None:
+    """Raise UserError where a published file has another sha256 than its entry states."""
+    if due and (found := file_sha256(path)) != due:
+        raise UserError(f"{path} has sha256 {found}, but encoders.yaml asks for {due}: it is another file")
+
+
+def _package(name: str, path: str) -> WeightSource:
+    """Return the model folder of an installed package, found without importing the package."""
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    module = name.replace("-", "_")
+    spec = find_spec(module) if module.isidentifier() else None
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError(f"the Python package {name} is not installed; run: pip install {name}")
+    folder = Path(spec.submodule_search_locations[0]) / path
+    if not folder.is_dir():
+        raise UserError(f"the package {name} has no folder {path!r}; path: names the model's folder inside it")
+    try:
+        revision = version(name)
+    except PackageNotFoundError:
+        revision = None
+    return WeightSource(folder, f"package {name}", revision)
+
+
+def _hub(name: str, revision: str | None) -> WeightSource:
+    """Download a model's config, tokenizer and weights, safetensors if there are any, into the Hub's own cache.
+
+    The cache's folder is named after the commit that the revision stands for; without network a model that is in the
+    cache is found there.
+    """
+    from huggingface_hub import snapshot_download
+
+    def download(*patterns: str) -> Path:
+        try:
+            return Path(snapshot_download(name, revision=revision, allow_patterns=list(patterns)))
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300]
+            raise UserError(
+                f"{name} could not be downloaded from the Hub: {reason} Check id, revision and network, or fetch it "
+                "elsewhere and give folder: instead of hub:"
+            ) from error
+
+    folder = download(*SETTINGS, *MODULES, *TOKENIZER, WEIGHTS, SHARDS, "model-*-of-*.safetensors")
+    if not (folder / WEIGHTS).is_file() and not (folder / SHARDS).is_file():
+        download(PICKLED)
+    return WeightSource(folder, f"hub {name}", folder.name)

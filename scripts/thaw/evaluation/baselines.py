@@ -1,0 +1,132 @@
+"""Baselines: what can be answered without an encoder. They show what is left for one to win.
+
+`majority` answers the most frequent class or tag of the training rows, or their mean score. `bag_of_words` is a linear
+model on words, without their order: logistic regression or ridge, its strength by validation. For
+pairs of texts it reads both, their product and their difference; for tags each word with its neighbours.
+
+N rows or words, F features.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from thaw.data.corpus import Corpus
+from thaw.evaluation.metrics import majority, score
+from thaw.evaluation.result_files import Predictions, select_rows
+
+STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
+EDGE = "</s>"  # the neighbour of a sentence's first and last word
+
+
+@dataclass
+class Baseline:
+    """What a baseline leaves: its answers by split (train: the scored rows), and what was chosen on validation."""
+
+    answers: dict[str, Predictions]
+    chosen: dict
+
+
+def answer(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray]) -> Baseline:
+    """Fit a baseline to some training rows and answer others.
+
+    Args: name, of BASELINES in settings; a whole task; rows of train that may be learnt from; the rows that are wanted,
+    by split.
+    """
+    if name == "majority":
+        return _majority(task, corpus, rows, wanted)
+    return _bag_of_words(task, corpus, rows, wanted)
+
+
+def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
+    """Answer the most frequent target, or the mean."""
+    constant = majority(task, select_rows(corpus.targets(task, "train"), rows))
+    answers = {}
+    for split, asked in wanted.items():
+        gold = select_rows(corpus.targets(task, split), asked)
+        tags = isinstance(gold, list)
+        answers[split] = Predictions(
+            asked, [[constant] * len(g) for g in gold] if tags else np.full(len(gold), constant)
+        )
+    return Baseline(answers, {})
+
+
+def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
+    """Fit one linear model for each strength and answer with the best on validation, of equals the strongest.
+
+    A subset of a single class leaves nothing to fit: its answer is the majority's.
+    """
+    read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, rows)
+    gold = select_rows(corpus.targets(task, "train"), rows)
+    targets = np.concatenate([np.asarray(tags) for tags in gold]) if corpus.words else gold
+    if not task["type"].endswith("regression") and len(np.unique(targets)) == 1:
+        return _majority(task, corpus, rows, wanted)
+    features, validation = read("train", rows), task["validation"]
+    labels, judged = corpus.labels(task["target"]), select_rows(corpus.targets(task, validation), wanted[validation])
+    best: tuple = (-np.inf, None, None)
+    for strength in STRENGTHS:
+        model = _linear_model(task, strength).fit(features, targets)
+        answers = _answers(model, read, corpus, validation, wanted[validation])
+        found = score(task, judged, answers.values, labels)[task["metrics"][0]]
+        if best[1] is None or (found is not None and found > best[0]):
+            best = (-np.inf if found is None else found, strength, model)
+    answers = {split: _answers(best[2], read, corpus, split, asked) for split, asked in wanted.items()}
+    return Baseline(answers, {"strength": best[1]})
+
+
+def _linear_model(task: dict, strength: float):
+    """Return the linear model of a task's type: logistic regression, or ridge for scores."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    if task["type"].endswith("regression"):
+        return Ridge(alpha=1 / strength)
+    return LogisticRegression(C=strength, max_iter=1000)
+
+
+def _answers(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray) -> Predictions:
+    """Answer some rows of a split; tags are cut into sentences again."""
+    found = model.predict(read(split, rows))
+    if not corpus.words:
+        return Predictions(rows, found)
+    ends = np.cumsum([len(words) for words in corpus.frame(split)[corpus.words].iloc[rows]])
+    return Predictions(rows, [part.tolist() for part in np.split(found, ends[:-1])])
+
+
+def _text_features(corpus: Corpus, rows: np.ndarray) -> Callable:
+    """Return a function (split, rows) -> sparse [N, F]: tf-idf of words.
+
+    For pairs of texts, F has four blocks: a, b, a * b and |a - b|.
+    """
+    from scipy.sparse import hstack
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    train = corpus.frame("train").iloc[rows]
+    vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
+    vectorizer.fit([text for column in corpus.texts for text in train[column]])
+
+    def features(split: str, asked: np.ndarray):
+        frame = corpus.frame(split).iloc[asked]
+        blocks = [vectorizer.transform(frame[column]) for column in corpus.texts]
+        if len(blocks) == 2:
+            a, b = blocks
+            blocks = [a, b, a.multiply(b), abs(a - b)]
+        return hstack(blocks).tocsr()
+
+    return features
+
+
+def _word_features(corpus: Corpus, rows: np.ndarray) -> Callable:
+    """Return a function (split, rows) -> sparse [N, F]: each word with its neighbours to the left and right."""
+    from sklearn.feature_extraction import DictVectorizer
+
+    def windows(split: str, asked: np.ndarray) -> list[dict[str, str]]:
+        found = []
+        for sentence in corpus.frame(split)[corpus.words].iloc[asked]:
+            words = [EDGE, *(str(word).lower() for word in sentence), EDGE]
+            for left, word, right in zip(words, words[1:], words[2:], strict=False):
+                found.append({"word": word, "left": left, "right": right})
+        return found
+
+    vectorizer = DictVectorizer().fit(windows("train", rows))
+    return lambda split, asked: vectorizer.transform(windows(split, asked))

@@ -1,0 +1,123 @@
+"""Predictions that were made elsewhere: a file matched to a task's rows, as the answers of a run are.
+
+The file has the columns split, row and prediction, as a run's predictions.parquet, where `row` is that of the split's
+Parquet file; or prediction alone, one for each row of the task's only test split, in its order. A list of tags is text
+with blanks between, or a list.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from thaw.core.errors import UserError, suggestion
+from thaw.data.checks import VALUES
+from thaw.data.corpus import Corpus
+from thaw.data.readers import read, split_quoted
+from thaw.data.rows_table import RowsTable, read_lines
+from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.evaluation.result_files import Predictions
+from thaw.schema.corpora import FilesConfig
+
+PLACED = ["split", "row", "prediction"]
+
+
+def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[str, Predictions]:
+    """Return the answers in a file, by split: the test splits, and validation and train where it has them.
+
+    Args: format of the file, csv, tsv, jsonl or parquet; a whole task; its corpus. Raises UserError, with file, line
+    and column, for a prediction that cannot be one, a row that is not there, is there twice or is missing, and a count
+    that is not that of the split.
+    """
+    placed = {"split", "row"} & set(_columns(path, form))
+    source = FilesConfig(format=form, quoting="double" if form in ("csv", "tsv") else None, splits={"test": str(path)})
+    table = read(path, source, PLACED if placed else PLACED[2:])
+    kind = TARGET_OF_TYPE[task["type"]]
+    values = [VALUES[kind](value, table, i, "prediction") for i, value in enumerate(table.columns["prediction"])]
+    found = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
+    answers = {}
+    for split, places in found.items():
+        rows = np.array(sorted(places), dtype=np.int64)
+        encoded = [_encoded(values[places[row]], table, places[row], task, corpus, split, row) for row in rows]
+        answers[split] = Predictions(rows, encoded if kind == "tags" else np.array(encoded))
+    return answers
+
+
+def _columns(path: Path, form: str) -> list[str]:
+    """Return the names of a file's columns; none where it is empty, of which the reader will say more."""
+    if form == "parquet":
+        import pyarrow.parquet
+
+        try:
+            return pyarrow.parquet.read_schema(path).names
+        except pyarrow.ArrowInvalid as error:
+            raise UserError(f"{path}: not a Parquet file ({error})") from error
+    if form == "jsonl":
+        first = next((text for _, text in read_lines(path, "utf-8") if text.strip()), "{}")
+        try:
+            return list(json.loads(first))
+        except (json.JSONDecodeError, TypeError):
+            return []
+    return next(split_quoted(path, "utf-8", "," if form == "csv" else "\t"), (1, []))[1]
+
+
+def _places(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int, int]]:
+    """Return for each split {position of its row: position in the table}; every row of the split has one."""
+    splits = ["train", task["validation"], *task["test"]]
+    positions = {split: {int(row): i for i, row in enumerate(corpus.frame(split)["row"])} for split in set(splits)}
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for i, (split, row) in enumerate(zip(table.columns["split"], table.columns["row"], strict=True)):
+        if split not in positions:
+            raise table.mistake(i, "split", f"'{split}' is no split of task {task['id']}{suggestion(split, positions)}")
+        place = positions[split].get(int(row)) if str(row).isdecimal() else None
+        if place is None:
+            due = f"the numbers that stand under row in {corpus.folder / split}.parquet"
+            raise table.mistake(i, "row", f"{split} has no row {row!r:.40}; due are {due}")
+        if place in found[split]:
+            first = table.place(found[split][place])
+            raise table.mistake(i, "row", f"row {row} of {split} is here a second time; it stands in {first}")
+        found[split][place] = i
+    for split, places in found.items():
+        missing = [row for row, place in positions[split].items() if place not in places]
+        if missing:
+            counts = f"{len(places)} of {len(positions[split])} rows have one"
+            raise UserError(
+                f"{table.name}: column 'prediction': row {missing[0]} of {split} has no prediction; {counts}"
+            )
+    if not set(task["test"]) & set(found):
+        raise UserError(f"{table.name}: column 'split': no row is of a test split ({', '.join(task['test'])})")
+    return found
+
+
+def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int, int]]:
+    """Return the same for a file without splits and rows: the task's only test split, row by row."""
+    if len(task["test"]) > 1:
+        splits = ", ".join(task["test"])
+        raise UserError(f"{table.name}: task {task['id']} has several test splits ({splits}); give {', '.join(PLACED)}")
+    (split,) = task["test"]
+    rows = len(corpus.frame(split))
+    if len(table) != rows:
+        raise UserError(
+            f"{table.place(len(table) - 1)}: column 'prediction': the file ends with {len(table)} predictions; "
+            f"{split} of task {task['id']} has {rows} rows, and one each is due"
+        )
+    return {split: {row: row for row in range(rows)}}
+
+
+def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split: str, row: int):
+    """Return a prediction as metrics want it: a class index, a float, or a list of tag indices."""
+    labels = corpus.labels(task["target"])
+    if not labels:
+        return value
+    for position, name in enumerate(value if isinstance(value, list) else [value]):
+        if name not in labels:
+            word = position if isinstance(value, list) else None
+            message = f"'{name}' is no label of {task['target']}{suggestion(name, labels)}"
+            raise table.mistake(i, "prediction", message, word=word)
+    if not isinstance(value, list):
+        return labels.index(value)
+    due = len(corpus.frame(split)[task["target"]].iloc[row])
+    if len(value) != due:
+        raise table.mistake(i, "prediction", f"{len(value)} tags for {due} words; one tag a word is due")
+    return [labels.index(tag) for tag in value]

@@ -1,0 +1,26 @@
+"""The choice among the trials of a search, by the mean of the main metric on validation over their seeds."""
+
+import math
+
+from thaw.core.digests import digest
+from thaw.core.runtime import log
+
+
+def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dict:
+    """Return the record of a search, chosen.json: the best trial and all of them.
+
+    Args: the spec of the search; its whole task; each trial's settings, and its score on validation by seed, None where
+    it is undefined. Of equals the first is taken, and undefined is worse than all.
+    """
+    split, metric = task["validation"], task["metrics"][0]
+    found = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores in trials]
+    ranks = [-math.inf if trial["mean"] is None else trial["mean"] for trial in found]
+    best = ranks.index(max(ranks))
+    log(f"trial {best + 1} of {len(found)} is best on {split} by {metric}: {found[best]['settings']}")
+    record = {"spec": spec, "digest": digest(spec), "split": split, "metric": metric}
+    return record | {"trial": best + 1, "settings": found[best]["settings"], "trials": found}
+
+
+def _mean(scores: dict) -> float | None:
+    """Return the mean over seeds, None where one is undefined."""
+    return None if None in scores.values() else sum(scores.values()) / len(scores)

@@ -1,0 +1,159 @@
+"""What a run's answers are worth: scores by split, row counts and flags, and the predictions as a table.
+
+Shared by everything that answers a task (training, fitted heads, baselines), so that their records agree.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.files import atomic_write, read_json, write_json, write_parquet, write_text
+from thaw.core.runtime import derive_seed
+from thaw.data.corpus import scored_part
+from thaw.evaluation.metrics import NO_TAG, majority, score
+from thaw.schema.corpora import TaskConfig
+
+SCORED_TRAINING_ROWS = 500
+GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to layer.L, embeddings or head
+
+
+@dataclass
+class Predictions:
+    """What a run answers to some rows of a split.
+
+    `rows` are positions within the split's Parquet file; `values` are encoded as metrics want them
+    (class indices, floats, or per sentence a list of tag indices, -1 where the model saw no such word);
+    `probabilities` [rows, classes] exist for classification alone.
+    """
+
+    rows: np.ndarray
+    values: list | np.ndarray
+    probabilities: np.ndarray | None = None
+
+
+def task_with_defaults(entry: dict) -> dict:
+    """Return a spec's task with its `id` and with every default filled in."""
+    task = TaskConfig.model_validate({key: value for key, value in entry.items() if key != "id"})
+    return {"id": entry["id"], **task.model_dump()}
+
+
+def scored_splits(task: dict) -> list[str]:
+    """Return the validation split and the test splits of a whole task, each once."""
+    return list(dict.fromkeys([task["validation"], *task["test"]]))
+
+
+def scored_rows(task: dict, corpus, subset: dict) -> dict[str, np.ndarray]:
+    """Return the rows of validation and of the test splits that are scored, by split. Args: subset of a spec."""
+    return {split: scored_part(corpus, split, subset) for split in scored_splits(task)}
+
+
+def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Return the training rows that are scored: the first 500 of a seeded permutation, ascending."""
+    order = np.random.default_rng(derive_seed(seed, "train_score")).permutation(len(rows))
+    return np.sort(np.asarray(rows)[order[:SCORED_TRAINING_ROWS]])
+
+
+def evaluate(task: dict, corpus, answers: dict[str, Predictions], diverged: bool = False) -> dict:
+    """Return {"scores", "rows", "flags"} of a run's answers by split, as they stand in metrics.json.
+
+    A test split of which some sentences occur in train is scored a second time without those, as
+    `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
+    `one_class` where a single class is ever answered, `below_majority` where the main metric is below
+    that of the most frequent answer in train (an undefined score counts as 0).
+    """
+    labels = None if task["type"].endswith("regression") else corpus.labels(task["target"])
+    scores, rows = {}, {}
+    for split, found in answers.items():
+        gold = select_rows(corpus.targets(task, split), found.rows)
+        scores[split], rows[split] = score(task, gold, found.values, labels), len(found.rows)
+        if split in task["test"]:
+            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[found.rows])
+            if 0 < len(new) < len(found.rows):
+                scores[f"{split}_unseen"] = score(task, select_rows(gold, new), select_rows(found.values, new), labels)
+                rows[f"{split}_unseen"] = len(new)
+    flags = ["diverged"] if diverged else []
+    flags += ["undefined"] if any(None in found.values() for found in scores.values()) else []
+    return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, answers, scores, labels)}
+
+
+def predictions_frame(task: dict, corpus, answers: dict[str, Predictions]):
+    """Return the answers to all but the training split as a table.
+
+    Columns: split, row (as in the split's Parquet file), prediction (label, score, or list of tags), and for
+    classification probabilities (in the order of the corpus' labels). A word that the model never saw is "O".
+    """
+    import pandas as pd
+
+    parts = []
+    for split in [split for split in answers if split != "train"]:
+        found = answers[split]
+        numbers = corpus.frame(split)["row"].to_numpy()[found.rows]
+        names = _named(task, corpus, found.values)
+        part = pd.DataFrame({"split": split, "row": numbers, "prediction": names})
+        if found.probabilities is not None:
+            part["probabilities"] = list(found.probabilities.astype(np.float32))
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predictions, history=None) -> None:
+    """Write a run's records into its folder, metrics.json last: cost.json, predictions.parquet, history.csv.
+
+    Args: spec; outcome as `assess` gives it, with `chosen` beside; cost (None for what was not computed here);
+    predictions and history (None where nothing was trained step by step) as pandas frames. Seconds, memory and date
+    stand in cost.json alone, so that the same spec gives the same bytes of metrics.json.
+    """
+    if cost is not None:
+        write_json(out / "cost.json", cost)
+    write_parquet(out / "predictions.parquet", predictions)
+    if history is not None:
+        write_text(out / "history.csv", history.to_csv(index=False, lineterminator="\n"))
+    write_json(out / "metrics.json", {"spec": spec, "digest": digest(spec), **outcome})
+
+
+def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
+    """Write tensors by name, and a note about them, as safetensors, in one step."""
+    from safetensors.torch import save_file
+
+    with atomic_write(path) as temporary:
+        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary, note)
+
+
+def check_digest(path: Path, due: str) -> None:
+    """Refuse a made file of another spec than the run was planned for."""
+    found = read_json(path)["digest"]
+    if found != due:
+        raise UserError(f"{path} has digest {found}, but this run was planned for {due}; run the workflow again")
+
+
+def select_rows(values, positions):
+    """Return some entries of an array or of a list."""
+    return [values[i] for i in positions] if isinstance(values, list) else np.asarray(values)[positions]
+
+
+def _weak(task: dict, corpus, answers: dict, scores: dict, labels) -> list[str]:
+    """Return the flags of a run that has learnt nothing, judged on validation where it was answered."""
+    split, main, flags = task["validation"], task["metrics"][0], []
+    if split not in answers:
+        return flags
+    values = answers[split].values
+    if labels and len({int(value) for entry in values for value in np.atleast_1d(entry)}) == 1:
+        flags.append("one_class")
+    gold = select_rows(corpus.targets(task, split), answers[split].rows)
+    answer = majority(task, corpus.targets(task, "train"))
+    constant = [[answer] * len(g) for g in gold] if isinstance(gold, list) else np.full(len(gold), answer)
+    least = score(task, gold, constant, labels)[main]
+    return flags + (["below_majority"] if (scores[split][main] or 0) < (least or 0) else [])
+
+
+def _named(task: dict, corpus, values) -> list:
+    """Return encoded answers as the corpus writes them: labels, floats, or lists of tags."""
+    if task["type"].endswith("regression"):
+        return [float(value) for value in values]
+    labels = corpus.labels(task["target"])
+    if task["type"] in ("tagging", "spans"):
+        return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
+    return [labels[value] for value in values]

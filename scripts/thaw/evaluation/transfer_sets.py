@@ -1,0 +1,93 @@
+"""Further test corpora: what a run answers on the test splits of other tasks, scored by its own task's metrics.
+
+Labels are matched by name, after `rename`; several of ours may stand for one of theirs (three-way inference on two).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thaw.core.errors import UserError
+from thaw.data.corpus import Corpus
+from thaw.evaluation.metrics import NO_TAG, score
+from thaw.evaluation.result_files import Predictions, predictions_frame, select_rows, task_with_defaults
+
+
+@dataclass
+class TransferSet:
+    """Another task's corpus; `places` are their label indices by ours, None for scores."""
+
+    task: dict
+    corpus: Corpus
+    places: np.ndarray | None
+
+    @classmethod
+    def of(cls, entry: dict, corpus: Corpus, ours: list[str]) -> "TransferSet":
+        """Match labels: entry of a spec's `also`, the other corpus, our labels in order (none for scores).
+
+        Raises UserError for a label of ours that leads to none of theirs.
+        """
+        task = task_with_defaults(entry["task"])
+        if not ours:
+            return cls(task, corpus, None)
+        theirs = corpus.labels(task["target"])
+        names = [entry["rename"].get(label, label) for label in ours]
+        for label, name in zip(ours, names, strict=True):
+            if name not in theirs:
+                known = ", ".join(theirs)
+                raise UserError(f"also: {task['id']} has no label '{name}' ({known}); say rename: {{{label}: ...}}")
+        return cls(task, corpus, np.array([theirs.index(name) for name in names]))
+
+    def rows(self) -> dict[str, np.ndarray]:
+        """Return all rows of each test split."""
+        return {split: np.arange(len(self.corpus.frame(split))) for split in self.task["test"]}
+
+    def words(self, split: str) -> list[int] | None:
+        """Return how many words each row has, None where the task is not on words."""
+        if self.corpus.words is None:
+            return None
+        return [len(tags) for tags in self.corpus.targets(self.task, split)]
+
+    def read(self, answers: Predictions) -> Predictions:
+        """Return answers in our label indices as answers in theirs; probabilities are left out."""
+        if self.places is None:
+            return Predictions(answers.rows, answers.values)
+        if isinstance(answers.values, list):
+            tags = [[t if t == NO_TAG else int(self.places[t]) for t in sentence] for sentence in answers.values]
+            return Predictions(answers.rows, tags)
+        return Predictions(answers.rows, self.places[answers.values])
+
+    def assess(self, task: dict, answers: dict[str, Predictions]) -> dict:
+        """Return {"scores", "rows"} by `<task>/<split>` of answers in our indices, by the metrics of our whole task."""
+        labels = None if self.places is None else self.corpus.labels(self.task["target"])
+        scores, rows = {}, {}
+        for split, found in answers.items():
+            gold = select_rows(self.corpus.targets(self.task, split), found.rows)
+            name = f"{self.task['id']}/{split}"
+            scores[name], rows[name] = score(task, gold, self.read(found).values, labels), len(found.rows)
+        return {"scores": scores, "rows": rows}
+
+    def predictions(self, answers: dict[str, Predictions]):
+        """Return the answers as `predictions_frame` does, their splits named `<task>/<split>`."""
+        frame = predictions_frame(self.task, self.corpus, {split: self.read(a) for split, a in answers.items()})
+        return frame.assign(split=f"{self.task['id']}/" + frame["split"])
+
+
+def with_transfer_scores(outcome: dict, task: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]) -> dict:
+    """Return an outcome with the scores and rows on further corpora beside its own."""
+    for corpus, answers in further:
+        found = corpus.assess(task, answers)
+        outcome = outcome | {key: outcome[key] | found[key] for key in ("scores", "rows")}
+        if any(None in scores.values() for scores in found["scores"].values()):
+            outcome["flags"] = list(dict.fromkeys(["undefined", *outcome["flags"]]))
+    return outcome
+
+
+def all_predictions(
+    task: dict, corpus: Corpus, answers: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]
+):
+    """Return the answers to a run's own splits and to further corpora as one table, as `predictions_frame` has it."""
+    import pandas as pd
+
+    frames = [predictions_frame(task, corpus, answers), *(other.predictions(found) for other, found in further)]
+    return pd.concat(frames, ignore_index=True)

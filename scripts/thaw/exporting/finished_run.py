@@ -1,0 +1,137 @@
+"""A finished run as its folder shows it, and all that it was made from, found by the digests in its spec."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.core.plugins import is_plugin
+from thaw.data.corpus import Corpus
+from thaw.encoders.registry import builtin_kind
+from thaw.evaluation.result_files import task_with_defaults
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.head import HeadConfig
+
+EXPORTED = ("linear", "cosine")  # kinds of head that a folder can be made with
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run that is to be exported."""
+
+    run: Path  # its folder
+    results: Path  # the folder of all results
+    metrics: dict
+    encoder: Path  # the folder that fetch wrote
+    corpus: Corpus
+    view: ViewConfig
+    features: Path  # the folder of the store that it read
+
+    @cached_property
+    def spec(self) -> dict:
+        """All that the run depended on."""
+        return self.metrics["spec"]
+
+    @cached_property
+    def task(self) -> dict:
+        """The run's task with every default filled in."""
+        return task_with_defaults(self.spec["task"])
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The labels or tags in the order of the head's outputs; none for a score."""
+        return self.corpus.labels(self.task["target"])
+
+    @cached_property
+    def head(self) -> HeadConfig:
+        """The settings of the head."""
+        return HeadConfig.model_validate(self.spec["head"])
+
+    @cached_property
+    def reads(self) -> str:
+        """What one example is: a text, a pair, or words."""
+        return "words" if self.corpus.words else "pair" if len(self.corpus.texts) == 2 else "text"
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two texts of a pair are read apart."""
+        return self.view.pairs == "separate"
+
+    @property
+    def pooling(self) -> str:
+        """How tokens become one vector."""
+        return self.head.separate_pooling if self.apart else self.head.pooling
+
+
+def open_run(run: Path) -> FinishedRun:
+    """Return a run with what it was made from; whatever can not be exported is a UserError that says why."""
+    run = run.absolute()
+    results = next((folder.parent for folder in run.parents if folder.name == "runs"), None)
+    if results is None or not (run / "metrics.json").is_file():
+        raise UserError(f"{run} is no finished run; a folder results/runs/.../seed<n> with a metrics.json is due here")
+    metrics = read_json(run / "metrics.json")
+    _check(run, metrics)
+    spec = metrics["spec"]
+    encoder = _made(results, "encoders/*/card.json", spec["encoder"], "encoder")
+    if builtin_kind(encoder):
+        raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
+    corpus = _made(results, "data/*/card.json", spec["data"], "corpus")
+    features, card = _features(results, metrics)
+    return FinishedRun(
+        run, results, metrics, encoder, Corpus(corpus), ViewConfig.model_validate(card["settings"]), features
+    )
+
+
+def _check(run: Path, metrics: dict) -> None:
+    """Refuse a run that has come to nothing, a head that only its author knows, and tensors that were not kept."""
+    spec = metrics["spec"]
+    if "diverged" in metrics["flags"]:
+        raise UserError(f"{run}: its training diverged, and there is no model to keep; export another run")
+    if is_plugin(spec["head"]["kind"]):
+        raise UserError(
+            f"{run}: its head is {spec['head']['kind']}, a part of your own; export knows Thaw's own heads alone. "
+            "Load encoder.safetensors and head.safetensors of the run in code beside yours"
+        )
+    if spec["head"]["kind"] not in EXPORTED:
+        raise UserError(
+            f"{run}: its head is {spec['head']['kind']}; export knows {' and '.join(EXPORTED)}. "
+            "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
+        )
+    if "layers" in spec["head"]:
+        raise UserError(f"{run}: its head reads other layers than the last alone; export knows that one only")
+    trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
+    if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
+        trained = trained or ["layers in the run that it started from"]
+    if trained and not (run / "encoder.safetensors").is_file():
+        cost = read_json(run / "cost.json")
+        minutes, size = cost["seconds"]["total"] / 60, cost["parameters"]["trained"] * 4 / 2**20
+        raise UserError(
+            f"{run}: its strategy trained {', '.join(trained)} and did not keep them; write keep: true in the "
+            f"strategy's entry in strategies.yaml and run the workflow again. All runs of the strategy then train "
+            f"again (this one took {minutes:.1f} minutes), and each takes about {size:.0f} MiB of disk"
+        )
+
+
+def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
+    """Return the store that the run read, and its card; of a run that chose between two views the chosen one's."""
+    due = metrics["spec"]["features"]
+    if isinstance(due, list):
+        joint, separate = due
+        due = separate if metrics["chosen"]["pairs"] == "separate" else joint
+    folder = _made(results, "features/*/*/*/tokens.json", due, "store of features")
+    card = read_json(folder / "tokens.json")
+    if "settings" not in card:
+        raise UserError(
+            f"{folder}/tokens.json does not say how long a sequence may be: an older Thaw wrote it; run its features "
+            "step again, by the command in its log"
+        )
+    return folder, card
+
+
+def _made(results: Path, pattern: str, due: str, what: str) -> Path:
+    """Return the folder of the card that carries a digest."""
+    for card in sorted(results.glob(pattern)):
+        if read_json(card).get("digest") == due:
+            return card.parent
+    raise UserError(f"{results}/{pattern}: none has digest {due}, the {what} of this run; run the workflow again")

@@ -1,0 +1,140 @@
+"""The two forms of an export: the architecture's own model where it computes the same, else encoder, head and loader.
+
+B examples, T tokens, d width, C outputs.
+"""
+
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn import functional
+
+from thaw.adaptation.peft_modules import merge, read_insert_metadata
+from thaw.core.files import write_json
+from thaw.encoders.anatomy import probe_ids
+from thaw.encoders.loading import load_tokenizer
+from thaw.encoders.transformers import Encoder
+from thaw.exporting.finished_run import FinishedRun
+from thaw.schema.head import HeadConfig
+
+LOADER = Path(__file__).with_name("standalone_model.py")
+CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
+
+
+def write(source: FinishedRun, folder: Path) -> str:
+    """Write a run's model, tokenizer, loader and thaw.json into a folder; return the form that was taken."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    head = load_file(source.run / "head.safetensors")
+    encoder = trained_encoder(source)
+    whole = own_model(encoder, head, source.head, source.reads, source.labels)
+    if whole is None:
+        form = "encoder_and_head"
+        encoder.save_pretrained(folder)
+        shutil.copyfile(source.run / "head.safetensors", folder / "head.safetensors")
+    else:
+        form = "token_classification" if source.reads == "words" else "sequence_classification"
+        whole.save_pretrained(folder)
+    write_tokenizer(source.encoder, source.reads == "words", source.view.max_length, folder)
+    shutil.copyfile(LOADER, folder / "model.py")
+    write_json(folder / "thaw.json", _facts(source, form))
+    return form
+
+
+def trained_encoder(source: FinishedRun):
+    """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
+    encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
+    if path.is_file():
+        if inserts := read_insert_metadata(path):
+            inserts.into(encoder)
+        encoder.put(load_file(path))
+        merge(encoder.model)
+    return encoder.model
+
+
+def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: str, labels: list[str]):
+    """Return the architecture's own classification model with this encoder and head, or None where it has another one.
+
+    It must hold the encoder's tensors and one matrix and bias, and give the same logits on a few tokens: so it is for
+    words in most architectures, and for texts in the few whose head has no layer of its own between.
+    Args: the encoder; the head's tensors by name, its settings, what it reads (text or words); its labels, if any.
+    """
+    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
+
+    words = reads == "words"
+    pooled = not words and entry.pooling == "pooler"
+    if entry.kind != "linear" or not (words or pooled or entry.pooling == "first"):
+        return None
+    auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
+    try:
+        whole = auto.from_config(_config(encoder.config, labels), dtype=torch.float32).eval()
+    except ValueError:  # transformers has no such model of this architecture
+        return None
+    inner = encoder.state_dict() | {
+        name.replace("pooling.", "pooler."): tensor for name, tensor in head.items() if pooled and "pooling." in name
+    }
+    output = _only_layer(whole, set(inner))
+    if output is None or output.bias is None or output.weight.shape != head["output.weight"].shape:
+        return None
+    whole.base_model.load_state_dict(inner)
+    output.load_state_dict({"weight": head["output.weight"], "bias": head["output.bias"]})
+    with torch.no_grad():
+        ids = probe_ids(encoder.config)
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        states, found = encoder(**inputs)[0], whole(**inputs).logits
+        vectors = states if words else states[:, 0]
+        if pooled:
+            vectors = torch.tanh(functional.linear(vectors, inner["pooler.dense.weight"], inner["pooler.dense.bias"]))
+        due = functional.linear(vectors, head["output.weight"], head["output.bias"])
+    return whole if found.shape == due.shape and torch.allclose(found, due, atol=CLOSE) else None
+
+
+def _only_layer(whole, names: set[str]) -> nn.Linear | None:
+    """Return the one linear layer that a model has beside an encoder of these tensors, None where it has another."""
+    inside = {id(module) for module in whole.base_model.modules()}
+    outside = [module for module in whole.modules() if id(module) not in inside and not list(module.children())]
+    with_tensors = [module for module in outside if module.state_dict()]
+    if set(whole.base_model.state_dict()) != names or len(with_tensors) != 1:
+        return None
+    return with_tensors[0] if isinstance(with_tensors[0], nn.Linear) else None
+
+
+def _config(config, labels: list[str]):
+    """Return the architecture's settings with these labels; without labels, for one score."""
+    config = type(config).from_dict(config.to_dict())
+    if labels:
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: number for number, label in enumerate(labels)}
+    else:
+        config.num_labels, config.problem_type = 1, "regression"
+    return config
+
+
+def write_tokenizer(encoder: Path, words: bool, max_length: int, folder: Path) -> None:
+    """Write an encoder's tokenizer such that plain transformers cuts, and reads given words, as the run did."""
+    tokenizer = load_tokenizer(encoder, words)
+    tokenizer.model_max_length = max_length
+    if words:  # said in the settings too: read again, RoBERTa's class takes it from there
+        tokenizer.add_prefix_space = True
+    for name in ("local_files_only", "is_local"):  # how it was read here, which transformers would write down
+        tokenizer.init_kwargs.pop(name, None)
+    tokenizer.save_pretrained(folder)
+
+
+def _facts(source: FinishedRun, form: str) -> dict:
+    """Return what the loader needs to know, and which run this is."""
+    return {
+        "form": form,
+        "reads": source.reads,
+        "pairs": source.view.pairs,
+        "max_length": source.view.max_length,
+        "labels": source.labels,
+        "head": {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling},
+        "task": {key: source.task[key] for key in ("id", "type", "target")},
+        "encoder": source.encoder.name,
+        "run": str(source.run.relative_to(source.results)),
+        "digest": source.metrics["digest"],
+    }

@@ -1,0 +1,111 @@
+"""The model card of an export: what is known of a run, from its records alone."""
+
+from thaw.core.files import read_json
+from thaw.exporting.finished_run import FinishedRun
+from thaw.schema.phases import PhaseConfig
+
+EXAMPLES = {
+    "text": '["a text", "another"]',
+    "pair": '[("a text", "its partner")]',
+    "words": '[["a", "sentence", "in", "words"]]',
+}
+OWN_FORMS = {
+    "token_classification": "`AutoModelForTokenClassification` of transformers loads it too; "
+    "a word's tag is that of its first piece.",
+    "sequence_classification": "`AutoModelForSequenceClassification` of transformers loads it too.",
+    "encoder_and_head": "`AutoModel` of transformers loads the encoder; `head.safetensors` is what stands on it.",
+}
+
+
+def card(source: FinishedRun, form: str) -> str:
+    """Return the README.md of an export."""
+    encoder = read_json(source.encoder / "card.json")
+    rows = _about(source) | _origin(source, encoder)
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
+    hub = encoder["source"].removeprefix("hub ") if encoder["source"].startswith("hub ") else None
+    front = "---\nlibrary_name: transformers\n" + (f"base_model: {hub}\n" if hub else "") + "---"
+    use = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})\n\n{OWN_FORMS[form]}"
+    parts = [
+        front,
+        f"# {source.task['id']}, {encoder['encoder']}",
+        f"| | |\n|---|---|\n{table}",
+        f"## Scores\n\n{_scores(source)}",
+        f"## Use\n\n{use}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _about(source: FinishedRun) -> dict[str, str]:
+    """Return what the model does."""
+    length = f"at most {source.view.max_length} tokens"
+    reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
+    reads["pair"] = f"two texts, each {length}" if source.apart else f"two texts in one sequence, {length}"
+    head = source.head.kind
+    return {
+        "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
+        "labels": ", ".join(source.labels) or "none: it gives a score",
+        "reads": reads[source.reads],
+        "head": f"{head}, on each word's first piece"
+        if source.reads == "words"
+        else f"{head}, {source.pooling} pooling",
+    }
+
+
+def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
+    """Return what the model came from."""
+    spec, chosen = source.spec, source.metrics["chosen"]
+    before = {"after": f"the run of spec {spec['after']['run']}"} if spec["after"] else {}
+    return {
+        "training data": _data(source),
+        "encoder": _encoder(encoder),
+        "pretrained as": encoder["objective"],
+        **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
+        **before,
+        **{f"phase {number}": _phase(entry) for number, entry in enumerate(spec["phases"], 1)},
+        "chosen on validation": ", ".join(f"{key} {str(value).strip('[]')}" for key, value in chosen.items()),
+        "run": str(source.run.relative_to(source.results)),
+        "spec digest": source.metrics["digest"],
+    }
+
+
+def _further(said: dict) -> str:
+    """Return what further pretraining the encoder had."""
+    before, *_, after = said["held_out"]["loss"]
+    what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
+    return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
+
+
+def _data(source: FinishedRun) -> str:
+    """Return how many rows of which corpus were trained on, and where the corpus is from."""
+    card = source.corpus.card
+    found, rows = card["source"], source.spec["subset"].get("rows") or card["splits"]["train"]["rows"]
+    place = {"files": ", ".join(found.get("files", [])), "synthetic": "synthetic, written by Thaw"}.get(found["kind"])
+    return f"{card['corpus']}, {rows} rows ({place or found['id'] + ', revision ' + found['revision']})"
+
+
+def _encoder(card: dict) -> str:
+    """Return an encoder's name and where it is from; the path of a local folder is nobody else's business."""
+    kind, _, name = card["source"].partition(" ")
+    place = "a local folder" if kind == "folder" else f"{kind} {name}, revision {card['revision']}"
+    return f"{card['encoder']} ({place})"
+
+
+def _phase(entry: dict) -> str:
+    """Return one phase of a strategy in words."""
+    phase = PhaseConfig.of_spec(entry)
+    trained = ", ".join(entry["components"])
+    if phase.optimizer == "lbfgs":
+        return f"trained {trained} to convergence (lbfgs)"
+    rate = f"rate {phase.rate:g}" + (f", head {phase.head_rate:g}" if phase.head_rate else "")
+    return f"trained {trained} for {phase.epochs} epochs in batches of {phase.batch_size} ({phase.optimizer}, {rate})"
+
+
+def _scores(source: FinishedRun) -> str:
+    """Return the scores of all splits as a table, and the flags of the run."""
+    names = source.task["metrics"]
+    lines = [f"| split | rows | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
+    for split, found in source.metrics["scores"].items():
+        values = " | ".join("undefined" if found[name] is None else f"{found[name]:.4f}" for name in names)
+        lines.append(f"| {split} | {source.metrics['rows'][split]} | {values} |")
+    flags = source.metrics["flags"]
+    return "\n".join(lines) + (f"\n\nFlags: {', '.join(flags)}." if flags else "")

@@ -1,0 +1,51 @@
+"""Lines of text in, lines of answers out: what predict.py reads and writes.
+
+W words, C classes.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from thaw.core.errors import UserError
+
+DUE = {
+    "text": "one text a line",
+    "pair": "two texts parted by one tab",
+    "words": "the words of one sentence, parted by blanks",
+}
+
+
+def examples(lines: Iterable[bytes], reads: str) -> Iterator[str | list[str]]:
+    """Yield the text, the pair [first, second] or the words of each line; a line that has none is a UserError.
+
+    lines: UTF-8, as read from a file; reads: text, pair or words.
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise UserError(f"line {number} is not UTF-8; save the text as UTF-8") from error
+        if not text.strip():
+            raise UserError(f"line {number} is empty; {DUE[reads]} is due here")
+        parts = text.split("\t") if reads == "pair" else [text]
+        if reads == "pair" and not (len(parts) == 2 and all(part.strip() for part in parts)):
+            raise UserError(f"line {number} has {len(parts) - 1} tabs and no two texts; {DUE[reads]} are due here")
+        yield {"text": text, "pair": parts, "words": text.split()}[reads]
+
+
+def printed(example, answer: dict, reads: str, probabilities: bool) -> str:
+    """Return an answer as it is printed, without the last line feed.
+
+    A text or pair has its label or score on a line, then with `probabilities` those of all C labels. A sentence has a
+    line for each of its W words, the word before its tag, and an empty line after them; a word that was cut off has no
+    probabilities.
+    """
+    if reads != "words":
+        return _line([answer["prediction"]], answer["probabilities"] if probabilities else None)
+    found = zip(example, answer["prediction"], answer["probabilities"], strict=True)
+    return "\n".join(_line([word, tag], shares if probabilities else None) for word, tag, shares in found) + "\n"
+
+
+def _line(fields: list, shares: list[float] | None) -> str:
+    """Return fields and probabilities parted by tabs; a score has six significant digits."""
+    fields = [f"{field:.6g}" if isinstance(field, float) else field for field in fields]
+    return "\t".join([*fields, *(f"{share:.6f}" for share in shares or [])])

@@ -1,0 +1,1 @@
+"""Figures, one kind a module, in one style."""

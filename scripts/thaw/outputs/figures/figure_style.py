@@ -1,0 +1,117 @@
+"""What all figures share: style, a grid of panels, one mark per strategy, labels that do not overlap, fixed bytes.
+
+Colours are seaborn's palette for colour-blind readers; every strategy has its own marker shape too, so that a figure
+prints in grey. Sizes are inches, at the width of a page's text (7 in), where the fonts are 7 to 9 points.
+"""
+
+import contextlib
+import math
+import textwrap
+
+from thaw.core.files import atomic_write
+
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
+PANEL = (2.3, 2.15)
+BESIDE = 0.5  # of a panel's width, what the vertical axis and its label take
+LETTERS = 14  # of a title, to the inch
+GREY = "#6b7280"
+BROKEN = ((0, (4, 3)), (0, (1, 1.5)), (0, (7, 2, 1, 2)), (0, (9, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": "#3b3f45",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e5e7eb",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "thaw",
+}
+
+
+@contextlib.contextmanager
+def panels(titles: list[str], wide: int | None = None):
+    """Give a figure and one axes per title, `wide` in a row; close it at the end.
+
+    Unless stated there are at most three in a row, and four make two rows of two.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
+    high = math.ceil(len(titles) / wide)
+    width = PANEL[0] if wide == 3 else 3.2
+    size = (width * wide, (PANEL[1] + 0.55) * high)
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(high, wide, figsize=size, squeeze=False, layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+        for axis, title in zip(axes.flat, titles, strict=False):
+            lines = [textwrap.fill(line, int(LETTERS * (width - BESIDE))) for line in title.splitlines()]
+            axis.set_title("\n".join(lines), loc="left", fontweight="bold")
+        for axis in axes.flat[len(titles) :]:
+            axis.remove()
+        try:
+            yield figure, list(axes.flat[: len(titles)])
+        finally:
+            pyplot.close(figure)
+
+
+def marks(strategies) -> dict[str, tuple]:
+    """Return {strategy: (colour, marker)}, by its place among the experiment's strategies."""
+    import seaborn
+
+    names = list(dict.fromkeys(strategies))
+    colours = seaborn.color_palette("colorblind", n_colors=len(names))
+    return {name: (colours[i], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
+
+
+def legend(figure, handles) -> None:
+    """Put one legend below all panels, in as few rows as fit, read row by row (matplotlib fills columns).
+
+    The figure becomes higher by what the legend takes.
+    """
+
+    def width(per_row: int) -> float:
+        longest = [max(len(handle.get_label()) for handle in handles[i::per_row]) for i in range(per_row)]
+        return sum(0.57 + 0.06 * letters for letters in longest)
+
+    fitting = (count for count in range(len(handles), 1, -1) if width(count) <= figure.get_figwidth())
+    per_row = next(fitting, 1)
+    by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
+    figure.set_figheight(figure.get_figheight() + 0.1 + 0.19 * math.ceil(len(handles) / per_row))
+    place = {"loc": "outside lower center", "ncols": per_row}
+    figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **place)
+
+
+def freeze_layout(figure) -> None:
+    """Lay the figure out once and for all: what is placed by hand afterwards moves nothing."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def save(figure, prefix) -> None:
+    """Write a figure as PDF, SVG and PNG, without a date, so that equal content means equal bytes.
+
+    It is laid out once for all three, which is most of the time that many panels take.
+    """
+    freeze_layout(figure)
+    bare = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
+    for kind, metadata in bare.items():
+        with atomic_write(f"{prefix}.{kind}") as temporary:
+            figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")

@@ -1,0 +1,96 @@
+"""The learning rate of every layer at every update of a strategy, as a picture, from the groups that training makes.
+
+L layers, S updates. A row is the head, a layer or the embeddings: L + 2 of them, from the top.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from torch.nn import Linear
+
+from thaw.adaptation.param_groups import groups
+from thaw.adaptation.schedules import lr_factor
+from thaw.adaptation.selectors import block
+from thaw.core.errors import UserError
+from thaw.core.files import atomic_write
+from thaw.outputs.figures import figure_style
+from thaw.schema.phases import PhaseConfig
+
+EPOCH = 100  # updates that an epoch is drawn with
+FROZEN = "#e5e7eb"
+FORMATS = ("svg", "pdf", "png")
+
+
+def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[int]]:
+    """Return the rates [L + 2, S] of some phases as specs hold them, NaN where frozen, and how many epochs each has.
+
+    A tiny module stands for each component, and goes through the code that groups a real one's parameters. A phase of
+    optimizer lbfgs has no rate and is left out.
+    """
+    rows = ["head", *(f"layer.{n}" for n in range(layers, 0, -1)), "embeddings"]
+    columns, lengths = [], []
+    for entry in phases:
+        phase, stages = PhaseConfig.of_spec(entry), PhaseConfig.stages_of_spec(entry)
+        if phase.optimizer == "lbfgs":
+            continue
+        epochs = [stage["epochs"] for stage in stages]
+        for number, stage in enumerate(stages):
+            parts = {component: Linear(1, 1).named_parameters() for component in stage["components"]}
+            peaks = np.full(len(rows), np.nan)
+            for group in groups(parts, phase, layers):
+                peaks[rows.index(block(group["component"]))] = group["peak"]
+            updates = range(sum(epochs[:number]) * EPOCH, sum(epochs[: number + 1]) * EPOCH)
+            columns += [peaks * lr_factor(phase, epochs, number, step, EPOCH) for step in updates]
+        lengths.append(sum(epochs))
+    return np.array(columns).T, lengths
+
+
+def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
+    """Draw the rates of some strategies {label: phases}, a panel each on one scale of colours, into a file.
+
+    Raises UserError for a kind of file that can not be drawn, and where no strategy has a rate.
+    """
+    found = {label: rates(phases, layers) for label, phases in strategies.items()}
+    found = {label: pair for label, pair in found.items() if pair[1]}
+    kind = Path(path).suffix.removeprefix(".")
+    if kind not in FORMATS:
+        raise UserError(f"{path}: a figure of rates is drawn as {', '.join(FORMATS)}; end the name in one of them")
+    if not found:
+        raise UserError("none of these strategies has a learning rate: lbfgs fits a head to convergence without one")
+    with figure_style.panels(list(found), wide=min(2, len(found))) as (figure, axes):
+        from matplotlib.colors import LogNorm
+        from matplotlib.patches import Patch
+
+        every = np.concatenate([matrix.ravel() for matrix, _ in found.values()])
+        norm = LogNorm(np.nanmin(every), max(np.nanmax(every), 1.01 * np.nanmin(every)))
+        for axis, (matrix, lengths) in zip(axes, found.values(), strict=True):
+            mesh = _panel(axis, matrix, lengths, norm)
+        figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)
+        figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(found)])
+        with atomic_write(path) as temporary:
+            figure.savefig(temporary, format=kind, metadata={"Date": None} if kind == "svg" else {}, dpi=220)
+
+
+def _panel(axis, matrix: np.ndarray, lengths: list[int], norm):
+    """Draw one strategy's rates [L + 2, S] over epochs, with a line where a new phase begins."""
+    edges = np.arange(matrix.shape[1] + 1) / EPOCH
+    axis.set_facecolor(FROZEN)
+    mesh = axis.pcolormesh(edges, np.arange(len(matrix) + 1), matrix, norm=norm, cmap="viridis_r", rasterized=True)
+    for end in np.cumsum(lengths)[:-1]:
+        axis.axvline(end, color="black", linewidth=1)
+    axis.set(xlabel="epoch", xlim=(0, edges[-1]), ylim=(len(matrix), 0))
+    layers = len(matrix) - 2
+    names = ["head", *(f"layer {n}" if layers <= 12 or n % 4 == 0 else "" for n in range(layers, 0, -1)), "embeddings"]
+    axis.set_yticks(np.arange(len(matrix)) + 0.5, names)
+    axis.tick_params(axis="y", length=0)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.grid(False)
+    return mesh
+
+
+def _phase_mark(found: dict) -> list:
+    """Return what the legend says of the lines between phases, where there are any."""
+    from matplotlib.lines import Line2D
+
+    several = any(len(lengths) > 1 for _, lengths in found.values())
+    return [Line2D([], [], color="black", linewidth=1, label="a new phase begins")] if several else []

@@ -1,0 +1,100 @@
+"""Figure: how many times cheaper a frozen encoder is than one that trains whole, beside the claim of ten times."""
+
+from thaw.core.errors import UserError
+from thaw.core.files import write_text
+from thaw.outputs import wording
+from thaw.outputs.figures import figure_style
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.runs_frame import RUN, head_alone
+
+CLAIM = 10
+WIDTH = 6.4  # inches, as are the height of a panel's title and axis and that of one of its lines
+FRAME, LINE = 1.0, 0.3
+WAYS = {"alone": "Alone: the whole extraction charged", "shared": "Shared: an equal part of the extraction"}
+CELL = ["subset", "encoder", "head", "task", "strategy", "variant"]
+
+
+def saving_figure(runs, spec: dict, prefix) -> None:
+    """Draw the seconds of the full model by those of each strategy that trains the head alone, a line for each task.
+
+    Args: runs as `read_runs` gives them; spec as step `figure` gets it, with `whole`, the strategy that trains
+    everything. Raises UserError where no task has both.
+    """
+    from matplotlib.lines import Line2D
+
+    found = savings(runs, spec["whole"])
+    if found.empty:
+        raise UserError(f"a saving_figure needs runs of {spec['whole']} and of a strategy that trains the head alone")
+    labels = spec["labels"]
+    names = aggregate.group_names(found.assign(fitted=True), labels)
+    panels = [(name, found[(found[aggregate.GROUP] == list(group)).all(axis=1)]) for group, name in names.items()]
+    several = found[["strategy", "variant"]].drop_duplicates().shape[0] > 1
+    looks = dict(zip(WAYS, figure_style.marks(WAYS).values(), strict=True))
+    with figure_style.panels([name for name, _ in panels], wide=1) as (figure, axes):
+        most = max(len(rows) for _, rows in panels)
+        figure.set_size_inches(WIDTH, len(panels) * (FRAME + LINE * most))
+        for axis, (_, rows) in zip(axes, panels, strict=True):
+            _panel(axis, rows, looks)
+            axis.set_yticks(range(len(rows)), [_line_name(row, labels, several) for row in rows.itertuples()])
+            axis.set_ylim(len(rows) - 0.5, -0.5)
+        handles = [Line2D([], [], color=c, marker=m, label=WAYS[way]) for way, (c, m) in looks.items()]
+        look = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
+        handles += [Line2D([], [], label="Ten times", **look)]
+        figure_style.legend(figure, handles)
+        figure_style.save(figure, prefix)
+    numbers = found.round(4)
+    write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+
+
+def savings(runs, whole: str):
+    """Return a row for each task and strategy that trains the head alone, with the full model's seconds by its own.
+
+    Columns beside those of CELL: seconds_whole, seconds_alone, seconds_shared (means over seeds), and for both ways the
+    ratio of the means with the lowest and highest one of a seed. Seconds are of training, with the runs that a run
+    starts from and what it reads extracted; a search before is left out of both.
+    """
+    present = runs[(runs["kind"] == "run") & (runs["missing"] == "")].drop_duplicates(RUN)
+    own = present["train_seconds"] + present["after_seconds"]
+    spent = {"shared": own + present["extraction_seconds"], "alone": own + present["extraction_whole_seconds"]}
+    present = present.assign(**spent)
+    place = ["subset", "encoder", "head", "task", "seed"]
+    full = present.loc[present["strategy"] == whole, [*place, "shared"]].rename(columns={"shared": "whole"})
+    both = head_alone(present).merge(full, on=place)
+    both = both.assign(**{f"ratio_{way}": both["whole"] / both[way] for way in WAYS})
+    found = both.groupby(CELL, sort=False).agg(
+        seconds_whole=("whole", "mean"),
+        **{f"seconds_{way}": (way, "mean") for way in WAYS},
+        **{f"{end}_{way}": (f"ratio_{way}", of) for way in WAYS for end, of in (("low", "min"), ("high", "max"))},
+        seeds=("seed", "size"),
+        synthetic=("synthetic", "first"),
+    )
+    found = found.assign(**{way: found["seconds_whole"] / found[f"seconds_{way}"] for way in WAYS})
+    return found.reset_index()
+
+
+def _panel(axis, rows, looks: dict) -> None:
+    """Draw the lines of one encoder, head and subset; bars go from the lowest seed to the highest."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for place, row in enumerate(rows.itertuples()):
+        for way, (colour, marker) in looks.items():
+            value = getattr(row, way)
+            ends = [[max(0, value - getattr(row, f"low_{way}"))], [max(0, getattr(row, f"high_{way}") - value)]]
+            axis.errorbar(value, place, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
+    axis.axvline(CLAIM, color=figure_style.GREY, linestyle=figure_style.BROKEN[0], linewidth=0.9)
+    axis.set_xscale("log")
+    values = rows[[f"{end}_{way}" for end in ("low", "high") for way in WAYS]].to_numpy()
+    axis.set_xlim(min(0.7, values.min() / 1.3), max(14, values.max() * 1.3))
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.grid(axis="x")
+    few = "\nof runs on a part of train; what is extracted is all of it" if (rows["subset"] != "all").any() else ""
+    axis.set_xlabel(f"Seconds of the full model by those of the frozen one (log scale){few}")
+
+
+def _line_name(row, labels: dict, several: bool) -> str:
+    """Return the name of a line: its task, and its strategy where there are several."""
+    task = wording.task_name(labels.get("tasks", {}), row.task) + f" ({wording.SYNTHETIC})" * bool(row.synthetic)
+    name = wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+    return f"{task}: {name}" if several else task

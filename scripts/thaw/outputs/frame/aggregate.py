@@ -1,0 +1,168 @@
+"""Means and deviations over seeds: the numbers that every table and figure of an experiment shares.
+
+A row is what a table shows as one: a point of a strategy, a baseline, or external predictions. Scores are x 100. A
+deviation is the sample standard deviation (n - 1), undefined for one seed.
+"""
+
+from dataclasses import dataclass
+
+from thaw.core.errors import UserError
+from thaw.outputs import wording
+
+GROUP = ["subset", "encoder", "head"]
+ROW = ["kind", *GROUP, "strategy", "variant"]
+COLUMN = ["task", "split"]
+BESIDE = ("external", "ensemble")  # kinds that belong to no encoder and head
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, a panel of a figure: a task's main metric on one split."""
+
+    task: str
+    split: str
+    label: str
+    metric: str
+    synthetic: bool
+
+    @property
+    def title(self) -> str:
+        """The label, with SYNTHETIC where the data are."""
+        return f"{self.label} ({wording.SYNTHETIC})" if self.synthetic else self.label
+
+
+def role(spec: dict) -> str:
+    """Return the role of the scores that an output shows: its split's, or transfer."""
+    return "transfer" if spec["kind"] == "transfer_table" else spec.get("split", "test")
+
+
+def summarise(runs, shown: str, order: dict):
+    """Return one row per task, split and `ROW`: the main metric over seeds.
+
+    Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns beside
+    the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (those that are there), missing (those that
+    are not), undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
+    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
+    extraction_whole. Rows are in the order given.
+    """
+    chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
+    if chosen.empty and shown == "transfer":
+        raise UserError("no run is scored on another task: give a task `also:`, or leave the transfer_table out")
+    if chosen.empty:
+        raise UserError(f"no run has a score on split {shown}; choose another for this output")
+    absent = chosen["missing"] != ""
+    chosen = chosen.assign(
+        value=chosen["value"] * 100,
+        absent=absent,
+        undefined=chosen["value"].isna() & ~absent,
+        seconds=chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"],
+        work=chosen["flops"] + chosen["after_flops"],
+    )
+    groups = chosen.groupby(COLUMN + ROW, sort=False, dropna=False)
+    summary = groups.agg(
+        metric=("metric", "first"),
+        synthetic=("synthetic", "first"),
+        mean=("value", "mean"),
+        sd=("value", "std"),
+        low=("value", "min"),
+        high=("value", "max"),
+        seeds=("value", "size"),
+        missing=("absent", "sum"),
+        undefined=("undefined", "sum"),
+        flags=("flags", _joined),
+        flagged=("flags", lambda flags: int((flags != "").sum())),
+        thawed=("thawed", "first"),
+        embeddings=("embeddings", "first"),
+        optimizer=("optimizer", "max"),
+        pairs=("pairs", "max"),
+        seconds=("seconds", "mean"),
+        flops=("work", "mean"),
+        parameters=("trained_parameters", "mean"),
+        extraction=("extraction_seconds", "mean"),
+        extraction_whole=("extraction_whole_seconds", "mean"),
+        train=("train_seconds", "mean"),
+        memory=("peak_memory_mb", "max"),
+    ).reset_index()
+    summary["seeds"] -= summary["missing"]
+    summary["fitted"] = summary["kind"] == "run"
+    summary["baseline"] = summary["kind"] == "baseline"
+    summary["shared"] = summary["optimizer"] == "lbfgs"
+    summary["swept"] = summary["variant"] != "base"
+    return _ordered(summary, order)
+
+
+def columns(summary, labels: dict) -> list[Column]:
+    """Return the columns of a summary in its order; a task with several test splits has one for each."""
+    found = summary.drop_duplicates(COLUMN)
+    several = found["task"].value_counts() > 1
+    return [
+        Column(
+            row.task,
+            row.split,
+            wording.column_name(labels.get("tasks", {}), row.task, row.split, several[row.task]),
+            wording.metric_name(labels, row.metric),
+            bool(row.synthetic),
+        )
+        for row in found.itertuples()
+    ]
+
+
+def place(columns: list[Column], task: str, split: str) -> int:
+    """Return which column is that of a task and split."""
+    return [(column.task, column.split) for column in columns].index((task, split))
+
+
+def group_names(summary, labels: dict) -> dict[tuple, str]:
+    """Return {(subset, encoder, head): name} in order; a name has only the parts that differ between groups."""
+    keys = summary.loc[summary["fitted"], ["encoder", "head", "subset"]].drop_duplicates()
+    shown = [(kind, f"{kind}s") for kind in keys if keys[kind].nunique() > 1]
+    return {
+        (row["subset"], row["encoder"], row["head"]): "; ".join(
+            labels.get(plural, {}).get(row[kind], row[kind]) for kind, plural in shown
+        )
+        for row in keys.to_dict("records")
+    }
+
+
+def baselines_of(found, group: tuple):
+    """Return the baselines that the runs of a group (subset, encoder, head) are compared with."""
+    subset, encoder, _ = group
+    return found[found["baseline"] & (found["subset"] == subset) & found["encoder"].isin(["", encoder])]
+
+
+def runs_of(found, group: tuple):
+    """Return the runs of a group (subset, encoder, head)."""
+    subset, encoder, head = group
+    mine = (found["subset"] == subset) & (found["encoder"] == encoder) & (found["head"] == head)
+    return found[mine & found["fitted"]]
+
+
+def row_name(row, labels: dict) -> str:
+    """Return the name in print of a summary row: a baseline, what stands beside, or a strategy with its point."""
+    if row.kind == "run":
+        return wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+    known = wording.BASELINE_LABELS if row.kind == "baseline" else labels.get("external", {})
+    return known.get(row.strategy, row.strategy)
+
+
+def _joined(flags) -> str:
+    """Return the flags of several runs, each once, joined by semicolons."""
+    return ";".join(dict.fromkeys(flag for entry in flags for flag in entry.split(";") if flag))
+
+
+def _ordered(summary, order: dict):
+    """Sort by the order of tasks and strategies; what it leaves out follows as it stands in the runs.
+
+    Column `place` is added: where a row's strategy stands among all.
+    """
+    tasks = {task: place for place, task in enumerate(order.get("tasks", []))}
+    pairs = list(zip(summary["strategy"], summary["variant"], strict=True))
+    known = dict.fromkeys([*(tuple(pair) for pair in order.get("strategies", [])), *pairs])
+    places = {pair: place for place, pair in enumerate(known)}
+    summary = summary.assign(
+        _task=[tasks.get(task, len(tasks)) for task in summary["task"]],
+        _group=summary.groupby(GROUP, sort=False).ngroup(),
+        place=[places[pair] for pair in pairs],
+    )
+    ordered = summary.sort_values(["_task", "_group", "place"], kind="stable")
+    return ordered.drop(columns=["_task", "_group"]).reset_index(drop=True)

@@ -1,0 +1,280 @@
+"""The results that an experiment selects, and the rows of runs.csv that they make."""
+
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from thaw.core.boundaries import cached_layers_read
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs.frame import missing_results, sanity_flags
+from thaw.outputs.frame.runs_frame import CELL, COLUMNS
+
+
+@dataclass(frozen=True)
+class CollectedResult:
+    """A result that a spec selects.
+
+    folder, below the results folder: where it lies. row: the columns that the spec alone decides. For runs: stores,
+    the folders of features that it may read, by how pairs are read in them; after, the folders of the runs that it
+    started from, and of the encoder where that was trained further before.
+    """
+
+    folder: str
+    row: dict
+    stores: dict[str, str] = field(default_factory=dict)
+    after: list[str] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[str]:
+        """The records that its rows are made from."""
+        after = [folder for folder in [self.folder, *self.after] if folder.startswith(("runs/", "encoders/"))]
+        costs = [f"{folder}/cost.json" for folder in after]
+        return [f"{self.folder}/metrics.json", *costs]
+
+
+def selected(spec: dict) -> list[CollectedResult]:
+    """Return every result that the spec of `collect` selects: baselines, runs, external ones, ensembles.
+
+    Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, head_tasks {head: its tasks,
+    where not all}, seeds, grid [{encoder, strategies}], baselines [id], baseline_runs [{baseline, of, tasks, encoder,
+    head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}].
+    """
+    bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
+    found = [
+        CollectedResult(
+            f"baselines/{task}/{subset}/{name}", {**_at(task, subset), **bare, "kind": "baseline", "strategy": name}
+        )
+        for task, subset, name in product(spec["tasks"], spec["subsets"], spec["baselines"])
+    ]
+    for entry in spec.get("baseline_runs", []):
+        shown = bare | {"kind": "baseline", "encoder": entry["of"], "strategy": entry["baseline"]}
+        found += _runs(entry, [entry["head"]], entry["tasks"], spec, shown)
+    for cell in spec["grid"]:
+        for point in cell["strategies"]:
+            tasks, shown = point.get("tasks", list(spec["tasks"])), {"kind": "run", "encoder": cell["encoder"]}
+            found += _runs({**point, "encoder": cell["encoder"]}, spec["heads"], tasks, spec, shown)
+    for entry in spec.get("external", []):
+        shown = bare | {"kind": "external", "strategy": entry["id"]}
+        found += [
+            CollectedResult(f"external/{task}/{entry['id']}", {**_at(task, "all"), **shown}) for task in entry["tasks"]
+        ]
+    for entry in spec.get("ensembles", []):
+        shown = bare | {"kind": "ensemble", "strategy": entry["id"]}
+        cells = product(entry["tasks"], spec["subsets"])
+        found += [CollectedResult(f"ensembles/{t}/{s}/{entry['id']}", {**_at(t, s), **shown}) for t, s in cells]
+    return found
+
+
+def _at(task: str, subset: str) -> dict:
+    """Return the columns of a place."""
+    return {"task": task, "subset": subset}
+
+
+def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: dict) -> list[CollectedResult]:
+    """Return the runs of a point of a strategy; `shown` overrides the columns that say what it is."""
+    found = []
+    for task, subset, head, seed in product(tasks, spec["subsets"], heads, spec["seeds"]):
+        if task not in spec.get("head_tasks", {}).get(head, [task]):
+            continue
+        row = {**point, **_at(task, subset), "head": head, "seed": seed}
+        names = ("strategy", "variant", "task", "subset")  # the last two of a run on an intermediate task alone
+        entry, starts = (
+            spec["tasks"][task],
+            [row | dict(zip(names, start, strict=False)) for start in point.get("after", [])],
+        )
+        weights = point.get("weights", {}).get(task, point["encoder"])
+        after = [_folder(start) for start in starts] + [f"encoders/{weights}"] * ("weights" in point)
+        stores = {
+            pairs: f"features/{weights}/{entry['corpus']}/{view}"
+            for pairs, view in entry["views"].items()
+            if point.get("pairs", "joint") in (pairs, "best")
+        }
+        is_pair = entry["type"].startswith("pair_")
+        columns = {**row, "weights": weights, "pairs": point.get("pairs", "joint") if is_pair else "", **shown}
+        found.append(CollectedResult(_folder(row), columns, stores, after))
+    return found
+
+
+def _folder(row: dict) -> str:
+    """Return the folder of a run below the results folder."""
+    return "/".join(["runs", *(row[key] for key in CELL), f"seed{row['seed']}"])
+
+
+def rows(spec: dict, results, logs) -> list[dict]:
+    """Return the rows of runs.csv.
+
+    Args: spec as step `collect` gets it; results and logs: folders. Raises UserError for a record that is missing or
+    lacks a key, naming the file; where the spec says `missing`, a missing result has rows that say why instead.
+    """
+    everything, stale = selected(spec), set(spec.get("stale", []))
+    gap = {r.folder for r in everything if r.folder in stale or not all(Path(results, f).exists() for f in r.files)}
+    if not spec.get("missing"):
+        gap = set()
+    present = [result for result in everything if result.folder not in gap]
+    if not any(result.row["kind"] == "run" for result in present):
+        raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
+    budget = missing_results.budget(spec, results)
+    passes, cards, made = extraction_seconds(present, results), Cards(results), []
+    repeated = sanity_flags.identical_runs([Path(results, result.folder) for result in present if result.stores])
+    for result in everything:
+        task = spec["tasks"][result.row["task"]]
+        common = {name: "" for name in COLUMNS} | {"folder": result.folder} | cards.facts(task)
+        common |= {name: value for name, value in result.row.items() if name in COLUMNS}
+        if result.folder in gap:
+            made_otherwise = result.folder in stale
+            reason = (
+                "made under other settings" if made_otherwise else missing_results.reason(result, task, logs, budget)
+            )
+            made += _gap_rows(common | {"missing": reason}, task)
+        else:
+            again = Path(results, result.folder) in repeated
+            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards, again)
+    return made
+
+
+class Cards:
+    """The cards of corpora and tokens, each read once."""
+
+    def __init__(self, results):
+        self.results = Path(results)
+        self._read: dict[Path, dict] = {}
+
+    def facts(self, task: dict) -> dict:
+        """Return what a row says of its corpus; nothing where that was never prepared."""
+        path = self.results / "data" / task["corpus"] / "card.json"
+        if not path.exists():
+            return {}
+        card = self.read(path)
+        carved = value(card, path, "splits", task["validation"], "carved_from") is not None
+        total = value(card, path, "splits", "train", "rows")
+        return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
+
+    def doubts(self, record: dict, folder: Path) -> list[str]:
+        """Return the doubts that a run raises by itself."""
+        return sanity_flags.sanity_flags(record, folder, self.results, self.read)
+
+    def truncated(self, store: str) -> dict[str, int]:
+        """Return for each split of a store how many of its texts were cut."""
+        path = self.results / store / "tokens.json"
+        return {name: split["truncated"] for name, split in value(self.read(path), path, "splits").items()}
+
+    def read(self, path: Path) -> dict:
+        """Return a card."""
+        if path not in self._read:
+            self._read[path] = read_json(path)
+        return self._read[path]
+
+
+def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dict[str, float]]:
+    """Return for each run, by its folder, what the cached states that it reads cost: its columns of runs.csv.
+
+    The seconds of the encoder passes that wrote the boundaries which the listed runs read, per folder of features: as a
+    whole, and divided equally among the runs that read any of them. All cards of one pass state its seconds (to the
+    millisecond), so that equal seconds within a folder are one pass.
+    """
+    names = ("extraction_seconds", "extraction_whole_seconds")
+    costs = {result.folder: dict.fromkeys(names, 0.0) for result in present if result.stores}
+    readers: dict[str, dict[str, set[int]]] = {}
+    for result in present:
+        read = _boundaries(Path(results, result.folder, "metrics.json")) if result.stores else set()
+        for store in set(result.stores.values()) if read else ():
+            readers.setdefault(store, {})[result.folder] = read
+    for store, read in readers.items():
+        cards = [Path(results, store, f"b{n}.json") for n in sorted(set().union(*read.values()))]
+        spent = sum({float(value(read_json(card), card, "seconds")) for card in cards})
+        for folder in read:
+            for name, seconds in zip(names, (spent / len(read), spent), strict=True):
+                costs[folder][name] += seconds
+    return costs
+
+
+def value(record, path, *keys):
+    """Return a value inside a record; a missing key is a UserError that names the file and the key."""
+    found = record
+    for key in keys:
+        if not isinstance(found, dict) or key not in found:
+            raise UserError(f"{path}: '{'.'.join(keys)}' is missing; delete the file so that it is made again")
+        found = found[key]
+    return found
+
+
+def _boundaries(path) -> set[int]:
+    """Return the stored boundaries that a run's phases resumed from."""
+    phases = value(read_json(path), path, "spec", "phases")
+    return set(cached_layers_read(phases))
+
+
+def _costs(result: CollectedResult, results) -> dict:
+    """Return a run's cost columns, with those of what it started from: runs, further pretraining."""
+    path, spent = Path(results, result.folder, "cost.json"), {"after_seconds": 0.0, "after_flops": 0.0}
+    record = read_json(path)
+    for folder in result.after:
+        earlier = Path(results, folder, "cost.json")
+        found = read_json(earlier)
+        spent["after_seconds"] += value(found, earlier, "seconds", "train")
+        spent["after_flops"] += value(found, earlier, "flops")
+    return spent | {
+        "train_seconds": value(record, path, "seconds", "train"),
+        "total_seconds": value(record, path, "seconds", "total"),
+        "flops": value(record, path, "flops"),
+        "trained_parameters": value(record, path, "parameters", "trained"),
+        "peak_memory_mb": value(record, path, "peak_memory_mb"),
+        "device": value(record, path, "hardware", "device"),
+    }
+
+
+def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, repeated: bool) -> list[dict]:
+    """Return one row per split and metric of a result that is there; `repeated`: it is that of another seed again."""
+    path = Path(results, result.folder, "metrics.json")
+    record = read_json(path)
+    phases, task = record.get("spec", {}).get("phases", []), value(record, path, "spec", "task")
+    common = common | {
+        "digest": value(record, path, "digest"),
+        "optimizer": joined(phases, "optimizer", "adamw"),
+        "precision": joined(phases, "precision", "fp32"),
+        "protocol": task.get("protocol", "clean"),
+        "train_rows": record["spec"].get("subset", {}).get("rows", common["train_rows"]),
+    }
+    cut, flags = {}, value(record, path, "flags") + ["same_seeds"] * repeated
+    if result.stores:
+        common |= _costs(result, results)
+        flags += cards.doubts(record, path.parent)
+        common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
+        cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
+    common["flags"] = ";".join(flags)
+    found, main = [], value(record, path, "spec", "task", "metrics")[0]
+    for split, scores in value(record, path, "scores").items():
+        place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        for metric, score in scores.items():
+            measured = {"metric": metric, "main": metric == main, "value": score}
+            found.append({**common, **place, **measured, "truncated": cut.get(split, "")})
+    return found
+
+
+def joined(phases: list[dict], key: str, default: str) -> str:
+    """Return the values of a key over a run's phases, each once."""
+    return "+".join(sorted({phase.get(key, default) for phase in phases}))
+
+
+def _gap_rows(common: dict, task: dict) -> list[dict]:
+    """Return one row without a score for the validation and each test split of a result that is not there."""
+    bare = {"metric": task["metrics"][0], "main": True, "n": 0}
+    splits = dict.fromkeys([task["validation"], *task["test"]])
+    return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]
+
+
+def shown_split(task: dict, split: str) -> str:
+    """Return the split that an output shows of a task. Args: `split`, test (the task's first) or validation."""
+    return task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
+
+
+def role(split: str, task: dict) -> str:
+    """Return what a scored split is for."""
+    if split in task.get("test", ["test"]):
+        return "test"
+    if "/" in split:
+        return "transfer"
+    if split.endswith("_unseen"):
+        return "unseen"
+    return "train" if split == "train" else "validation"

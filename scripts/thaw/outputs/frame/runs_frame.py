@@ -1,0 +1,70 @@
+"""The runs of an experiment as one long table: written by `collect`, read by all outputs.
+
+One row per result, split and metric.
+
+    kind                run; baseline; external: predictions that were made elsewhere; ensemble: answers of several
+                        runs put together. A baseline has no head, and an encoder only where it is compared with that
+                        encoder's runs; an external one and an ensemble have neither
+    weights             the folder below encoders/ and features/ that the run begins with: the encoder's, or that of
+                        its further pretraining on a corpus
+    value               score as a fraction, empty where it is undefined; n: rows that it was computed on
+    train_rows          rows that it trained on: those of the subset, or all of train
+    main                True for the task's main metric
+    role                train, validation, test, unseen (test rows that share no sentence with train), or transfer (a
+                        split `<task>/<split>` of another task)
+    optimizer           of the run's phases; lbfgs means that all seeds share one convex fit
+    precision           of the run's phases
+    pairs               how pairs of texts were read: joint or separate; empty where the task has none
+    truncated           texts of the split that were longer than the view allows; empty where no text was tokenised
+    train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further
+                        pretraining that it started from
+    extraction_seconds  the run's equal share of the encoder passes that wrote the boundaries which it and its
+                        neighbours in this experiment read; 0 where it read none. extraction_whole_seconds: those
+                        passes undivided
+    missing             why the result is not there, empty where it is; one row per split then, without scores
+    carved              True where the task's validation split was carved out of train
+    folder              where the result lies, below the results folder
+"""
+
+from thaw.core.errors import UserError
+
+TEXT = (
+    "kind task subset encoder weights head strategy variant optimizer precision pairs split role metric flags missing "
+    "protocol device digest folder"
+).split()
+COLUMNS = (
+    "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs split "
+    "role metric main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds "
+    "extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb flags missing synthetic carved "
+    "protocol device digest folder"
+).split()
+CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]
+RUN = [*CELL, "seed"]
+
+
+def read_runs(path):
+    """Read runs.csv into a pandas frame; ids are text, empty scores NaN. A file without runs is a UserError."""
+    import pandas
+
+    try:
+        frame = pandas.read_csv(path, dtype={name: str for name in TEXT})
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run step collect") from error
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, ValueError) as error:
+        raise UserError(f"{path}: not a table of runs ({error}); delete it so that it is made again") from error
+    missing = [column for column in COLUMNS if column not in frame]
+    if missing:
+        raise UserError(f"{path}: column {missing[0]} is missing; delete the file so that it is made again")
+    if frame.empty:
+        raise UserError(f"{path}: holds no runs")
+    return frame.fillna({name: "" for name in TEXT})
+
+
+def of_cell(frame, cell):
+    """Return the rows of a cell. Args: its ids in the order of CELL."""
+    return frame[(frame[CELL] == list(cell)).all(axis=1)]
+
+
+def head_alone(frame):
+    """Return the rows of what trains the head alone."""
+    return frame[(frame["thawed"] == 0) & ~frame["embeddings"].astype(bool)]

@@ -1,0 +1,85 @@
+"""What the report says of tasks, encoders and texts that were cut, from their cards."""
+
+from pathlib import Path
+
+from thaw.core.files import read_json
+from thaw.outputs import wording
+from thaw.outputs.report import methods
+
+
+def tasks(spec: dict, results) -> list[dict]:
+    """Return a line per task: sizes, where validation is from, repeats, overlap, source; less where it has no card."""
+    return [_task(id, spec["tasks"][id], spec["labels"], results) for id in spec["order"]["tasks"]]
+
+
+def _task(id: str, entry: dict, labels: dict, results) -> dict:
+    """Return what is known of a task; `prepared` is False where its corpus is not there."""
+    facts = {
+        "label": wording.task_name(labels["tasks"], id),
+        "corpus": entry["corpus"],
+        "type": wording.TYPE_LABELS[entry["type"]],
+        "metrics": [wording.metric_name(labels, metric) for metric in entry["metrics"]],
+        "protocol": entry["protocol"],
+        "tests": entry["test"],
+        "synthetic": False,
+        "carved": False,
+        "prepared": False,
+        "classes": [],
+    }
+    path = Path(results, "data", entry["corpus"], "card.json")
+    if not path.exists():
+        return facts
+    card = read_json(path)
+    splits = card["splits"]
+    tests = [splits[name] for name in entry["test"]]
+    return facts | {
+        "prepared": True,
+        "synthetic": card["synthetic"],
+        "classes": card["labels"].get(entry["target"], []),
+        "train": splits["train"]["rows"],
+        "validation": splits[entry["validation"]]["rows"],
+        "carved": splits[entry["validation"]]["carved_from"] is not None,
+        "test": [split["rows"] for split in tests],
+        "duplicates": sum(split["duplicates"] for split in splits.values()),
+        "overlap": [split.get("overlap_train", {"rows": 0, "share": 0.0}) for split in tests],
+        "source": card["source"],
+        "digest": card["digest"],
+    }
+
+
+def encoders(spec: dict, results) -> list[dict]:
+    """Return what the report says of each encoder; no text where it was never fetched."""
+    found = []
+    for id, entry in spec["encoders"].items():
+        path = Path(results, "encoders", id, "card.json")
+        facts = {"label": spec["labels"]["encoders"].get(id, id), "note": spec["notes"].get(id), "text": None}
+        if path.exists():
+            card = read_json(path)
+            facts |= {"text": methods.encoder(entry, card), "sha256": card["sha256"], "digest": card["digest"]}
+        found.append(facts)
+    return found
+
+
+def cuts(present, spec: dict, results) -> list[dict]:
+    """Return a line per task, encoder, view and split in which texts were cut, with how many there are of each label.
+
+    Args: present, the runs that are there; spec of the report.
+    """
+    found, labels = [], spec["labels"]
+    for row in present.drop_duplicates(["task", "encoder", "pairs"]).itertuples():
+        task = spec["tasks"][row.task]
+        view = task["separate"] if row.pairs == "separate" else task["view"]
+        card = read_json(Path(results, "features", row.weights, task["corpus"], view, "tokens.json"))
+        for name, split in card["splits"].items():
+            by_label = split.get("truncated_labels", {}).get(task["target"], {})
+            line = {
+                "task": wording.task_name(labels["tasks"], row.task),
+                "encoder": labels["encoders"].get(row.encoder, row.encoder),
+                "view": view,
+                "split": name,
+                "cut": split["truncated"],
+                "examples": split["examples"],
+                "labels": sorted(((n, str(label)) for label, n in by_label.items() if n), reverse=True),
+            }
+            found += [line] if split["truncated"] else []
+    return found

@@ -1,0 +1,211 @@
+"""The report: one self-contained page that reads like a paper's results section.
+
+What it reads of its spec (the other steps' specs are in the docstrings of `collection`, `summary` and `tables`):
+    experiment, title
+    outputs      [{id, kind, step, caption, label}] in order; step table or figure says where the made file lies
+    labels       {tasks|encoders|heads|subsets|strategies|external: {id: name in print}}
+    order        {tasks: [id], strategies: [[strategy, variant]]}
+    notes        {encoder: footnote}
+    tasks        {id: Task as plain values, defaults filled in}
+    encoders     {id: Encoder, likewise}
+    strategies   {id: Strategy, likewise}
+    further_pretraining   {id: FurtherPretraining, likewise}, only where a strategy starts from one
+    store        {dtype, max_gib}; compute {threads}
+    left_out     [sentence], only where the experiment was scaled down
+and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
+figures' svg.
+"""
+
+import base64
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+from thaw.core.errors import UserError
+from thaw.outputs import templates, wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.runs_frame import RUN
+from thaw.outputs.report import dataset_facts, methods, provenance
+
+CELLS = ("strategy_table", "transfer_table")  # kinds of tables whose cells are runs of one strategy on one task
+SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
+
+
+def page(content: dict, command: str) -> str:
+    """Return the report as HTML. Args: what `content` gives; what makes files again, up to their names."""
+    return templates.render("report.html.j2", **content, command=command)
+
+
+def paper(content: dict) -> str:
+    """Return the report as LaTeX, which reads the tables and figures that lie beside it. Args: what `content` gives."""
+    return templates.render_tex("paper.tex.j2", **content)
+
+
+def content(runs, spec: dict, results, folder: Path) -> dict:
+    """Return what page and article say, by name, and what the outputs' files hold.
+
+    Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
+    outputs, where tables/ and figures/ lie.
+    """
+    labels, found = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
+    columns, fitted = aggregate.columns(found, labels), runs[runs["kind"] == "run"]
+    present = fitted[fitted["missing"] == ""]
+    made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
+    cuts, synthetic = (
+        dataset_facts.cuts(present, spec, results),
+        [column.label for column in columns if column.synthetic],
+    )
+    return {
+        "spec": spec,
+        "labels": labels,
+        "words": wording,
+        "columns": columns,
+        "synthetic_tasks": list(dict.fromkeys(synthetic)),
+        "counts": _counts(found, fitted, present),
+        "missing": provenance.missing(runs, labels),
+        "differences": provenance.differences(made_with),
+        "tasks": dataset_facts.tasks(spec, results),
+        "subsets": methods.subsets(spec),
+        "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
+        "encoders": dataset_facts.encoders(spec, results),
+        "strategies": _strategies(spec),
+        "pairs": methods.pairs(found, spec),
+        "baselines": _baselines(found, labels),
+        "findings": methods.findings(found, labels),
+        "claims": _claims(spec["outputs"], folder),
+        "caution": methods.caution(found),
+        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
+        "cells": CELLS,
+        "splits": [{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels, results)],
+        "cost": {"rows": cost_rows(found, columns, labels), "number": next(tables)},
+        "extraction": _extraction(present),
+        "flagged": provenance.flagged(present, labels),
+        "values": provenance.values(made_with),
+        "days": sorted(run["date"] for run in made_with),
+        "runs": provenance.listing(present),
+    }
+
+
+def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:
+    """Return the outputs with their number and content: a table's markup, a figure's SVG as a data address.
+
+    tables counts the tables of the page; figures are counted here.
+    """
+    from markupsafe import Markup
+
+    figures, shown = itertools.count(1), []
+    for output in outputs:
+        word, count = ("Table", tables) if output["step"] == "table" else ("Figure", figures)
+        item = {**output, "word": word, "number": next(count), "synthetic": synthetic}
+        path = folder / (f"tables/{output['id']}.html" if word == "Table" else f"figures/{output['id']}.svg")
+        if word == "Table":
+            item["body"] = Markup(_table_body(path))
+        else:
+            item["image"] = "data:image/svg+xml;base64," + base64.b64encode(_bytes(path)).decode()
+        shown.append(item | {"files": shlex.quote(str(path))})
+    return shown
+
+
+def _claims(outputs: list[dict], folder: Path) -> list[str]:
+    """Return what the tables of findings say of the papers' claims, a sentence for each table."""
+    import pandas
+
+    paths = [folder / f"tables/{output['id']}.csv" for output in outputs if output["kind"] == "finding_table"]
+    return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in paths]
+
+
+def _table_body(path: Path) -> str:
+    """Return what stands between caption and end of a made table: rows and notes."""
+    text = _bytes(path).decode()
+    match = re.search(r"</figcaption>(.*)</figure>", text, flags=re.DOTALL)
+    if not match:
+        raise UserError(f"{path}: holds no table; delete it so that it is made again")
+    return match[1]
+
+
+def _bytes(path: Path) -> bytes:
+    """Read a file; a missing one is a UserError."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing: run the step that makes it") from error
+
+
+def _strategies(spec: dict) -> list[dict]:
+    """Return the strategies in the experiment's order, each once: name, what it is, and its settings in words."""
+    names, found = spec["labels"]["strategies"], []
+    for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
+        entry = spec["strategies"][id]
+        text = methods.strategy(entry, names, spec.get("further_pretraining", {}))
+        found.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
+    return found
+
+
+def _baselines(found, labels: dict) -> list[str]:
+    """Return the names of the baselines, in the order of the tables."""
+    rows = found[found["baseline"]].sort_values("place", kind="stable")
+    return list(dict.fromkeys(aggregate.row_name(row, labels) for row in rows.itertuples()))
+
+
+def _counts(found, fitted, present) -> dict:
+    """Return how much was asked for, and how many of the runs are there."""
+    axes = {name: found.loc[found["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
+    seeds = sorted(int(seed) for seed in fitted["seed"].unique())
+    return axes | {
+        "seeds": seeds,
+        "asked": len(fitted[RUN].drop_duplicates()),
+        "runs": len(present[RUN].drop_duplicates()),
+    }
+
+
+def split_tables(runs, found, columns, labels: dict, results) -> list[dict]:
+    """Return per task the main metric on every scored split: mean over seeds, x 100; and the files behind a row."""
+    tables, groups = [], aggregate.group_names(found, labels)
+    for task in dict.fromkeys(column.task for column in columns):
+        scores = runs[(runs["task"] == task) & runs["main"].astype(bool)]
+        places = scores[["split", "role"]].drop_duplicates().itertuples()
+        splits = [row.split for row in sorted(places, key=lambda row: SPLITS[row.role])]
+        sizes = {split: int(scores.loc[scores["split"] == split, "n"].max()) for split in splits}
+        scores = scores.assign(value=100 * scores["value"])
+        means = scores.groupby([*aggregate.ROW, "split"], dropna=False)["value"].mean()
+        folders = scores.groupby(aggregate.ROW, dropna=False)["folder"].unique()
+        rows = []
+        for row in found[found["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
+            key = tuple(getattr(row, name) for name in aggregate.ROW)
+            cells = [means.get((*key, split)) for split in splits]
+            files = shlex.join(f"{results}/{folder}/metrics.json" for folder in folders[key])
+            name = _in_group(row, groups, labels)
+            rows.append({"name": name, "cells": cells, "missing": not row.seeds, "files": files})
+        first = next(column for column in columns if column.task == task)
+        label = wording.task_name(labels["tasks"], task)
+        about = {"label": label, "synthetic": first.synthetic, "metric": first.metric}
+        tables.append({**about, "sizes": sizes, "rows": rows})
+    return tables
+
+
+def _in_group(row, groups: dict, labels: dict) -> str:
+    """Return a row's name, with that of its group where there are several."""
+    group = groups.get((row.subset, row.encoder, row.head))
+    return aggregate.row_name(row, labels) + (f"; {group}" if group else "")
+
+
+def cost_rows(found, columns, labels: dict) -> list[dict]:
+    """Return per strategy its trained parameters, largest memory in bytes, and by task the mean seconds and FLOPs."""
+    rows, groups = [], aggregate.group_names(found, labels)
+    tasks = list(dict.fromkeys(column.task for column in columns))
+    fitted = found[found["fitted"]].sort_values("place", kind="stable")
+    for _, part in fitted.groupby(aggregate.ROW, sort=False):
+        by_task = {row.task: row for row in part.itertuples()}
+        cells = [by_task.get(task) for task in tasks]
+        name = _in_group(next(part.itertuples()), groups, labels)
+        memory = part["memory"].max() * 1e6
+        rows.append({"name": name, "parameters": part["parameters"].mean(), "memory": memory, "cells": cells})
+    return rows
+
+
+def _extraction(present) -> dict:
+    """Return the seconds of all extraction and of all training, and how many runs read what was extracted."""
+    runs = present.drop_duplicates(RUN)
+    spent = runs["extraction_seconds"]
+    return {"seconds": spent.sum(), "readers": int((spent > 0).sum()), "training": runs["train_seconds"].sum()}

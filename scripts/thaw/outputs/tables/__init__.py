@@ -1,0 +1,1 @@
+"""Tables, and their text as CSV, LaTeX, Markdown and HTML."""

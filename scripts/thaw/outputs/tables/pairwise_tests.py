@@ -1,0 +1,90 @@
+"""A table of comparisons: every strategy against one, with interval, effect size, and tests by Holm over the table."""
+
+from thaw.core.errors import UserError
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics.significance import FEWEST_SEEDS, PairedTest, compare
+
+HEADER = "task split subset encoder head strategy variant seeds difference low high effect p p_holm answer"
+
+
+def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+    """Return every strategy's difference to `whole` on every task, within each encoder, head and subset.
+
+    Args: runs as `read_runs` gives them; spec, with `whole`, the strategy that all others are compared with; the
+    answers of the runs. Raises UserError where nothing can be compared.
+    """
+    labels = spec["labels"]
+    found = aggregate.summarise(runs, aggregate.role(spec), spec["order"])
+    columns, names = aggregate.columns(found, labels), aggregate.group_names(found, labels)
+    kept = _contrasts(found[found["fitted"]], Contrasts(runs, aggregate.role(spec), answers), spec["whole"])
+    if not kept:
+        raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
+    compared = dict(zip(kept, compare([contrast.differences for _, contrast in kept.values()]), strict=True))
+    groups = []
+    for group, name in names.items():
+        rows: dict[tuple, Row] = {}
+        for key, (row, contrast) in kept.items():
+            if (row.subset, row.encoder, row.head) == group:
+                line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
+                line = rows.setdefault((row.strategy, row.variant), line)
+                line.cells[aggregate.place(columns, row.task, row.split)] = _cell(contrast, compared[key])
+        groups += [Group(name, [], list(rows.values()))] if rows else []
+    lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
+    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    few = min(len(contrast.differences) for _, contrast in kept.values()) < FEWEST_SEEDS
+    titles = [column.title for column in columns]
+    return text_table(spec, titles, groups, _notes(whole, len(kept), few), HEADER, lines, sentences=True)
+
+
+def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
+    """Return {cell and split: (its row of the summary, its contrast to `whole`)}."""
+    found = {}
+    for row in fitted[fitted["strategy"] != whole].itertuples():
+        first = (row.task, row.subset, row.encoder, row.head, row.strategy, row.variant)
+        contrast = contrasts.between(first, (*first[:4], whole, "base"), row.split)
+        if contrast:
+            found[*first, row.split] = row, contrast
+    return found
+
+
+def _cell(contrast: Contrast, tested: PairedTest) -> TextCell:
+    """Return a difference in print, bold where it is told from 0."""
+    effect = f", d {wording.number(tested.effect)}" if tested.effect is not None else ""
+    test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
+    told_apart = tested.answer in ("higher", "lower")
+    return TextCell(contrast.text + effect + test, contrast.mean, best=told_apart)
+
+
+def _line(row, contrast: Contrast, tested: PairedTest) -> list:
+    """Return a comparison for programs."""
+    place = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
+    effect = "" if tested.effect is None else f"{tested.effect:.4f}"
+    return [
+        *place,
+        *plain(contrast.mean, contrast.draws),
+        effect,
+        f"{tested.p:.4f}",
+        f"{tested.adjusted:.4f}",
+        tested.answer,
+    ]
+
+
+def _notes(whole: str, count: int, few: bool) -> list[str]:
+    """Return what a reader must know of the table."""
+    notes = [
+        f"Points above or below {whole} with the same encoder, head, rows and seeds; in brackets the middle 95 % of a "
+        "bootstrap over seeds and examples (entities by document); d, the mean difference in its own standard "
+        "deviations over seeds.",
+        f"p: sign-flip test over seeds, adjusted by Holm for the {wording.plural(count, 'comparison')} of this table. "
+        "In bold: p is at most 0.05. Everything else is not distinguishable.",
+    ]
+    if few:
+        notes.append(
+            f"With fewer than {wording.plural(FEWEST_SEEDS, 'seed')} no p is given: over n seeds it cannot go below "
+            "2 / 2ⁿ, so that nothing is called different."
+        )
+    return notes

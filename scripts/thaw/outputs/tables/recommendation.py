@@ -1,0 +1,181 @@
+"""A table of advice: by task the cheapest strategy that is no worse than the best, and what papers would take."""
+
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, judged
+from thaw.statistics.significance import FEWEST_SEEDS
+
+TITLES = ("Take", "Score", "Best on validation", "Difference", "Cost", "Not settled", "Papers")
+HEADER = (
+    "task split subset encoder head strategy variant score validation difference low high answer more_seeds seeds "
+    "seconds_alone seconds_shared memory_mb trained_parameters on_front advised papers"
+)
+MOST = 3  # of the strategies that are not settled, so many are named; the CSV has all
+ALONE, SHARED = "seconds_alone", "seconds_shared"
+WAITING = f"{wording.NOT_RUN}: budget"
+
+
+def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+    """Return the advice for every task, encoder, head and subset.
+
+    Args: runs as `read_runs` gives them; spec, with `margin` in points and `papers` as `thaw.advice.shown` makes them;
+    the answers of the runs.
+    """
+    labels = spec["labels"]
+    found = aggregate.summarise(runs, "test", spec["order"])
+    columns, names = aggregate.columns(found, labels), aggregate.group_names(found, labels)
+    groups, lines, few = [], [], False
+    for group, name in names.items():
+        rows = []
+        for column in columns:
+            candidates = _candidates(aggregate.runs_of(found, group), runs, column, answers)
+            if candidates:
+                every = judged(candidates, spec["margin"])
+                papers = _papers(spec["papers"], column.task, group[1], every)
+                rows.append(Row({}, column.title, [TextCell(text) for text in _cells(every, papers, labels)]))
+                lines += _lines(every, papers, column, group)
+                few |= len(candidates[0].scores) < FEWEST_SEEDS
+        groups.append(Group(name, [], rows))
+    notes = _notes(spec["margin"], few) + _unrun(runs, labels)
+    return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
+
+
+def _candidates(found, runs, column, answers: PredictionFiles) -> list[Candidate]:
+    """Return the strategies of a group on a task and split, with the seeds that all of them have on validation too.
+
+    One that lacks a seed is left out, unless it is for want of time alone.
+    """
+    chosen = found[(found["task"] == column.task) & (found["split"] == column.split)]
+    scores = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
+    kept = []
+    for row in chosen.itertuples():
+        mine = of_cell(scores, [getattr(row, name) for name in CELL]).sort_values("seed")
+        tested, validated = mine[mine["split"] == column.split], mine[mine["role"] == "validation"]
+        gone = row.missing and not _waits(runs, row)
+        if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
+            kept.append((row, tested, validated))
+    shared = set.intersection(*(set(tested["seed"]) for _, tested, _ in kept)) if kept else set()
+    return [_candidate(row, tested, validated, shared, answers) for row, tested, validated in kept if shared]
+
+
+def _waits(runs, row) -> bool:
+    """Return whether a cell lacks seeds for want of time alone: it is judged by those that it has."""
+    reasons = of_cell(runs, [getattr(row, name) for name in CELL])["missing"]
+    return bool(reasons[reasons != ""].str.startswith(WAITING).all())
+
+
+def _candidate(row, tested, validated, seeds: set, answers: PredictionFiles) -> Candidate:
+    """Return a strategy with its scores of some seeds. Args: its rows on test and on validation."""
+    tested, validated = (part[part["seed"].isin(seeds)] for part in (tested, validated))
+    draws = 100 * answers.draws(tested, tested["metric"].iloc[0], tested["split"].iloc[0])
+    alone = row.seconds - row.extraction + row.extraction_whole
+    costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
+    values = [100 * value for value in tested["value"]]
+    return Candidate(row, 100 * validated["value"].mean(), values, draws, costs)
+
+
+def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) -> list[tuple[dict, Judged]]:
+    """Return the rules of papers about a task and encoder, each with what it would take."""
+    found = {(one.candidate.row.strategy, one.candidate.row.variant): one for one in every}
+    wanted = [rule for rule in papers if (rule["task"], rule["encoder"]) == (task, encoder)]
+    points = [(rule, found.get((rule["strategy"], rule["variant"]))) for rule in wanted]
+    return [(rule, one) for rule, one in points if one]
+
+
+def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict) -> list[str]:
+    """Return the cells of a task, as TITLES names them."""
+    taken, shared = cheapest(every, ALONE), cheapest(every, SHARED)
+    best = max((one.candidate for one in every), key=lambda candidate: candidate.validation)
+    difference, low, high = (wording.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
+    costs = taken.candidate.costs
+    cost = f"{wording.seconds(costs[ALONE])} alone, {wording.seconds(costs[SHARED])} with features shared"
+    advice = _name(taken, labels)
+    if shared is not taken:
+        advice += f"; with features shared {_name(shared, labels)}"
+    return [
+        advice,
+        wording.number(taken.candidate.score),
+        f"{aggregate.row_name(best.row, labels)} ({wording.number(best.score)})",
+        wording.DASH if taken.candidate is best else f"{difference} [{low}, {high}]",
+        f"{cost}; the best {wording.seconds(best.costs[ALONE])} alone",
+        _unsettled(every, taken, labels),
+        "; ".join(f"{rule['paper']}: {rule['says']} ({_beside(one, taken)})" for rule, one in papers) or wording.DASH,
+    ]
+
+
+def _name(one: Judged, labels: dict) -> str:
+    return aggregate.row_name(one.candidate.row, labels)
+
+
+def _unsettled(every: list[Judged], taken: Judged, labels: dict) -> str:
+    """Return the cheaper strategies of which it is not known whether they are worse, and what would settle it."""
+    cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
+    cheaper = [one for one in cheaper[: cheaper.index(taken)] if one.answer == UNDECIDED]
+    text_table = []
+    for one in cheaper[:MOST]:
+        more = wording.plural(one.more, "more seed") if one.more else "more seeds do not settle it"
+        text_table.append(f"{_name(one, labels)} ({wording.number(one.difference.value)}; {more})")
+    rest = len(cheaper) - len(text_table)
+    return "; ".join(text_table + [f"and {rest} others"] * (rest > 0)) or wording.DASH
+
+
+def _beside(one: Judged, taken: Judged) -> str:
+    """Return how a paper's choice stands to ours."""
+    if one is taken:
+        return "the same"
+    difference = wording.number(one.difference.value)
+    if one.answer == NOT_WORSE:
+        return "no worse, but dearer"
+    return f"{'contradicted' if one.answer == WORSE else 'undecided'}, {difference}"
+
+
+def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group: tuple) -> list[list]:
+    """Return a line for programs for each strategy that was judged."""
+    taken, lines = cheapest(every, ALONE), []
+    for one in every:
+        row, difference = one.candidate.row, one.difference
+        place = [column.task, column.split, *group, row.strategy, row.variant]
+        numbers = [one.candidate.score, one.candidate.validation, difference.value, difference.low, difference.high]
+        text_table = [one.answer, one.more or "", len(one.candidate.scores)]
+        costs = [f"{cost:.6g}" for cost in one.candidate.costs.values()]
+        whose = ";".join(rule["paper"] for rule, other in papers if other is one)
+        lines.append([*place, *(f"{number:.4f}" for number in numbers), *text_table, *costs])
+        lines[-1] += [int(one.on_front), int(one is taken), whose]
+    return lines
+
+
+def _notes(margin: float, few: bool) -> list[str]:
+    """Return what a reader must know of the table."""
+    points = f"{margin:g} {'point' if margin == 1 else 'points'}"
+    notes = [
+        "Taken is the cheapest strategy whose difference to the best, which is chosen on validation, lies above "
+        f"{points} below 0 on test with its whole 95 % interval (hierarchical bootstrap over seeds and examples).",
+        "Not settled: cheaper strategies whose interval holds that margin; how many more seeds would do, if mean and "
+        "deviation stayed.",
+        "Seconds are of training with what runs before it: alone with the whole extraction of the cached features, "
+        "shared with an equal part of it. Operations per text at inference are the encoder's for every strategy.",
+    ]
+    if few:
+        notes.append(
+            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the interval holds what another test set would do "
+            "more than what other seeds would, and the advice is provisional."
+        )
+    return notes
+
+
+def _unrun(runs, labels: dict) -> list[str]:
+    """Return what was not run, or not with all seeds, for want of time, and why: the advice is the best so far."""
+    absent = runs[(runs["kind"] == "run") & runs["missing"].str.startswith(f"{wording.NOT_RUN}: ")]
+    why = absent["missing"].str.removeprefix(f"{wording.NOT_RUN}: ").str.split(",").str[0]
+    given = []
+    for reason, rows in absent.groupby(why, sort=False):
+        cells = rows.drop_duplicates(CELL)
+        names = dict.fromkeys(
+            f"{wording.task_name(labels['tasks'], row.task)}: {aggregate.row_name(row, labels)}"
+            for row in cells.itertuples()
+        )
+        given.append(f"{reason} ({wording.listing(names)})")
+    return [f"The best answer so far; not run, or not with all seeds: {'; '.join(given)}."] * bool(given)

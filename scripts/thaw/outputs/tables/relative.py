@@ -1,0 +1,100 @@
+"""A table of relative quality: of every strategy the difference to the full model, its share of the full model's score,
+and the share of the way from chance that it has gone. D draws.
+"""
+
+import numpy as np
+
+from thaw.core.errors import UserError
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics.aggregation import chance_corrected
+from thaw.statistics.bootstrap import interval
+
+HEADER = "task split subset encoder head strategy variant metric score full chance above_chance difference relative"
+HEADER += " corrected corrected_low corrected_high"
+
+
+def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+    """Return for every strategy and task the difference, the relative quality and the chance-corrected ratio.
+
+    Both ratios are left out where the 95 % interval of the full model holds chance, the score of the most frequent
+    answer (0 where that has none, as a correlation). Args: runs as `read_runs` gives them; spec, with `whole`, the
+    strategy that trains everything; the answers of the runs. Raises UserError where that was not run.
+    """
+    labels, contrasts = spec["labels"], Contrasts(runs, aggregate.role(spec), answers)
+    found = aggregate.summarise(runs, aggregate.role(spec), spec["order"])
+    columns, groups, lines, near = aggregate.columns(found, labels), [], [], {}
+    chances = _chances(found)
+    for group, name in aggregate.group_names(found, labels).items():
+        mine, rows = aggregate.runs_of(found, group), {}
+        wholes = mine[mine["strategy"] == spec["whole"]].set_index(["task", "split"])
+        for row in mine[(mine["strategy"] != spec["whole"]) & mine["mean"].notna()].itertuples():
+            place = (row.task, row.split)
+            if place in wholes.index and wholes.loc[place, "mean"] == wholes.loc[place, "mean"]:
+                full, chance = wholes.loc[place, "mean"], chances.get((*place, row.subset), 0.0)
+                sides = [contrasts.draws(cell, row.split) for cell in _cells(row, spec["whole"])]
+                above = interval(full, sides[1]).low > chance
+                numbers = _numbers(row.mean, full, chance, sides) if above else {}
+                at = aggregate.place(columns, *place)
+                near |= {} if above else {columns[at].label: None}
+                line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
+                line = rows.setdefault((row.strategy, row.variant), line)
+                line.cells[at] = _cell(row.mean - full, numbers)
+                lines.append(_line(row, full, chance, above, numbers))
+        groups += [Group(name, [], list(rows.values()))] if rows else []
+    if not groups:
+        raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies beside them")
+    titles = [column.title for column in columns]
+    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    return text_table(spec, titles, groups, _notes(whole, list(near)), HEADER, lines, sentences=True)
+
+
+def _chances(found) -> dict[tuple, float]:
+    """Return the score of the most frequent answer x 100 by task, split and subset, where it has one."""
+    rows = found[found["baseline"] & (found["strategy"] == "majority") & found["mean"].notna()]
+    return {(row.task, row.split, row.subset): row.mean for row in rows.itertuples()}
+
+
+def _cells(row, whole: str) -> list[tuple]:
+    """Return a row's cell, and that of the full model beside it."""
+    place = (row.task, row.subset, row.encoder, row.head)
+    return [(*place, row.strategy, row.variant), (*place, whole, "base")]
+
+
+def _numbers(score: float, full: float, chance: float, sides: list[np.ndarray]) -> dict[str, float]:
+    """Return relative quality and chance-corrected ratio in %, the latter with its interval."""
+    away = sides[1] - chance
+    ratio = np.divide(100 * (sides[0] - chance), away, out=np.full(len(away), np.nan), where=away > 0)
+    corrected = 100 * chance_corrected(score, full, chance)
+    found = interval(corrected, ratio)
+    return {"relative": 100 * score / full, "corrected": corrected, "low": found.low, "high": found.high}
+
+
+def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
+    text = wording.number(difference)
+    if numbers:
+        relative, *corrected = (wording.number(numbers[key]) for key in ("relative", "corrected", "low", "high"))
+        text += "; {} %; {} % [{}, {}]".format(relative, *corrected)
+    return TextCell(text, difference)
+
+
+def _line(row, full: float, chance: float, above: bool, numbers: dict[str, float]) -> list:
+    """Return the numbers of a strategy on a task for programs."""
+    place = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
+    plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
+    return [*place, f"{row.mean:.4f}", f"{full:.4f}", f"{chance:.4f}", int(above), f"{row.mean - full:.4f}", *plain]
+
+
+def _notes(whole: str, near: list[str]) -> list[str]:
+    """Return what a reader must know of the table."""
+    notes = [
+        f"Points above or below {whole}; the share of that score; and the share of the way from chance, the score of "
+        "the most frequent answer, to that score, with the middle 95 % of a bootstrap over seeds and examples. Where a "
+        "score can be near 0, as a correlation, the share of the score says little.",
+    ]
+    if near:
+        notes.append(f"No share is given where {whole} is not clearly above chance: {wording.listing(near)}.")
+    return notes

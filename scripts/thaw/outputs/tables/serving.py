@@ -1,0 +1,112 @@
+"""A table of serving: several tasks on one frozen trunk, what each choice of thawed layers scores and what it executes.
+
+T tasks, L layers of the encoder, k_t thawed layers of task t. Layers below the thawed ones are the pretrained encoder's
+for every task and run once: max(L - k_t) + sum(k_t) layers are executed for a text, of T x L without sharing (Wei et
+al. 2022, section 3).
+"""
+
+from dataclasses import dataclass
+
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+
+HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A task with k thawed layers: scores x 100 on validation and test; shared: the layers below are the encoder's."""
+
+    k: int
+    validation: float
+    test: float
+    shared: bool
+
+
+def executed(thawed: list[int], layers: int) -> int:
+    """Return how many layers are executed for a text, of tasks with so many thawed layers each on a shared trunk."""
+    return max(layers - k for k in thawed) + sum(thawed)
+
+
+def table(runs, spec: dict) -> TextTable:
+    """Return what the choices of a sweep over thawed layers score and execute, over all tasks that have it.
+
+    Args: runs as `read_runs` gives them; spec, with `sweep` and `whole`, the ids of the sweep and of the full model,
+    `margin` in points, and `layers`, the encoders' numbers of them.
+    """
+    labels, both = spec["labels"], [aggregate.summarise(runs, role, spec["order"]) for role in ("validation", "test")]
+    groups, lines, tasks = [], [], []
+    for group, name in aggregate.group_names(both[1], labels).items():
+        found = _points(*(aggregate.runs_of(part, group) for part in both), spec)
+        if not found:
+            continue
+        tasks, layers = list(found), spec["layers"][group[1]]
+        whole = [next((p for p in found[task] if not p.shared), None) for task in tasks]
+        rows = []
+        for choice, chosen in _choices(found, whole, spec["margin"]).items():
+            numbers = _numbers(chosen, whole, layers)
+            rows.append(Row({}, choice, [TextCell(text) for text in _cells(chosen, numbers)]))
+            thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
+            plain = ["" if value is None else f"{value:.4f}" for value in (numbers["mean"], numbers["relative"])]
+            counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]
+            lines.append([group[1], group[2], group[0], choice, " ".join(tasks), thawed, *plain, *counts])
+        groups.append(Group(name, [], rows))
+    names = [wording.task_name(labels["tasks"], task) for task in tasks]
+    titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
+    return text_table(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")
+
+
+def _points(validation, test, spec: dict) -> dict[str, list[Point]]:
+    """Return the points of the sweep and the full model by task, k rising; tasks that lack either are left out."""
+    found: dict[str, list[Point]] = {}
+    for row in test.drop_duplicates(["task", "strategy", "variant"]).itertuples():
+        same = (validation["task"] == row.task) & (validation["strategy"] == row.strategy)
+        chosen = validation[same & (validation["variant"] == row.variant)]["mean"]
+        if row.strategy in (spec["sweep"], spec["whole"]) and row.mean == row.mean and len(chosen):
+            shared = row.strategy == spec["sweep"]
+            found.setdefault(row.task, []).append(Point(int(row.thawed), float(chosen.iloc[0]), row.mean, shared))
+    found = {task: sorted(points, key=lambda point: point.k) for task, points in found.items()}
+    return {task: points for task, points in found.items() if {point.shared for point in points} == {True, False}}
+
+
+def _choices(found: dict[str, list[Point]], whole: list[Point], margin: float) -> dict[str, list[Point]]:
+    """Return the points of all tasks by what chooses them."""
+    swept = [[point for point in points if point.shared] for points in found.values()]
+    best = [max(points, key=lambda point: point.validation) for points in swept]
+    near = [
+        next(point for point in points if point.validation >= top.validation - margin)
+        for points, top in zip(swept, best, strict=True)
+    ]
+    choices = {"A model for each task": whole}
+    for k in sorted(set.intersection(*({point.k for point in points} for points in swept))):
+        choices[f"k = {k} for all"] = [next(point for point in points if point.k == k) for points in swept]
+    return choices | {"Best k by task": best, f"Least k within {margin:g} of it": near}
+
+
+def _numbers(chosen: list[Point], whole: list[Point], layers: int) -> dict:
+    """Return the mean score, its share of the full models' in %, the layers executed, of how many, and the share."""
+    mean, full = (sum(point.test for point in points) / len(points) for points in (chosen, whole))
+    of = len(chosen) * layers
+    count = executed([point.k for point in chosen], layers) if all(point.shared for point in chosen) else of
+    relative = 100 * mean / full if full > 0 else None
+    return {"mean": mean, "relative": relative, "layers": count, "of": of, "overhead": 100 * count / of}
+
+
+def _cells(chosen: list[Point], numbers: dict) -> list[str]:
+    """Return the cells of a choice: each task's score with its k, then the numbers over tasks."""
+    scores = [wording.number(point.test) + f" ({point.k})" * point.shared for point in chosen]
+    layers = f"{numbers['layers']} of {numbers['of']}"
+    return [*scores, *(wording.number(numbers[key]) for key in ("mean", "relative")), layers] + [
+        wording.number(numbers["overhead"])
+    ]
+
+
+def _notes(margin: float) -> list[str]:
+    """Return what a reader must know of the table."""
+    return [
+        "Scores × 100 on test, with the number of thawed layers; k is chosen on validation. The least k is the first "
+        f"whose score on validation lies within {margin:g} of the best one's.",
+        "Layers are those that are executed for a text and all tasks: below the thawed ones the encoder is the same "
+        "for every task and runs once.",
+    ]

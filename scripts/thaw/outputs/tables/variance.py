@@ -1,0 +1,103 @@
+"""A table of spread: how much of the deviation of a strategy's scores belongs to initialisation, order and subset."""
+
+import re
+from math import prod, sqrt
+
+from thaw.core.errors import UserError
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics import variance_components
+
+FACTORS = {"initialisation": "Initialisation", "order": "Order", "seed": "Seed, both at once", "subset": "Subset"}
+HEADER = "task split encoder head strategy variant train_rows factor levels variance share runs"
+RUNS = ["task", "split", "encoder", "head", "train_rows", "strategy", "point"]
+BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order of the rows
+
+
+def table(runs, spec: dict) -> TextTable:
+    """Return the deviation of each factor, a line for each task and strategy whose runs vary in one or more.
+
+    Args: runs as `read_runs` gives them; spec as step `table` gets it. The seed of a run decides initialisation,
+    dropout and the order of the rows; where a strategy sweeps the order (`sweep: {order: [1, 2]}`), the order is a
+    factor of its own and the seed decides the rest. Raises UserError where nothing varies.
+    """
+    found, uneven = _split(runs, spec)
+    if not found:
+        raise UserError("a spread_table needs two seeds, orders or draws of a subset, and all combinations of them")
+    labels, groups, lines = spec["labels"], {}, []
+    for key, (factors, parts) in found.items():
+        at, total = dict(zip(RUNS, key, strict=True)), sum(parts.values())
+        group = (at["encoder"], at["head"], at["train_rows"])
+        groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts)))
+        count = prod(factors.values())
+        for factor, value in parts.items():
+            share = f"{value / total:.4f}" if total else ""
+            place = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
+            lines.append([*place, factor, factors.get(factor, ""), f"{value:.6f}", share, count])
+    titles = [*FACTORS.values(), "Rest", "Runs"]
+    made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
+    fewest = min(size for factors, _ in found.values() for size in factors.values())
+    return text_table(spec, titles, made, _notes(fewest, uneven), HEADER, lines, of="Task and strategy")
+
+
+def _split(runs, spec: dict) -> tuple[dict, int]:
+    """Return by RUNS ({factor: levels}, {factor or rest: squared points}), and how many are not balanced."""
+    chosen = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == aggregate.role(spec))]
+    chosen = chosen[chosen["value"].notna() & (chosen["missing"] == "")]
+    swept = chosen["variant"].str.fullmatch(BY_ORDER)
+    chosen = chosen.assign(order=chosen["variant"].where(swept, ""), point=chosen["variant"].where(~swept, "base"))
+    found, uneven = {}, 0
+    for key, rows in chosen.groupby(RUNS, sort=False):
+        seed = "initialisation" if rows["order"].iloc[0] else "seed"
+        levels = {seed: rows["seed"].nunique(), "order": rows["order"].nunique(), "subset": rows["subset"].nunique()}
+        factors = {name: size for name, size in levels.items() if size > 1}
+        uneven += len(rows) != prod(levels.values())
+        if factors and len(rows) == prod(levels.values()):
+            columns = ["seed" if name == seed else name for name in factors]
+            keys = rows[columns].itertuples(index=False, name=None)
+            scores = dict(zip(keys, 100 * rows["value"], strict=True))
+            found[key] = factors, variance_components.split(scores, tuple(factors))
+    return found, uneven
+
+
+def _name(at: dict, labels: dict) -> str:
+    strategy = wording.strategy_name(labels.get("strategies", {}), at["strategy"], at["point"])
+    return f"{wording.column_name(labels.get('tasks', {}), at['task'], at['split'], at['split'] != 'test')}: {strategy}"
+
+
+def _group_name(group: tuple, groups: dict, labels: dict) -> str:
+    """Return what tells a group from others: encoder, head, training rows."""
+    encoder, head, rows = group
+    names = [labels.get("encoders", {}).get(encoder, encoder), labels.get("heads", {}).get(head, head)]
+    names.append(f"{wording.count(rows)} rows")
+    several = [len({other[place] for other in groups}) > 1 for place in range(3)]
+    return "; ".join(name for name, shown in zip(names, several, strict=True) if shown)
+
+
+def _cells(factors: dict[str, int], parts: dict[str, float]) -> list[TextCell]:
+    """Return the deviation in points of each factor with its share of the variance, that of the rest, and the runs."""
+    total, cells = sum(parts.values()), []
+    for name in [*FACTORS, "rest"]:
+        value = parts.get(name) if name in factors or (name == "rest" and len(factors) > 1) else None
+        share = f" ({100 * value / total:.0f} %)" if value is not None and total else ""
+        cells.append(TextCell(wording.DASH if value is None else wording.number(sqrt(value), 2) + share, value))
+    size = " × ".join(str(size) for size in factors.values())
+    return [*cells, TextCell(size)]
+
+
+def _notes(fewest: int, uneven: int) -> list[str]:
+    """Return what a reader must know of the table."""
+    from scipy.stats import chi2
+
+    low, high = (sqrt((fewest - 1) / chi2.ppf(q, fewest - 1)) for q in (0.975, 0.025))
+    notes = [
+        "Standard deviation in points that belongs to each factor alone, and its share of the variance: components of "
+        "a balanced random-effects analysis of variance, by the method of moments; below 0 they are 0. Rest: factors "
+        "together, and noise.",
+        "A run's seed decides its initialisation, its dropout and the order of its rows; initialisation and order "
+        "stand apart where a strategy sweeps the order. Dropout counts as initialisation.",
+        f"So few levels tell a deviation only roughly: with {fewest} it lies between {wording.number(low)} and "
+        f"{wording.number(high)} times what is printed (95 %, were it normal and alone).",
+    ]
+    return notes + [f"Left out, since runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)

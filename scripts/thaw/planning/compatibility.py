@@ -1,0 +1,119 @@
+"""Whether what a run puts together fits: task and corpus, head, strategy, and the run that it starts from. No torch."""
+
+from thaw.adaptation.selectors import boundary
+from thaw.core import plugins
+from thaw.core.errors import UserError, suggestion
+from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.corpora import TaskConfig
+from thaw.schema.head import HeadConfig
+from thaw.schema.strategy import StartConfig, StrategyConfig
+
+
+def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> None:
+    """Find out whether a task's target and type fit its corpus."""
+    place = catalogue.place("tasks", name, "target")
+    if task.target not in corpus.targets:
+        raise UserError(
+            f"{place}: corpus {task.corpus} has no target {task.target!r}{suggestion(task.target, corpus.targets)}"
+        )
+    for metric in filter(plugins.is_plugin, task.metrics):
+        catalogue.check_part("metric", metric, task.type, ("tasks", name, "metrics"))
+    kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
+    if kind != due:
+        raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
+    texts = 0 if corpus.words else len(corpus.texts)
+    wanted = {"pair": 2, "tagg": 0, "span": 0, "edge": 0}.get(task.type[:4], 1)
+    if texts != wanted:
+        words = {0: "a words column", 1: "one text", 2: "two texts"}
+        place = catalogue.place("tasks", name, "type")
+        raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
+
+
+def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str) -> bool:
+    """Return whether all seeds of a strategy are one job: a head trains alone, on vectors that stay the same.
+
+    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks.
+    """
+    return strategy.solved or (strategy.head_alone and all(entry.fixed for entry in catalogue.heads(head)))
+
+
+def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: tuple, place: str) -> None:
+    """Find out whether a head serves a task, and whether a strategy can train it in the views that it reads.
+
+    Args: ids of head and task; whether the head is fitted to convergence; views; place, where the strategy stands.
+    """
+    due = catalogue.get("tasks", task, "tasks").type
+    found = catalogue.head(name, due)
+    if found is None:  # a set of heads with none for this type of task, on which it is not run
+        return
+    name, head = found
+    known = HEAD_KINDS.get(head.kind)
+    if known is None:
+        catalogue.check_part("head", head.kind, due, ("heads", name, "kind"))
+    elif due not in known.task_types:
+        where = catalogue.place("heads", name, "kind")
+        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {due}")
+    apart = [catalogue.get("views", view, place).pairs == "separate" for view in views]
+    if head.kind == "cosine" and not all(apart):
+        raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
+    if not solved:
+        return
+    if plugins.is_plugin(head.kind):
+        raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
+    if head.kind not in ("linear", "cosine"):
+        raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
+    if head.layers.combine == "mix":
+        raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
+    for pooling in (head.separate_pooling if separate else head.pooling for separate in apart):
+        if pooling in ("attention", "pooler"):
+            raise UserError(f"{place}: lbfgs cannot fit head {name} ({pooling} pooling is learned too); use frozen_sgd")
+
+
+def read_boundaries(
+    catalogue: Catalogue, head: tuple[str, HeadConfig], layers: int, trained: list[str], place: str
+) -> list:
+    """Return the boundaries that a head reads of an encoder of L layers.
+
+    Args: id and entry of the head; L; what trains at the end; place of the strategy. Raises UserError for layers that
+    the encoder lacks, and for layers that train above all that is read.
+    """
+    name, entry = head
+    try:
+        read = entry.layers.reads(layers)
+    except ValueError as error:
+        raise UserError(f"{catalogue.place('heads', name, 'layers')}: {error}") from error
+    highest = max((boundary([c], layers) + 1 for c in trained if c.startswith("layer")), default=0)
+    if highest > read[-1]:
+        raise UserError(f"{place}: layer {highest} would train, and head {name} reads none above {read[-1]}")
+    return read
+
+
+def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[list[str]]) -> bool:
+    """Return whether an encoder has what a run trains and reads: fixed vectors of whole texts have a head alone above.
+
+    Other runs on such an encoder are left out, as the papers' tables leave their cells empty.
+    """
+    if catalogue.get("encoders", encoder, "encoders").kind != "sentence":
+        return True
+    words = catalogue.get("tasks", task, "tasks").type in ("tagging", "spans", "edges")
+    return not words and all(chosen == ["head"] for chosen in trained)
+
+
+def check_start(
+    catalogue: Catalogue, start: StartConfig, trained: list[list[str]], same_views: bool, place: str
+) -> None:
+    """Find out whether a run leaves what another wants to start from.
+
+    Args: what the other says of it; what the run's phases train; whether both read the same views; place of the other.
+    """
+    earlier = catalogue.get("strategies", start.strategy, place)
+    thaws = any(component != "head" for chosen in trained for component in chosen)
+    if thaws and not earlier.keep:
+        raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
+    if not same_views:
+        raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
+    if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
+        kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
+        raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")

@@ -1,0 +1,206 @@
+"""Estimates: what a plan will cost in bytes and seconds, and what a job asks of a cluster. No torch.
+
+Bytes follow from the catalogue's sizes before `prepare` and from the tokenised corpus after it. Seconds follow from
+the multiplications of training and extraction, and from a matrix product timed on this machine a moment ago.
+"""
+
+import math
+import os
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from thaw.adaptation.selectors import thawed_layers
+from thaw.core.boundaries import BYTES
+from thaw.core.files import read_json
+from thaw.planning.initial_weights import encoder_of
+from thaw.planning.job import Job
+from thaw.planning.plan import Plan
+from thaw.schema.corpora import ViewConfig
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.phases import PhaseConfig
+
+JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
+EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached on a CPU, evaluation and all
+TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
+UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
+
+# What a job asks of a cluster. MiniLM's runs on real text did 20 to 30 GFLOP/s a thread, evaluation and all, and took
+# 1.6 GB at most.
+RATE = 10e9  # operations a second and thread; on a GPU a job ends long before its time
+MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
+PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
+VOCABULARY = 100_000  # rows of the embeddings, which no catalogue tells
+ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
+LOGIT = 12  # bytes of a logit with its probability and its gradient
+
+
+@dataclass(frozen=True)
+class StoreEstimate:
+    """One store: its boundaries, tokens, bytes, and whether the tokens were counted or estimated."""
+
+    key: str
+    boundaries: list[int]
+    tokens: int | None
+    exact: bool
+    bytes: int
+
+
+def stores(plan: Plan) -> list[StoreEstimate]:
+    """Return what each store of the plan will take on disk: 2 or 4 bytes a number, one vector a token and boundary."""
+    return [_store(plan, key) for key in plan.jobs["features"]]
+
+
+def _store(plan: Plan, key: str) -> StoreEstimate:
+    """Return what one store will take."""
+    tokens, exact = _tokens(plan, key, key.split("/")[1])
+    dtype, boundaries = plan.job("features", key).spec["dtype"], plan.boundaries[key]
+    size = (tokens or 0) * _encoder(plan, key).width * BYTES[dtype] * len(boundaries)
+    return StoreEstimate(key, boundaries, tokens, exact, size)
+
+
+def _encoder(plan: Plan, key: str):
+    """Return the catalogue's entry of a store's encoder."""
+    return plan.catalogue.get("encoders", encoder_of(key), "encoders")
+
+
+def store_of(plan: Plan, job: Job) -> str:
+    """Return the key of the store that a run's job reads; of several, the first."""
+    return job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
+
+
+def _tokens(plan: Plan, key: str, corpus: str) -> tuple[int | None, bool]:
+    """Return a store's tokens: counted where tokens.json is there, else from the catalogue, else None."""
+    card = Path(plan.store(key)) / "tokens.json"
+    if card.exists():
+        return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
+    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    return (size.tokens if size else None), False
+
+
+def _training(plan: Plan, key: str, corpus: str) -> tuple[float, float]:
+    """Return the examples and tokens of a store's training split, counted or estimated."""
+    card = Path(plan.store(key)) / "tokens.json"
+    if card.exists():
+        train = read_json(card)["splits"]["train"]
+        return train["examples"], train["tokens"]
+    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
+
+
+def machine_rate() -> float:
+    """Time a product of two 1024 x 1024 matrices on all cores and return floating-point operations a second."""
+    import numpy as np
+
+    matrix = np.ones((1024, 1024), dtype=np.float32)
+    best = float("inf")
+    for _ in range(10):
+        start = time.perf_counter()
+        matrix @ matrix
+        best = min(best, time.perf_counter() - start)
+    return 2 * 1024**3 / best
+
+
+def seconds(operations: float, jobs: int, threads: int, rate: float) -> float:
+    """Return how long some jobs take with all cores busy: their operations, and their start-ups side by side."""
+    together = max(1, (os.cpu_count() or 1) // threads)
+    return operations / (rate * EFFICIENCY) + JOB_SECONDS * jobs / together
+
+
+def training_operations(plan: Plan, spec: dict, key: str) -> float:
+    """Return the floating-point operations of one run's training.
+
+    Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
+    """
+    entry = _encoder(plan, key)
+    examples, tokens = _training(plan, key, key.split("/")[1])
+    share = min(1.0, spec["subset"].get("rows", examples) / examples)
+    layer = 24 * entry.width**2 * tokens * share
+    total = 0.0
+    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.stages_of_spec(phase)):
+        computed = entry.layers - (stage["boundary"] or 0)
+        total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
+    return total
+
+
+def pretraining_operations(plan: Plan, job: Job) -> float:
+    """Return the floating-point operations of a further pretraining: all layers, and the vocabulary for each mask."""
+    key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
+    encoder, (_, tokens) = _encoder(plan, key), _training(plan, key, key.split("/")[1])
+    products = 12 * encoder.width**2 * encoder.layers + entry.mask * encoder.width * VOCABULARY
+    return 6 * entry.phase.epochs * tokens * products
+
+
+def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
+    """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
+    entry = _encoder(plan, store.key)
+    return 24 * entry.width**2 * (store.tokens or 0) * max(store.boundaries, default=0)
+
+
+def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
+    """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has."""
+    store = _store(plan, store_of(plan, job))
+    examples, tokens = _training(plan, store.key, store.key.split("/")[1])
+    share = min(1.0, job.spec["subset"].get("rows", examples) / examples) * (job.spec["rows"] != "none")
+    left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
+    return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)))
+
+
+def operations(plan: Plan, step: str, key: str) -> float:
+    """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
+    job = plan.job(step, key)
+    if step == "features":
+        return extraction_operations(plan, _store(plan, key))
+    if step == "pretrain":
+        return pretraining_operations(plan, job)
+    if step == "features_adapted":
+        return extraction_operations(plan, _excerpt(plan, job))
+    if step in ("train", "fit_heads", "search_heads"):
+        return training_operations(plan, job.spec, store_of(plan, job))
+    return 0.0
+
+
+def request(plan: Plan, step: str, key: str, attempt: int = 1) -> dict[str, int]:
+    """Return what a job asks of a cluster: memory in MB (mem_mb) and minutes (runtime).
+
+    Both double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
+    system takes its pages back where memory is short.
+    """
+    minutes = MINUTES + operations(plan, step, key) / (RATE * plan.threads) / 60
+    more = 2 ** (attempt - 1)
+    memory = PROCESS_MB + _bytes(plan, step, key) / 1e6
+    return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
+
+
+def _parameters(encoder) -> int:
+    """Return about how many parameters an encoder has: 12 d^2 a layer, and its embeddings."""
+    return encoder.width * (12 * encoder.layers * encoder.width + VOCABULARY)
+
+
+def _bytes(plan: Plan, step: str, key: str) -> float:
+    """Return the bytes of a job beside its process.
+
+    Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers;
+    with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three copies of the
+    vectors that it reads, in fp64; a probe, those of each layer.
+    """
+    job = plan.job(step, key)
+    if step == "features":
+        return 4 * _parameters(_encoder(plan, key))
+    if step == "features_adapted":
+        return 8 * _parameters(_encoder(plan, store_of(plan, job)))
+    if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
+        return 0.0
+    store = store_of(plan, job)
+    encoder = _encoder(plan, store)
+    if step in ("fit_heads", "search_heads", "probe"):
+        examples, tokens = _training(plan, store, store.split("/")[1])
+        vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
+        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * len(job.spec.get("read", [0]))
+    longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)
+    if step == "pretrain":
+        entry = FurtherPretrainingConfig.model_validate(job.spec["settings"])
+        batch, logits = entry.phase.batch_size, entry.mask * VOCABULARY * LOGIT
+    else:
+        batch, logits = max(phase.get("batch_size", PhaseConfig().batch_size) for phase in job.spec["phases"]), 0
+    return 16 * _parameters(encoder) + batch * longest * (encoder.layers * encoder.width * ACTIVATION + logits)

@@ -1,0 +1,104 @@
+"""What stands beside an experiment's runs: predictions that were made elsewhere, and ensembles of runs. No torch."""
+
+from itertools import product
+from pathlib import Path
+
+from thaw.core import plugins
+from thaw.core.digests import digest, file_sha256
+from thaw.core.errors import UserError, suggestion
+from thaw.core.versions import VERSIONS
+from thaw.planning.run_grid import RunPlanner, task_spec
+from thaw.planning.run_plan import RunPlan
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.entry import spec_of
+from thaw.schema.experiment import EnsembleConfig, EnsembleMemberConfig, ExperimentConfig
+
+# What a file of predictions ends in, and the format that it then has.
+PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet"}
+
+
+def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tuple[str, str, dict]]:
+    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds where a file lies.
+
+    The digest of the corpus is the caller's to add.
+    """
+    found = {}
+    for name, entry in experiment.external.items():
+        for asked, file in entry.predictions.items():
+            place, path = f"config: external.{name}.predictions.{asked}", Path(file)
+            if asked not in experiment.tasks:
+                raise UserError(f"{place}: the experiment has no such task{suggestion(asked, experiment.tasks)}")
+            if path.suffix not in PREDICTIONS:
+                raise UserError(f"{place}: {file} ends in none of {', '.join(PREDICTIONS)}")
+            if not path.is_file():
+                raise UserError(f"{place}: there is no file {file}; a path begins at the folder that you run in")
+            task = catalogue.get("tasks", asked, place)
+            spec = {"version": VERSIONS["external"], "external": name, "task": task_spec(asked, task)}
+            spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **plugins.in_spec(task.metrics)}
+            found[f"{asked}/{name}"] = (task.corpus, file, spec)
+    return found
+
+
+def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tuple[str, list[RunPlan]]]:
+    """Return {key: (id, runs)} of the ensembles, one for each task that all members are run on and each subset."""
+    found = {}
+    for (name, entry), task, subset in product(experiment.ensembles.items(), experiment.tasks, experiment.subsets):
+        place = f"config: ensembles.{name}"
+        if task not in ensemble_tasks(entry, experiment, planner, place):
+            continue
+        runs = [run for member in entry.members for run in _members(member, task, subset, experiment, planner, place)]
+        if len(runs) < 2 or len(set(runs)) < len(runs):
+            raise UserError(f"{place}: an ensemble needs two runs or more, each once")
+        _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
+        found[f"{task}/{subset}/{name}"] = (name, runs)
+    return found
+
+
+def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner: RunPlanner, place: str) -> list[str]:
+    """Return the experiment's tasks that an ensemble is for: those that it names, of which all members are run on."""
+    if unknown := [task for task in entry.tasks if task not in experiment.tasks]:
+        raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], experiment.tasks)}")
+    named = [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
+    return [task for task in named if all(planner.applies(member.strategy, task) for member in entry.members)]
+
+
+def _members(
+    member: EnsembleMemberConfig, task: str, subset: str, experiment: ExperimentConfig, planner: RunPlanner, place: str
+):
+    """Return a member's runs, one for each of its seeds; encoder and head unless stated are the experiment's only."""
+    chosen = {"encoder": member.encoder, "head": member.head}
+    for kind, known in (("encoder", experiment.encoders), ("head", experiment.heads)):
+        if chosen[kind] is None and len(known) > 1:
+            raise UserError(f"{place}: the experiment has several {kind}s; say of each member which {kind}: is its")
+        chosen[kind] = chosen[kind] or known[0]
+    if more := sorted(set(member.seeds) - set(experiment.seeds)):
+        raise UserError(f"{place}: seed {more[0]} is none of the experiment's; add it to seeds:")
+    return [
+        planner.run_of(task, subset, chosen["encoder"], chosen["head"], member.strategy, member.value, seed)
+        for seed in member.seeds or experiment.seeds
+    ]
+
+
+def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
+    """Find out whether answers of a type of task can be combined in this way."""
+    if entry.by == "mean" and kind in ("tagging", "spans"):
+        raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use majority")
+    if entry.by == "majority" and kind.endswith("regression"):
+        raise UserError(f"{place}: by: majority needs labels, and {task} has scores; use mean")
+
+
+def ensemble_spec(
+    name: str, experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], jobs: dict
+) -> dict:
+    """Return the spec of an ensemble, without the digest of its corpus. Args: jobs by step and key."""
+    task, subset = catalogue.get("tasks", runs[0].task, "tasks"), catalogue.get("subsets", runs[0].subset, "subsets")
+    members = [jobs[run.step][run.key].spec | {"seed": run.seed} for run in runs]
+    return {
+        "version": VERSIONS["ensemble"],
+        "ensemble": name,
+        "task": task_spec(runs[0].task, task),
+        "subset": spec_of(subset),
+        "by": experiment.ensembles[name].by,
+        "members": [digest(spec) for spec in members],
+        **plugins.in_spec(task.metrics),
+    }

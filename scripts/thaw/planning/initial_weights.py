@@ -1,0 +1,42 @@
+"""Weights: the encoder that a run begins with, as it was fetched or after further pretraining. No torch."""
+
+from dataclasses import dataclass
+
+from thaw.core.errors import UserError
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.strategy import StrategyConfig
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """An encoder's id; after further pretraining also the id of that, and of the corpus whose text it read."""
+
+    encoder: str
+    further: str = ""
+    corpus: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name of its folder below encoders/ and features/: `minilm`, or `minilm.task_text.trec`."""
+        return ".".join(filter(None, (self.encoder, self.further, self.corpus)))
+
+
+def encoder_of(key: str) -> str:
+    """Return the catalogue's encoder behind a key of weights, or of a store, which begins with one."""
+    return key.partition("/")[0].partition(".")[0]
+
+
+def initial_weights(
+    catalogue: Catalogue, strategy: StrategyConfig, encoder: str, task: str, place: str
+) -> InitialWeights:
+    """Return the weights that a run of a strategy without `after:` begins with.
+
+    Args: ids of encoder and task; place of the strategy. Raises UserError for an encoder that nothing can be masked in.
+    """
+    if strategy.origin is None:
+        return InitialWeights(encoder)
+    catalogue.get("further_pretraining", strategy.origin, f"{place}.from")
+    kind = catalogue.get("encoders", encoder, "encoders").kind
+    if kind != "transformers":
+        raise UserError(f"{place}.from: {encoder} is of kind {kind}; tokens are masked for kind transformers alone")
+    return InitialWeights(encoder, strategy.origin, catalogue.get("tasks", task, "tasks").corpus)

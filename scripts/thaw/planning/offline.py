@@ -1,0 +1,201 @@
+"""An experiment cut to what is at hand, and sentences that say what was replaced and left out.
+
+Optional encoders whose files are missing are left out of any experiment; the overlay config/experiments/offline.yaml
+asks for more. The outcome is an experiment like any other: its runs have the specs that they would have, had the
+selection been written by hand.
+"""
+
+from math import floor
+
+from thaw.adaptation.selectors import components
+from thaw.adaptation.stages import check_reinit
+from thaw.core.errors import UserError, suggestion
+from thaw.data.sources import find_source
+from thaw.encoders.weight_sources import local_files
+from thaw.planning.run_grid import RunPlanner
+from thaw.planning.run_plan import named_points
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.experiment import ExperimentConfig
+
+LOCAL = ("synthetic", "files")
+
+
+def drop_unavailable(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
+    """Return an experiment without the optional encoders whose local files are missing, and what was left out.
+
+    `optional` of what is returned names those that were left out. Raises UserError where no encoder is left, and for an
+    optional one that is not among the encoders.
+    """
+    said = []
+    for name in experiment.optional:
+        if name not in experiment.encoders:
+            raise UserError(f"config: optional: {name} is none of the encoders{suggestion(name, experiment.encoders)}")
+        try:
+            local_files(catalogue.get("encoders", name, "encoders"), f"encoders.{name}")
+        except UserError as error:
+            said.append((name, f"Encoder {name} was left out: {str(error).partition(': ')[2]}."))
+    kept = [name for name in experiment.encoders if name not in dict(said)]
+    if not kept:
+        raise UserError(f"config: encoders: none is left. {' '.join(dict(said).values())}")
+    return experiment.model_copy(update={"encoders": kept, "optional": list(dict(said))}), list(dict(said).values())
+
+
+def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
+    """Return what its `scale_down` leaves of an experiment, under a name of its own, and what was done to it.
+
+    Without that key it is the experiment itself. Raises UserError for an experiment that was wrong before, and where
+    no task or no strategy is left.
+    """
+    if experiment.scale_down is None:
+        return experiment, []
+    scaling = Scaling(experiment, catalogue)
+    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes()
+    changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
+    return experiment.model_copy(update=changes), scaling.said
+
+
+def rescale_layer_count(point: int, before: int, now: int) -> int:
+    """Return a number of layers in proportion to those of another encoder, halves rounded up; one stays one."""
+    return max(min(point, 1), floor(point * now / before + 0.5))
+
+
+class Scaling:
+    """One experiment on its way to a smaller one; `said` gathers the sentences."""
+
+    def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
+        """Find out whether the experiment is right as it is."""
+        self.experiment, self.catalogue, self.wanted = experiment, catalogue, experiment.scale_down
+        self.planner, self.left = RunPlanner(experiment, catalogue), list(experiment.tasks)
+        self.layers = self._layers(self.wanted.stand_in) if self.wanted.stand_in else None
+        self.said: list[str] = []
+        for run in self.planner.runs():
+            self.planner.trained(run)
+
+    def tasks(self) -> dict:
+        """Leave out each task whose texts, or those of a further test corpus of it, are not at hand."""
+        if not self.wanted.local_only:
+            return {}
+        sources = list(dict.fromkeys([*(name for name in self.experiment.sources if name in LOCAL), *LOCAL]))
+        self.left = [name for name in self.experiment.tasks if self._is_at_hand(name, sources)]
+        if not self.left:
+            raise UserError("scale_down: local_only leaves no task; set data_dir, or choose a task that Thaw writes")
+        return {"tasks": self.left, "sources": sources, "external": self._external(), "ensembles": self._ensembles()}
+
+    def _external(self) -> dict:
+        """Return the external predictions for tasks that are left."""
+        found = {}
+        for name, entry in self.experiment.external.items():
+            kept = {task: file for task, file in entry.predictions.items() if task in self.left}
+            found |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
+        return found
+
+    def _ensembles(self) -> dict:
+        """Return the ensembles whose tasks, seeds and encoders are left."""
+        seeds, found = self.wanted.seeds or self.experiment.seeds, {}
+        for name, entry in self.experiment.ensembles.items():
+            tasks = [task for task in entry.tasks if task in self.left]
+            more = {seed for member in entry.members for seed in member.seeds} - set(seeds)
+            named = {member.encoder for member in entry.members} - {None, self.wanted.stand_in}
+            if more or (entry.tasks and not tasks) or (self.wanted.stand_in and named):
+                self.said.append(f"Ensemble {name} was left out: a task, a seed or an encoder of it is not here.")
+            else:
+                found[name] = entry.model_copy(update={"tasks": tasks})
+        return found
+
+    def _is_at_hand(self, name: str, sources: list[str]) -> bool:
+        """Return whether a task's corpora have a source on this machine; say which has not."""
+        task = self.catalogue.get("tasks", name, "tasks")
+        for one in (task, *(self.catalogue.get("tasks", further.task, "also") for further in task.also)):
+            corpus = self.catalogue.get("corpora", one.corpus, "corpus")
+            try:
+                find_source(one.corpus, corpus, sources, self.experiment.data_dir)
+            except UserError:  # the folder of the users' files stands in no spec, so not in this sentence either
+                said = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
+                self.said.append(f"Task {name} was left out: {said}.")
+                return False
+        return True
+
+    def encoders(self) -> dict:
+        """Let one encoder stand in for all."""
+        if not self.wanted.stand_in:
+            return {}
+        others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
+        if others:
+            self.said.append(f"Encoder {self.wanted.stand_in} stands in for {_listed(others)}.")
+        return {"encoders": [self.wanted.stand_in]}
+
+    def strategies(self) -> dict:
+        """Leave out strategies for tasks that are left out, and fit the others to the stand-in's layers."""
+        kept = []
+        for item in self.experiment.strategies:
+            name, points = named_points(item)
+            if not any(self.planner.applies(name, task) for task in self.left):
+                self.said.append(f"Strategy {name} was left out: it is for pairs of texts, and no such task is left.")
+            else:
+                kept += self._fitted(name, points) if self.wanted.stand_in else [item]
+        if not kept:
+            raise UserError(f"scale_down: no strategy is left; {self.said[-1]}")
+        return {"strategies": kept}
+
+    def _fitted(self, name: str, points: list[int] | None) -> list:
+        """Return the selection of a strategy that the stand-in has layers for, in a list; none for an empty one.
+
+        Chosen points of a sweep over all layers move in proportion to the number of layers.
+        """
+        sweep = next(iter(self.catalogue.get("strategies", name, "strategies").sweep.values()), [None])
+        values = points or (list(range(self.layers + 1)) if sweep == "layers" else sweep)
+        if sweep == "layers" and points:
+            values = self._moved(points)
+        fitting = [value for value in values if self._fits(name, value)]
+        if not fitting:
+            self.said.append(f"Strategy {name} was left out: {self.wanted.stand_in} has {self.layers} layers only.")
+            return []
+        if sweep == [None] or (points is None and fitting == values):
+            return [name]
+        if fitting != points:
+            before = _listed(sorted({self._layers(encoder) for encoder in self.experiment.encoders}))
+            change = f"{_listed(points or values)} of {before} layers became {_listed(fitting)} of {self.layers}"
+            self.said.append(f"Strategy {name}: {change}.")
+        return [{name: fitting}]
+
+    def _moved(self, points: list[int]) -> list[int]:
+        """Return points in proportion to the layers, halves rounded up, each once; what thaws a layer still does."""
+        found = set()
+        for encoder in self.experiment.encoders:
+            found |= {rescale_layer_count(point, self._layers(encoder), self.layers) for point in points}
+        return sorted(found)
+
+    def _fits(self, name: str, value: int | None) -> bool:
+        """Return whether a point of a strategy, and what it starts from, selects layers that the stand-in has."""
+        strategy = self.catalogue.get("strategies", name, "strategies")
+        variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
+        try:
+            for phase in strategy.phases:
+                check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
+        except UserError:
+            return False
+        start = getattr(strategy.after, "strategy", strategy.after)
+        return start is None or self._fits(start, None)
+
+    def sizes(self) -> dict:
+        """Replace subsets and seeds, also those of searches."""
+        changes = {}
+        for name in ("subsets", "seeds"):
+            before, now = getattr(self.experiment, name), getattr(self.wanted, name)
+            if now and now != before:
+                changes[name] = now
+                self.said.append(f"{name.capitalize()}: {_listed(now)} in the place of {_listed(before)}.")
+        names = [named_points(item)[0] for item in self.experiment.strategies]
+        searches = [self.catalogue.get("strategies", name, "strategies").search for name in names]
+        most, count = max((len(search.seeds) for search in searches if search), default=0), self.wanted.search_seeds
+        if count and count < most:
+            changes["search_seeds"] = count
+            self.said.append(f"Searches: {count} of their seeds, in the place of {most} at most.")
+        return changes
+
+    def _layers(self, encoder: str) -> int:
+        return self.catalogue.get("encoders", encoder, "scale_down: stand_in").layers
+
+
+def _listed(items: list) -> str:
+    return ", ".join(map(str, items))

@@ -1,0 +1,215 @@
+"""What an experiment shows: the specs of collect, table, figure and report.
+
+Here, and only here, labels and captions enter a spec: a new label draws tables and figures again and trains nothing.
+"""
+
+from collections.abc import Iterator
+
+from thaw.core import plugins
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.versions import VERSIONS
+from thaw.planning import confounders, external_and_ensembles, recommendations
+from thaw.planning.job import Job
+from thaw.planning.papers import claim_runs, table_comparison
+from thaw.planning.run_grid import RunPlanner
+from thaw.planning.run_plan import RunPlan, pair_views, variant
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig, OutputConfig
+from thaw.schema.probes import PROBE_FIGURES, draws
+
+
+def specs(
+    experiment: ExperimentConfig,
+    catalogue: Catalogue,
+    planner: RunPlanner,
+    runs: list[RunPlan],
+    baselines: list[tuple[str, RunPlan]],
+    digests: str,
+    origins: dict[str, str],
+    probed: list[Job],
+) -> Iterator[tuple[str, str, dict]]:
+    """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
+
+    Args: runs, all of them; baselines, the runs that are shown as such, with their names; digests, the digest over all
+    their specs, so that outputs follow them; origins, from which kind of source each corpus comes; probed, the jobs of
+    the probes.
+    """
+    name = experiment.experiment
+    selection = _selection(experiment, catalogue, planner, runs, baselines)
+    yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
+    shown = {"labels": _labels(experiment, catalogue, runs), "order": _order(experiment, planner), "digest": digests}
+    shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
+    outputs, differs = [], confounders.sentences(experiment, catalogue, planner)
+    for output in experiment.outputs:
+        entry: OutputConfig = catalogue.get("outputs", output, "outputs")
+        step = entry.kind.rpartition("_")[2]  # every kind ends in table or figure
+        options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
+        if entry.kind in PROBE_FIGURES:
+            options |= _probes(output, experiment, catalogue, probed)
+        outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
+        if entry.kind == "paper_table":
+            options |= {"beside": table_comparison.shown(experiment, catalogue, runs, entry, origins)}
+        if entry.kind == "finding_table":
+            options |= {"findings": claim_runs.shown(experiment, catalogue, runs)}
+        if entry.kind == "serving_table":
+            layers = {encoder: catalogue.get("encoders", encoder, "encoders").layers for encoder in experiment.encoders}
+            options |= {"layers": layers}
+        if entry.kind == "gradient_figure" and not experiment.gradients:
+            place = catalogue.place("outputs", output, "kind")
+            raise UserError(f"{place}: this figure draws what runs note on request alone; say gradients: true")
+        if entry.kind == "advice_table":
+            options |= {"papers": recommendations.shown(experiment, catalogue, runs)}
+        if entry.kind == "guideline_table":
+            options |= recommendations.guidelines(experiment, catalogue)
+        if step == "table" and differs and entry.kind != "parameter_table":
+            options |= {"differs": differs}
+        yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
+    report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
+    yield "report", name, report | _methods(experiment, catalogue)
+
+
+def _probes(output: str, experiment: ExperimentConfig, catalogue: Catalogue, probed: list[Job]) -> dict:
+    """Return what the spec of a figure of probes has beside: their digests, and their names in print."""
+    entry: OutputConfig = catalogue.get("outputs", output, "outputs")
+    kinds = PROBE_FIGURES[entry.kind]
+    drawn = [job.digest for job in probed if draws(entry.kind, job.spec["probe"]["kind"])]
+    if not drawn:
+        place = catalogue.place("outputs", output, "kind")
+        raise UserError(
+            f"{place}: this figure draws probes of kind {', '.join(kinds)}, and the experiment names none; say "
+            f"probes: [{kinds[0]}]"
+        )
+    entries = {name: catalogue.get("probes", name, "probes") for name in experiment.probes}
+    names = {name: probe.label or name for name, probe in entries.items() if draws(entry.kind, probe.kind)}
+    return {"probed": digest(drawn), "probes": names}
+
+
+def _selection(
+    experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPlanner, runs: list[RunPlan], baselines
+) -> dict:
+    """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
+    tasks = {}
+    for name in experiment.tasks:
+        task = catalogue.get("tasks", name, "tasks")
+        views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
+        tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
+        tasks[name] |= {"validation": task.validation, "test": task.test}
+    found: dict[tuple, dict[str, RunPlan]] = {}
+    for run in runs:
+        found.setdefault((run.encoder, run.strategy, run.variant), {})[run.task] = run
+    grid = []
+    for encoder in experiment.encoders:
+        order = [(encoder, *point) for point in _order_of(planner, encoder)]
+        points = [_point(found[point], planner) for point in order if point in found]
+        grid.append({"encoder": encoder, "strategies": points})
+    external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
+    ensembles = [
+        {
+            "id": name,
+            "tasks": external_and_ensembles.ensemble_tasks(entry, experiment, planner, f"config: ensembles.{name}"),
+        }
+        for name, entry in experiment.ensembles.items()
+    ]
+    served = {head: [task for task in tasks if planner.head_of(head, task)] for head in experiment.heads}
+    partial = {head: found for head, found in served.items() if len(found) < len(tasks)}
+    shown: dict[tuple, dict] = {}
+    for baseline, run in baselines:
+        point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
+        point["pairs"] = run.pairs
+        of = run.encoder.removesuffix(RUN_BASELINES[baseline][2])
+        entry = shown.setdefault((baseline, of), {"baseline": baseline, "of": of, "tasks": [], **point})
+        entry["tasks"] += [run.task] if run.task not in entry["tasks"] else []
+    return {
+        "tasks": tasks,
+        "subsets": experiment.subsets,
+        "heads": experiment.heads,
+        **({"head_tasks": partial} if partial else {}),
+        "grid": grid,
+        "seeds": experiment.seeds,
+        "baselines": [name for name in experiment.baselines if name in BASELINES],
+        "baseline_runs": list(shown.values()),
+        **({"external": external} if external else {}),
+        **({"ensembles": ensembles} if ensembles else {}),
+    }
+
+
+def _point(by_task: dict[str, RunPlan], planner: RunPlanner) -> dict:
+    """Return a point of a strategy's sweep with what it thaws and what it started from. Args: a run of each task."""
+    run = next(iter(by_task.values()))
+    thawed, embeddings = planner.thawed(run)
+    after, before = [], run.after
+    while before:
+        place = [] if before.task == run.task else [before.task, before.subset]
+        after.append([before.strategy, before.variant, *place])
+        before = before.after
+    point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
+    every = planner.experiment.tasks
+    tasks = [task for task in every if planner.applies(run.strategy, task) and planner.serves(run, task)]
+    point |= {"tasks": tasks} if len(tasks) < len(every) else {}
+    if run.weights.further:
+        point["weights"] = {task: other.weights.key for task, other in by_task.items()}
+    return point | {"after": after, "pairs": "joint" if run.pairs == "task" else run.pairs}
+
+
+def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:
+    """Return [strategy, variant] in the order in which the experiment names them."""
+    return [
+        [name, variant(planner.catalogue.get("strategies", name, "strategies"), value)]
+        for name, values in planner.selected(encoder)
+        for value in values
+    ]
+
+
+def _order(experiment: ExperimentConfig, planner: RunPlanner) -> dict:
+    """Return tasks and strategies in the experiment's own order, over all its encoders."""
+    strategies = []
+    for encoder in experiment.encoders:
+        strategies += [point for point in _order_of(planner, encoder) if point not in strategies]
+    return {"tasks": experiment.tasks, "strategies": strategies}
+
+
+def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> dict:
+    """Return the display names of all that the experiment selects or starts from; an id stands for itself."""
+    strategies = dict.fromkeys(run.strategy for run in runs)
+    further = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
+    tasks = dict.fromkeys([*experiment.tasks, *experiment.probe_tasks, *further])
+    sets = [name for name in experiment.heads if name in catalogue.ids("head_sets")]
+    heads = [name for name in experiment.heads if name not in sets]
+    chosen = {"tasks": tasks, "encoders": experiment.encoders, "heads": heads, "head_sets": sets}
+    chosen |= {"subsets": experiment.subsets, "strategies": strategies}
+    labels = {
+        block: {name: catalogue.get(block, name, block).label or name for name in names}
+        for block, names in chosen.items()
+    }
+    labels["heads"] |= labels.pop("head_sets")
+    metrics = [word for name in experiment.tasks for word in catalogue.get("tasks", name, "tasks").metrics]
+    own = {
+        word: plugins.parse_plugin(word).stated("label", word.partition(":")[2])
+        for word in filter(plugins.is_plugin, metrics)
+    }
+    named = experiment.external | experiment.ensembles
+    external = {name: entry.label or name for name, entry in named.items()}
+    return labels | ({"metrics": own} if own else {}) | ({"external": external} if external else {})
+
+
+def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:
+    """Return the footnotes of the encoders that have one."""
+    entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
+    return {name: entry.note for name, entry in entries.items() if entry.note}
+
+
+def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
+    """Return what the report says of tasks, subsets, encoders and strategies: their settings in full."""
+    methods = {}
+    names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
+    names["strategies"] = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
+    for block, ids in names.items():
+        methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
+    further = dict.fromkeys(filter(None, (entry["origin"] for entry in methods["strategies"].values())))
+    block = "further_pretraining"
+    methods |= (
+        {block: {id: catalogue.get(block, id, block).model_dump(mode="json") for id in further}} if further else {}
+    )
+    settings = {"store": experiment.store, "compute": experiment.compute}
+    return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}

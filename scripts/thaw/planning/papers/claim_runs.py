@@ -1,0 +1,60 @@
+"""Findings beside an experiment: which claims of papers its runs can answer, and where the scores for it stand."""
+
+from thaw.planning.run_plan import RunPlan, variant_at
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.findings import FindingConfig, TermConfig
+
+PLACE = "findings"
+
+
+def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
+    """Return what the spec of a table of findings says: for each claim and encoder the tests, or why there is none.
+
+    A claim none of whose strategies the experiment has is left out. A test is {task, metric, split, terms}, a term
+    [times, head, strategy, variant].
+    """
+    present = {(r.task, r.encoder, r.head, r.strategy, r.variant) for r in runs if not r.trial}
+    strategies = {key[3] for key in present}
+    found = []
+    for name in catalogue.ids(PLACE):
+        finding = catalogue.get(PLACE, name, PLACE)
+        if {term.strategy for term in finding.contrast} <= strategies:
+            found += [_entry(name, finding, encoder, experiment, catalogue, present) for encoder in experiment.encoders]
+    return found
+
+
+def _entry(
+    name: str, finding: FindingConfig, encoder: str, experiment: ExperimentConfig, catalogue: Catalogue, present
+) -> dict:
+    """Return a claim with its tests on one encoder."""
+    entry = {"id": name, "encoder": encoder, **finding.model_dump(include={"claim", "paper"})}
+    entry |= {"above": finding.above} if finding.within is None else {"within": finding.within}
+    if reason := _not_a_subject(finding, encoder, catalogue):
+        return entry | {"reason": reason}
+    tests = []
+    for task in (task for task in experiment.tasks if task in finding.tasks):
+        chosen = catalogue.get("tasks", task, "tasks")
+        metric = finding.metrics.get(task, chosen.metrics[0])
+        terms = [_term(term, encoder, experiment, catalogue) for term in finding.contrast]
+        if all((task, encoder, *term[1:]) in present for term in terms):
+            tests += [{"task": task, "metric": metric, "split": split, "terms": terms} for split in chosen.test]
+    return entry | ({"tests": tests} if tests else {"reason": "its runs are not here"})
+
+
+def _term(term: TermConfig, encoder: str, experiment: ExperimentConfig, catalogue: Catalogue) -> list:
+    """Return [times, head, strategy, variant] of a term."""
+    strategy = catalogue.get("strategies", term.strategy, PLACE)
+    layers = catalogue.get("encoders", encoder, PLACE).layers
+    name = term.variant if term.depth is None else variant_at(strategy, layers, term.depth)
+    return [term.times, term.head or experiment.heads[0], term.strategy, name]
+
+
+def _not_a_subject(finding: FindingConfig, encoder: str, catalogue: Catalogue) -> str:
+    """Return why a claim cannot be tested on an encoder; empty where it can."""
+    wanted, entry = finding.encoder, catalogue.get("encoders", encoder, PLACE)
+    if entry.layers < wanted.layers:
+        return f"it needs {wanted.layers} layers or more"
+    if wanted.not_objective and entry.objective.startswith(wanted.not_objective):
+        return f"the encoder was trained for {wanted.not_objective}"
+    return ""

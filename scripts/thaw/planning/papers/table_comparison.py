@@ -1,0 +1,107 @@
+"""A paper's table beside an experiment: where the experiment has a number for each printed one, and what differs."""
+
+from dataclasses import dataclass
+
+from thaw.planning.offline import rescale_layer_count
+from thaw.planning.papers import printed_tables
+from thaw.planning.papers.printed_tables import Printed
+from thaw.planning.run_plan import RunPlan, variant
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.experiment import ExperimentConfig, OutputConfig
+from thaw.schema.reference import PrintedTable
+
+ADDRESS = ("task", "encoder", "head", "strategy", "variant", "metric", "split")
+
+
+def shown(
+    experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], output: OutputConfig, origins: dict
+) -> dict:
+    """Return what the spec of a paper's table says: the printed numbers, our address of each, and what differs.
+
+    Args: runs of the experiment; origins, from which kind of source each corpus comes. A cell has `printed`, and `at`
+    (an address, with `marks` of what is not as in the paper: encoder, split) or `reason`, why there is no number.
+    """
+    paper, document = printed_tables.read(catalogue.folders, output.paper)
+    printed_tables.check(output.paper, paper, document, catalogue)
+    if output.table not in paper.tables:
+        raise printed_tables.unknown_table(output.paper, output.table, paper)
+    table = paper.tables[output.table]
+    beside = PaperComparison(experiment, catalogue, runs, origins, table)
+    rows = {name: beside.row(name) for name in table.rows}
+    for number in printed_tables.printed(table):
+        rows[number.row]["cells"].append(beside.cell(number))
+    columns = [{"label": c.label or name, "scale": c.scale, "over": c.over} for name, c in table.columns.items()]
+    others = [[other.source, other.not_computed] for other in paper.tables.values() if other.not_computed]
+    facts = table.model_dump(include={"source", "provenance", "seeds", "note", "aggregation"}, exclude_none=True)
+    facts |= {"cite": paper.cite, "arxiv": paper.arxiv, "subset": experiment.subsets[0], "not_computed": others}
+    return facts | {"columns": columns, "rows": list(rows.values())}
+
+
+@dataclass
+class PaperComparison:
+    """An experiment beside one printed table."""
+
+    experiment: ExperimentConfig
+    catalogue: Catalogue
+    runs: list[RunPlan]
+    origins: dict[str, str]
+    table: PrintedTable
+
+    def __post_init__(self):
+        shown = [run for run in self.runs if not run.trial and run.seed in self.experiment.seeds]
+        self.present = {(run.task, run.encoder, run.head, run.strategy, run.variant): run for run in shown}
+
+    def row(self, name: str) -> dict:
+        """Return a row without its cells."""
+        row, order = self.table.rows[name], list(self.table.rows)
+        found = {"label": row.label or name, "cells": []}
+        found |= row.model_dump(include={"seeds", "note", "provenance", "least", "favours"}, exclude_none=True)
+        return found | ({"minus": [order.index(other) for other in row.minus]} if row.minus else {})
+
+    def cell(self, number: Printed) -> dict:
+        """Return the cell of a printed number."""
+        found = {"printed": number.value}
+        if not number.at:
+            return found | ({"reason": number.reason} if number.reason else {})
+        row, column = self.table.rows[number.row], self.table.columns[number.column]
+        at, marks = self._address(number.at, column.same_split)
+        if at[0] not in self.experiment.tasks:
+            return found | {"reason": "its task is left out here"}
+        if row.least is not None:
+            sweep = self._sweep(at)
+            full = self.present.get((*at[:3], row.full, "base"))
+            if not sweep or not full:
+                return found | {"reason": "not run here"}
+            return found | {"at": at, "sweep": sweep, "full": row.full, "marks": marks}
+        made = tuple(at[:5]) in self.present or number.at.get("ensemble") in self.experiment.ensembles
+        if made:
+            return found | {"at": at, "marks": marks}
+        needs = at[1] in self.experiment.optional  # what is left of them was left out
+        return found | {"reason": "its encoder needs weights that are not here" if needs else "not run here"}
+
+    def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
+        """Return an address with every default filled in and a stand-in in place, and what differs by it."""
+        task = self.catalogue.get("tasks", at["task"], "reference")
+        marks = [] if same_split in ("always", self.origins.get(task.corpus)) else ["split"]
+        split = at.get("split", task.test[0])
+        if "ensemble" in at:
+            return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
+        encoder, name = at["encoder"], at.get("variant", "base")
+        if encoder not in self.experiment.encoders and self.experiment.scale_down:
+            before, encoder = encoder, self.experiment.scale_down.stand_in or encoder
+            name, marks = self._moved(at["strategy"], name, before, encoder), ["encoder", *marks]
+        return [at["task"], encoder, at.get("head", "linear"), at["strategy"], name, at["metric"], split], marks
+
+    def _moved(self, strategy: str, name: str, before: str, now: str) -> str:
+        """Return the variant that stands for one of another encoder: points of a sweep over layers move."""
+        entry = self.catalogue.get("strategies", strategy, "reference")
+        if "layers" not in entry.sweep.values():
+            return name
+        layers = [self.catalogue.get("encoders", encoder, "reference").layers for encoder in (before, now)]
+        points = {variant(entry, point): point for point in range(layers[0] + 1)}
+        return variant(entry, rescale_layer_count(points[name], *layers)) if name in points else name
+
+    def _sweep(self, at: list[str]) -> dict[str, int]:
+        """Return the variants of an address' strategy that were run, with their points."""
+        found = {key[4]: run.value for key, run in self.present.items() if list(key[:4]) == at[:4]}
+        return dict(sorted(found.items(), key=lambda item: item[1]))

@@ -1,0 +1,242 @@
+"""Probes of an experiment: each probe, task, subset, encoder, and strategy whose runs are probed. No torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from thaw.core import boundaries, plugins
+from thaw.core.errors import UserError, suggestion
+from thaw.core.versions import VERSIONS
+from thaw.declarations.task_types import PROBED_TYPES, TASK_TYPES
+from thaw.planning import compatibility
+from thaw.planning.initial_weights import InitialWeights
+from thaw.planning.run_grid import task_spec
+from thaw.planning.run_plan import RunPlan, is_pair, named_points
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.corpora import TaskConfig
+from thaw.schema.entry import spec_of
+from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.probes import COMPARISONS, OF_CLASSES, ProbeConfig
+
+SERVED = dict.fromkeys(OF_CLASSES, "labels and tags") | {
+    "surface": "labels of single texts",
+    "next_sentence_loss": "pairs of texts",
+    "edge": "tags, spans and edges",
+    "structural": "edges of a corpus that keeps the heads of its words",
+}
+PRETRAINED = "pretrained"  # the folder of probes on an encoder as it was fetched
+# Training rows that a probe may be fitted to: the subset's; as many that no run here has trained on; or none is left.
+SUBSET, OUTSIDE, NONE = "subset", "outside", "none"
+
+
+@dataclass(frozen=True)
+class Probed:
+    """One probe of one encoder, on one task and subset: as it was pretrained, or as runs left it, one for each seed."""
+
+    task: str
+    subset: str
+    encoder: str
+    probe: str
+    rows: str = SUBSET
+    runs: tuple[RunPlan, ...] = ()
+
+    @property
+    def weights(self) -> InitialWeights:
+        """What the encoder was before any run."""
+        return self.runs[0].weights if self.runs else InitialWeights(self.encoder)
+
+    @property
+    def run(self) -> dict[str, str]:
+        """Which runs left the encoder, but for their seeds; nothing for the pretrained one."""
+        names = ("task", "head", "strategy", "variant")
+        return {name: getattr(self.runs[0], name) for name in names} if self.runs else {}
+
+    @property
+    def key(self) -> str:
+        """The folder of its results, below probes/."""
+        names = list(self.run.values()) or [PRETRAINED] + [OUTSIDE] * (self.rows == OUTSIDE)
+        return f"{self.task}/{self.subset}/{self.encoder}/{self.probe}/{'.'.join(names)}"
+
+
+def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> Iterator[Probed]:
+    """Yield the probes that are selected, each on the tasks that it is for and that the encoder serves.
+
+    Args: runs, those whose encoders are probed. Raises UserError for a probe of labels where all tasks are of scores,
+    for a layer that an encoder lacks, and for runs that can not be probed.
+    """
+    _check_adapted(experiment, catalogue, runs)
+    for probe in experiment.probes:
+        entry = catalogue.get("probes", probe, "config: probes")
+        every = [*experiment.tasks, *experiment.probe_tasks]
+        tasks = [task for task in every if _is_for(probe, catalogue.get("tasks", task, "tasks"), catalogue)]
+        place = catalogue.place("probes", probe, "kind")
+        if not tasks:
+            raise UserError(f"{place}: {entry.kind} is for {_served(probe, catalogue)}, and no task here has any")
+        if entry.kind in COMPARISONS and (not experiment.adapted or len(experiment.seeds) < 2):
+            raise UserError(
+                f"{place}: {entry.kind} compares an encoder with what runs of two seeds made of it; name their "
+                "strategies under adapted:, and two seeds"
+            )
+        for task, subset, encoder in product(tasks, experiment.subsets, experiment.encoders):
+            layers = catalogue.get("encoders", encoder, "encoders").layers
+            if beyond := [n for n in entry.layers if n > layers]:
+                place = catalogue.place("probes", probe, "layers")
+                raise UserError(
+                    f"{place}: {encoder} has no layer {beyond[0]}; it has layers 1 to {layers}, and 0 below"
+                )
+            if compatibility.encoder_serves(catalogue, encoder, task, [["head"]]):
+                here = [run for run in runs if (run.subset, run.encoder) == (subset, encoder)]
+                here = [run for run in here if run.task == task or task in experiment.probe_tasks]
+                yield from _of_encoder(Probed(task, subset, encoder, probe), entry, here, catalogue)
+
+
+def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue: Catalogue) -> Iterator[Probed]:
+    """Yield a probe of the pretrained encoder, and of what the runs of each strategy left of it, on the same rows."""
+    rows = _rows(one, runs, catalogue)
+    cells: dict[str, list[RunPlan]] = {}
+    for run in runs:
+        cells.setdefault(run.cell, []).append(run)
+    if entry.kind not in COMPARISONS:
+        if rows == NONE:
+            raise UserError(
+                f"config: adapted: {runs[0].strategy} has read all of train of {one.task} (subset {one.subset}), so "
+                "that no row is left to fit a probe to; name a subset, as n1000_d1, and no strategy with from: or "
+                "with another task of that corpus before it"
+            )
+        yield Probed(one.task, one.subset, one.encoder, one.probe, rows)
+    for found in cells.values():
+        yield Probed(one.task, one.subset, one.encoder, one.probe, rows, tuple(found))
+
+
+def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:
+    """Return which training rows of a task no run has trained on, nor any run that it started from."""
+    corpus = catalogue.get("tasks", one.task, "tasks").corpus
+    trained = {
+        (run.task, run.subset)
+        for run in _with_earlier(runs)
+        if catalogue.get("tasks", run.task, "tasks").corpus == corpus
+    }
+    if not trained:
+        return SUBSET
+    read_all = catalogue.get("subsets", one.subset, "subsets").rows is None
+    read_all |= any(run.weights.corpus == corpus for run in runs)
+    return NONE if read_all or trained != {(one.task, one.subset)} else OUTSIDE
+
+
+def _with_earlier(runs: list[RunPlan]) -> Iterator[RunPlan]:
+    """Yield runs and all those that they started from."""
+    for run in runs:
+        while run:
+            yield run
+            run = run.after
+
+
+def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> None:
+    """Raise UserError for strategies whose runs can not be probed."""
+    selected = [named_points(item)[0] for item in experiment.strategies]
+    for name, _ in map(named_points, experiment.adapted):
+        if name not in selected:
+            raise UserError(f"config: adapted: {name} is none of the strategies{suggestion(name, selected)}")
+        if name not in {run.strategy for run in runs}:
+            raise UserError(
+                f"config: adapted: no run of {name} here trains a layer, so its encoder is as it was pretrained"
+            )
+    if experiment.adapted and not experiment.probes:
+        raise UserError("config: adapted: says whose encoders are probed, and probes: names no probe")
+    for run in runs:
+        if run.views != (catalogue.get("tasks", run.task, "tasks").view,):
+            raise UserError(
+                f"config: adapted: {run.strategy} reads the texts of pairs apart, and probes read them in the task's "
+                "view; leave it out"
+            )
+    if twice := set(experiment.tasks) & set(experiment.probe_tasks):
+        raise UserError(f"config: probe_tasks: {min(twice)} is among tasks, which probes read anyway")
+
+
+def _is_for(name: str, task: TaskConfig, catalogue: Catalogue) -> bool:
+    """Return whether a probe has a meaning for a task; an own probe that cannot be is a UserError."""
+    entry: ProbeConfig = catalogue.get("probes", name, "probes")
+    if plugins.is_plugin(entry.kind):
+        return task.type in _own_types(name, entry, catalogue)
+    if entry.kind == "edge":
+        return task.type in ("tagging", "spans", "edges")
+    if entry.kind == "structural":
+        kept = catalogue.get("corpora", task.corpus, "corpora").keep
+        return task.type == "edges" and "head" in kept
+    if entry.kind == "next_sentence_loss":
+        return is_pair(task)
+    if entry.kind == "surface":
+        return task.type == "classification"
+    if entry.domain and catalogue.get("corpora", task.corpus, "corpora").targets.get(entry.domain) != "label":
+        return False
+    return task.type not in PROBED_TYPES and (entry.kind not in OF_CLASSES or not task.type.endswith("regression"))
+
+
+def _served(name: str, catalogue: Catalogue) -> str:
+    """Return what a probe is for, in words."""
+    entry: ProbeConfig = catalogue.get("probes", name, "probes")
+    if plugins.is_plugin(entry.kind):
+        return ", ".join(_own_types(name, entry, catalogue))
+    if entry.domain:
+        return f"corpora with a target {entry.domain} of kind label"
+    return SERVED.get(entry.kind, "texts and words")
+
+
+def _own_types(name: str, entry: ProbeConfig, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the types of task that an own probe states, or all that are trained."""
+    return catalogue.own_part("probe", entry.kind, ("probes", name, "kind")).stated("task_types", TASK_TYPES)
+
+
+def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
+    """Return all that a probe's result depends on, but for the digests of what was made before it.
+
+    `of` says which probe it is; `layers` is L; `phases` has where the states of each layer of `read` come from, of the
+    encoder as it was pretrained, where those are read.
+    """
+    task = catalogue.get("tasks", probed.task, "tasks")
+    encoder, entry = (
+        catalogue.get("encoders", probed.encoder, "encoders"),
+        catalogue.get("probes", probed.probe, "probes"),
+    )
+    corpus, store = catalogue.get("corpora", task.corpus, "corpora"), experiment.store
+    tokens = corpus.size.tokens if corpus.size else None
+    stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
+    read = sorted({0, *entry.layers}) if entry.layers else list(range(encoder.layers + 1))
+    fitted, phases = entry.kind not in COMPARISONS, [boundaries.resume_plan(stored, encoder.layers, [n]) for n in read]
+    if not fitted and (absent := sorted(set(read) - set(stored))):
+        raise UserError(
+            f"config: store: max_gib: {probed.probe} compares all layers as they are stored, and layer {absent[0]} of "
+            f"{probed.encoder} on {task.corpus} is over the budget; raise it"
+        )
+    of = {"task": probed.task, "subset": probed.subset, "encoder": probed.encoder, "probe": probed.probe}
+    return {
+        "version": VERSIONS["probe"],
+        "of": of | ({"run": probed.run} if probed.run else {}),
+        "task": task_spec(probed.task, task),
+        "subset": spec_of(catalogue.get("subsets", probed.subset, "subsets")),
+        **({"rows": probed.rows} if fitted and probed.rows != SUBSET else {}),
+        "probe": spec_of(entry, frozenset({"layers"})),
+        "layers": encoder.layers,
+        "read": read,
+        "phases": [] if fitted and probed.runs else phases,
+        "seeds": experiment.seeds,
+        "compute": spec_of(experiment.compute),
+        **plugins.in_spec([*task.metrics, entry.kind]),
+    }
+
+
+def adapted_spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
+    """Return what the hidden states of an adapted encoder depend on, but for digests: rows, layers, how they are kept.
+
+    All layers are kept, and of train the rows alone that a probe may be fitted to.
+    """
+    task, encoder = catalogue.get("tasks", probed.task, "tasks"), catalogue.get("encoders", probed.encoder, "encoders")
+    return {
+        "version": VERSIONS["features_adapted"],
+        "task": task_spec(probed.task, task),
+        "subset": spec_of(catalogue.get("subsets", probed.subset, "subsets")),
+        "rows": probed.rows,
+        "layers": encoder.layers,
+        "dtype": experiment.store.dtype,
+        "compute": spec_of(experiment.compute),
+    }

@@ -1,0 +1,106 @@
+"""What is run next where there is not time for everything: cheap cells first, one seed of each, hopeless ones no more.
+
+A cell is a point of a strategy on a task, subset, encoder and head, over all seeds. No torch.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from thaw.core.files import read_json
+from thaw.planning.cost_estimate import operations
+from thaw.planning.plan import Plan
+from thaw.planning.run_plan import RunPlan
+
+HOPELESS = 5.0  # points below the best on validation after a seed, beyond which no further seed is run
+UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+@dataclass(frozen=True)
+class PendingRun:
+    """The run of a cell with one seed: how many seeds of the cell come before it, and its operations with all that only
+    it needs: the trials of its search, the run that it starts from.
+    """
+
+    run: RunPlan
+    number: int
+    operations: float
+
+    @property
+    def group(self) -> tuple:
+        """What it competes with: the cells of the same task, subset, encoder and head."""
+        return self.run.task, self.run.subset, self.run.encoder, self.run.head
+
+
+def seconds_of(budget: str) -> float:
+    """Return the seconds of a budget such as 90s, 45m or 2h."""
+    return float(budget[:-1]) * UNITS[budget[-1]]
+
+
+def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
+    """Return the runs of an experiment that are not there: the first seed of each cell, then the second, cheap first.
+
+    A head that is fitted for all seeds in one job has one turn.
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for run in plan.runs[experiment]:
+        number = seen.setdefault(run.cell, 0)
+        seen[run.cell] += 1
+        if run.trial or (run.step == "fit_heads" and number) or _is_there(plan, run):
+            continue
+        before = [run.after] if run.after else []
+        before += [] if number else run.trials
+        searched = [("search_heads", run.search)] if run.search in plan.jobs["search_heads"] and not number else []
+        jobs = {(one.step, one.key) for one in [run, *before] if one.key in plan.jobs[one.step]} | set(searched)
+        due = [job for job in jobs if not plan.is_current(*job)]
+        found.append(PendingRun(run, number, sum(operations(plan, *job) for job in due)))
+    return sorted(found, key=lambda turn: (turn.number, turn.operations))
+
+
+def pruned(plan: Plan, experiment: str) -> dict[str, str]:
+    """Return {folder of a cell: why} of those whose validation score lies far below the best one's of their group.
+
+    Scores are means over the seeds that are there, by the task's main metric.
+    """
+    groups: dict[tuple, dict[str, list[float]]] = {}
+    for run in plan.runs[experiment]:
+        path = Path(plan.results, run.folder, "metrics.json")
+        if not run.trial and _is_there(plan, run):
+            task, scores = plan.catalogue.get("tasks", run.task, "tasks"), read_json(path)["scores"]
+            value = scores[task.validation][task.metrics[0]] or 0.0
+            cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
+            cells.setdefault(run.cell, []).append(100 * value)
+    found = {}
+    for cells in groups.values():
+        means = {cell: sum(values) / len(values) for cell, values in cells.items()}
+        best = max(means.values())
+        behind = {cell: best - mean for cell, mean in means.items() if best - mean > HOPELESS}
+        found |= {
+            cell: f"hopeless, {points:.1f} points below the best on validation" for cell, points in behind.items()
+        }
+    return found
+
+
+def affordable(
+    waiting: list[PendingRun], pruned: dict[str, str], left: float, most: float, seconds
+) -> list[PendingRun]:
+    """Return the turns of the next slice in their order: those that fit into `most` seconds together, one at least.
+
+    Args: turns that wait; hopeless cells; seconds left of the budget; `seconds(operations)`, what a turn takes.
+    One that does not fit into what is left is passed over, [] where none fits. A slice has one seed of a cell: what is
+    hopeless after it gets no other.
+    """
+    found, spent = [], 0.0
+    for turn in waiting:
+        due = seconds(turn.operations)
+        fits = spent + due <= (min(most, left) if found else left)
+        fits = fits and (not found or turn.number == found[0].number)
+        if turn.run.cell not in pruned and fits:
+            found.append(turn)
+            spent += due
+    return found
+
+
+def _is_there(plan: Plan, run: RunPlan) -> bool:
+    """Return whether a run's result is there."""
+    return Path(plan.results, run.folder, "metrics.json").exists() and plan.is_current(run.step, run.key)

@@ -1,0 +1,57 @@
+"""The states of every layer on the tokens of some rows, and which of these tokens a word is.
+
+K layers that are read, B rows, T tokens of the longest, W words of the longest, d width.
+"""
+
+import numpy as np
+import torch
+
+from thaw.core.boundaries import cached_layers_read
+from thaw.features.batch import Batch
+from thaw.training.run_inputs import Inputs
+from thaw.training.task_model import Feed, resumed
+
+
+class LayerStates:
+    """Gives rows of a split with the states of all layers, from the store or, where it lacks one, from a lower one."""
+
+    def __init__(self, spec: dict, inputs: Inputs):
+        """Open what a probe's spec reads."""
+        phases = spec["phases"] or [{"boundary": number} for number in spec["read"]]  # an adapted store has them all
+        self.feed = Feed(inputs.store, cached_layers_read(phases), inputs.device)
+        self.sources = []
+        for number, phase in zip(spec["read"], phases, strict=True):
+            encoder = resumed(inputs.encoder, phase["boundary"], number, {}, inputs.device)
+            self.sources.append((number, phase["boundary"], encoder and encoder.eval()))
+
+    @torch.no_grad()
+    def __call__(self, split: str, rows: np.ndarray) -> tuple[Batch, torch.Tensor]:
+        """Return some rows as a batch, and their states [K, B, T, d]."""
+        batch, stored = self.feed(split, rows)
+        found = []
+        for number, boundary, encoder in self.sources:
+            states = stored.get(boundary)
+            found.append(encoder.reach(batch, [number], states)[number] if encoder else states)
+        return batch, torch.stack(found)
+
+
+def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return where the tokens of each word begin and where they end, both [B, W]; -1 and -1 without a token.
+
+    A word's tokens go on to the next word that has one, the last word's to the end of the text.
+    """
+    starts = batch.first_pieces
+    places = torch.arange(batch.mask.shape[1], device=starts.device)
+    end = torch.where(batch.texts > 0, places + 1, 0).amax(1, keepdim=True)
+    following = torch.cat([starts.where(starts >= 0, end)[:, 1:], end], 1)
+    ends = following.flip(1).cummin(1).values.flip(1)
+    return starts, ends.where(starts >= 0, -1)
+
+
+def word_means(batch: Batch, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return each word's mean over its tokens [K, B, W, d], 0 without one, and which words have one [B, W]."""
+    starts, ends = pieces(batch)
+    places = torch.arange(states.shape[2], device=states.device)
+    inside = (places >= starts.unsqueeze(-1)) & (places < ends.unsqueeze(-1))
+    weights = inside.to(states.dtype) / inside.sum(-1, keepdim=True).clamp(min=1)
+    return torch.einsum("bwt,kbtd->kbwd", weights, states), starts >= 0

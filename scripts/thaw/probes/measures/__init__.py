@@ -1,0 +1,1 @@
+"""The quantities that probes report, as functions of arrays."""

@@ -1,0 +1,65 @@
+"""Similarity of hidden states before and after adaptation, layer by layer: CKA, SVCCA and RSA over tokens."""
+
+import numpy as np
+import torch
+
+from thaw.core.runtime import derive_seed
+from thaw.probes.encoder_comparison import BATCH, EncoderComparison
+from thaw.probes.measures import similarity_indices
+
+
+def cka(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
+    """Return debiased linear CKA of each layer, added up in batches."""
+    return comparison.told(lambda layer: _from_products(comparison, layer, similarity_indices.cka))
+
+
+def svcca(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
+    """Return SVCCA of each layer, and what it gives by chance: with the tokens of one side in another order."""
+    return comparison.told(lambda layer: _from_products(comparison, layer, similarity_indices.svcca, "chance"))
+
+
+def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
+    """Return RSA of each layer."""
+    places = comparison.places()
+
+    def measure(layer: int) -> dict:
+        states = {side: comparison.states(side, layer, places).to(_device(comparison)) for side in comparison.sides}
+        return {
+            pair: {"rsa": similarity_indices.rsa(*(states[side] for side in pair))} for _, _, pair in comparison.pairs
+        }
+
+    return comparison.told(measure)
+
+
+def _from_products(comparison: EncoderComparison, layer: int, measure, chance: str = "") -> dict:
+    """Return a measure of each pair of sides from sums over batches of tokens, and that by chance under a name."""
+    places, pairs = comparison.places(), [pair for _, _, pair in comparison.pairs]
+    mixed = np.random.default_rng(derive_seed(0, "chance")).permutation(places) if chance else places
+    wanted = [*pairs, *((side, side) for side in comparison.sides)]
+    sums = {pair: similarity_indices.Products() for pair in wanted}
+    by_chance = {pair: similarity_indices.Products() for pair in pairs if chance}
+    for start in range(0, len(places), BATCH):
+        here = slice(start, start + BATCH)
+        states = {side: _states(comparison, side, layer, places[here]) for side in comparison.sides}
+        for (first, second), found in sums.items():
+            found.add(states[first], states[second])
+        others = {side: _states(comparison, side, layer, mixed[here]) for side in comparison.sides if chance}
+        for (first, second), found in by_chance.items():
+            found.add(states[first], others[second])
+    values = {}
+    for first, second in pairs:
+        own = (sums[first, first], sums[second, second])
+        values[first, second] = {comparison.entry.kind: measure(sums[first, second], *own)}
+        if chance:
+            values[first, second][chance] = measure(by_chance[first, second], *own)
+    return values
+
+
+def _states(comparison: EncoderComparison, side, layer: int, places: np.ndarray) -> torch.Tensor:
+    """Return states on the device that computes."""
+    return comparison.states(side, layer, places).to(_device(comparison))
+
+
+def _device(comparison: EncoderComparison) -> torch.device:
+    """Return the device that computes."""
+    return comparison.sides[None].device

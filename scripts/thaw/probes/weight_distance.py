@@ -1,0 +1,46 @@
+"""How far training moved the weights of each layer: the L2 norm of the difference, and as a share of the weights'."""
+
+import torch
+
+from thaw.adaptation.peft_modules import merge
+from thaw.core.errors import UserError
+from thaw.encoders.transformers import Encoder
+from thaw.probes.encoder_comparison import EncoderComparison
+
+
+def weight_distance(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
+    """Return for each layer, 0 the embeddings, how far apart weights are, as a share of the first one's norm.
+
+    `distance` is the plain L2 norm. LoRA and IA3 are multiplied into the matrices that they sit on; adapters can not
+    be, and are a UserError.
+    """
+    weights = {side: _weights(comparison, side) for side in comparison.sides}
+
+    def measure(layer: int) -> dict:
+        name, found = f"layer.{layer}" if layer else "embeddings", {}
+        for _, _, (one, other) in comparison.pairs:
+            first, second = weights[one][name], weights[other][name]
+            distance = _norm([second[tensor] - value for tensor, value in first.items()])
+            found[one, other] = {"weight_distance": distance / _norm(first.values()), "distance": distance}
+        return found
+
+    return comparison.told(measure)
+
+
+def _weights(comparison: EncoderComparison, side: int | None) -> dict[str, dict[str, torch.Tensor]]:
+    """Return the weights of a side by component and name, inserts multiplied in."""
+    encoder, inputs = comparison.encoder(side), comparison.sides[side]
+    if inputs.adapted and inputs.adapted.inserts:
+        if inputs.adapted.inserts.make.kind == "adapters":
+            raise UserError(
+                f"{comparison.task['id']}: adapters stand beside the weights and move none of them; leave "
+                f"{comparison.entry.kind} out, or the strategy out of adapted:"
+            )
+        merge(encoder.model)
+        encoder = Encoder(encoder.model)
+    return {part: {name: p.detach().double() for name, p in named} for part, named in encoder.components().items()}
+
+
+def _norm(tensors) -> float:
+    """Return the L2 norm of all numbers of some tensors."""
+    return sum(tensor.square().sum().item() for tensor in tensors) ** 0.5

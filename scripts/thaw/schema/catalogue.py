@@ -1,0 +1,161 @@
+"""Catalogues: YAML read with line numbers, `base:` resolved, every mistake one sentence with its place."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from thaw.core import plugins
+from thaw.core.errors import UserError, suggestion
+from thaw.schema.advice import AdviceConfig, GuidelineConfig
+from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
+from thaw.schema.encoder import EncoderConfig
+from thaw.schema.experiment import OutputConfig
+from thaw.schema.findings import FindingConfig
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.head import HeadConfig, HeadSetConfig
+from thaw.schema.probes import ProbeConfig
+from thaw.schema.strategy import StrategyConfig
+from thaw.schema.validation import validate
+from thaw.schema.yaml_files import Document, read_yaml
+
+# block name -> (file that holds it, its model)
+BLOCKS = {
+    "views": ("tasks.yaml", ViewConfig),
+    "corpora": ("tasks.yaml", CorpusConfig),
+    "tasks": ("tasks.yaml", TaskConfig),
+    "subsets": ("tasks.yaml", SubsetConfig),
+    "encoders": ("encoders.yaml", EncoderConfig),
+    "further_pretraining": ("encoders.yaml", FurtherPretrainingConfig),
+    "heads": ("heads.yaml", HeadConfig),
+    "head_sets": ("heads.yaml", HeadSetConfig),
+    "strategies": ("strategies.yaml", StrategyConfig),
+    "probes": ("probes.yaml", ProbeConfig),
+    "outputs": ("outputs.yaml", OutputConfig),
+    "findings": ("findings.yaml", FindingConfig),
+    "advice": ("advice.yaml", AdviceConfig),
+    "guidelines": ("advice.yaml", GuidelineConfig),
+}
+
+
+def shipped(home: Path) -> list[Path]:
+    """Return the folders of the catalogues that come with Thaw: the plain entries, and those of papers."""
+    return [home / "config", home / "config/papers"]
+
+
+class Catalogue:
+    """All entries of all catalogue folders, by block and id.
+
+    Args: folders, in order; each may hold tasks.yaml, encoders.yaml, heads.yaml, strategies.yaml, probes.yaml and
+    outputs.yaml.
+    Raises UserError for an unknown block, an id that two files define, a `base:` that is missing or circular.
+    """
+
+    def __init__(self, folders):
+        self.folders = list(folders)
+        self._raw: dict[str, dict[str, tuple[Document, dict]]] = {block: {} for block in BLOCKS}
+        self._entries: dict[tuple[str, str], BaseModel] = {}
+        for folder in folders:
+            self._read(Path(folder))
+        for block, entries in self._raw.items():
+            for name in entries:
+                self._entries[block, name] = self._build(block, name)
+        for name in self.ids("encoders"):
+            self._entries.setdefault(("encoders", f"{name}_random"), self._untrained(name))
+
+    def _read(self, folder: Path) -> None:
+        files = [folder / name for name in sorted({file for file, _ in BLOCKS.values()})]
+        found = [path for path in files if path.exists()]
+        if not found:
+            raise UserError(f"catalogues: {folder} holds none of {', '.join(path.name for path in files)}")
+        for path in found:
+            document = read_yaml(path)
+            allowed = [block for block, (file, _) in BLOCKS.items() if file == path.name]
+            for block, entries in document.content.items():
+                if block not in allowed:
+                    raise UserError(f"{document.place([block])}: {block}: unknown block{suggestion(block, allowed)}")
+                if not isinstance(entries or {}, dict):
+                    raise UserError(f"{document.place([block])}: {block}: a mapping of ids is due here")
+                for name, values in (entries or {}).items():
+                    self._add(block, str(name), values, document)
+
+    def _add(self, block: str, name: str, values, document: Document) -> None:
+        place = document.place([block, name])
+        if name in self._raw[block]:
+            other = self._raw[block][name][0]
+            raise UserError(f"{place}: {block}.{name} exists already, in {other.place([block, name])}; rename one")
+        if not isinstance(values, dict):
+            raise UserError(f"{place}: {block}.{name}: a mapping of keys is due here")
+        if not name.isascii() or not name.replace("_", "a").isalnum() or name != name.lower() or len(name) > 60:
+            raise UserError(f"{place}: {block}.{name}: an id has only a-z, 0-9 and _, at most 60 of them")
+        self._raw[block][name] = (document, values)
+
+    def _values(self, block: str, name: str, seen: tuple = ()) -> dict:
+        """Return an entry's own keys over those of its `base:`; a label is not inherited."""
+        document, values = self._raw[block][name]
+        base = values.get("base")
+        if base is None:
+            return values
+        place = document.place([block, name, "base"])
+        if not isinstance(base, str):
+            raise UserError(f"{place}: {block}.{name}: base names one entry (it is {base!r:.40})")
+        if base in (*seen, name):
+            raise UserError(f"{place}: {block}.{name}: base leads back to {base}")
+        if base not in self._raw[block]:
+            raise UserError(f"{place}: {block}.{name}: no base '{base}'{suggestion(base, self._raw[block])}")
+        inherited = {k: v for k, v in self._values(block, base, (*seen, name)).items() if k != "label"}
+        return {**inherited, **{k: v for k, v in values.items() if k != "base"}}
+
+    def _build(self, block: str, name: str) -> BaseModel:
+        return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))
+
+    def _untrained(self, name: str) -> EncoderConfig:
+        """Return the twin of an encoder that has its architecture and tokenizer, and random weights."""
+        entry = self._entries["encoders", name]
+        changes = {"weights": "random", "sha256": None, "note": None, "objective": "none: random weights"}
+        return entry.model_copy(update={**changes, "label": f"{entry.label or name}, random weights"})
+
+    def get(self, block: str, name: str, wanted_by: str) -> BaseModel:
+        """Return an entry; an unknown id is a UserError that says who asked and what is near."""
+        if (block, name) not in self._entries:
+            raise UserError(f"{wanted_by}: no {name!r} in {block}{suggestion(name, self._raw[block])}")
+        return self._entries[block, name]
+
+    def head(self, name: str, task_type: str) -> tuple[str, HeadConfig] | None:
+        """Return id and entry of a head; of a set of heads the one for a type of task, None where it has none."""
+        if name in self._raw["head_sets"]:
+            member = self.get("head_sets", name, "heads").by_task.get(task_type)
+            return member and (member, self.get("heads", member, self.place("head_sets", name, "by_task", task_type)))
+        return name, self.get("heads", name, "heads")
+
+    def heads(self, name: str) -> list[HeadConfig]:
+        """Return the entry of a head, or of a set of heads those of all its members."""
+        members = [name]
+        if name in self._raw["head_sets"]:
+            members = self.get("head_sets", name, "heads").by_task.values()
+        return [self.get("heads", member, "heads") for member in members]
+
+    def ids(self, block: str) -> list[str]:
+        """Return the ids of a block in the order in which they stand in the files."""
+        return list(self._raw[block])
+
+    def check_part(self, kind: str, word: str, task_type: str, entry: tuple[str, str, str]) -> None:
+        """Raise UserError, with the place of an entry (block, id, key), where it names an own part that cannot serve.
+
+        That is one that is not there, is not written as its kind is (`plugins.SIGNATURES`), or states other task_types.
+        """
+        stated = self.own_part(kind, word, entry).stated("task_types", (task_type,))
+        if task_type not in stated:
+            raise UserError(
+                f"{self.place(*entry)}: {word} is for {', '.join(stated)}; this task is of type {task_type}"
+            )
+
+    def own_part(self, kind: str, word: str, entry: tuple[str, str, str]) -> plugins.Plugin:
+        """Return the own part that an entry (block, id, key) names; one that cannot be is a UserError."""
+        try:
+            return plugins.check(word, kind)
+        except UserError as error:
+            raise UserError(f"{self.place(*entry)}: {word}: {error}") from error
+
+    def place(self, block: str, name: str, *keys: str) -> str:
+        """Return `file:line: block.id.key` of an entry, for an error found later."""
+        return f"{self._raw[block][name][0].place([block, name, *keys])}: {'.'.join([block, name, *keys])}"

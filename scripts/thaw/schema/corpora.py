@@ -1,0 +1,187 @@
+"""Texts and tasks: views, sources, corpora, tasks, subsets."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
+from thaw.schema.entry import CatalogueEntry, Id, Share, Text, plugin_or
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text")
+GROUPINGS = ("sentence", "phrase", "row")
+GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase", "similarity")
+
+
+class ViewConfig(CatalogueEntry):
+    """How a corpus is fed to an encoder."""
+
+    pairs: Literal["joint", "separate"] = Field(
+        "joint", description="joint: both texts of a pair in one sequence; separate: each in one of its own"
+    )
+    max_length: int = Field(128, ge=4, le=8192, description="longest sequence in tokens, special tokens included")
+
+
+class SourceConfig(BaseModel):
+    """What files and Hub data sets have in common: which of their columns and values are which of ours."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    splits: dict[Id, Text] = Field(description="our split name: their file below data_dir, or their split")
+    columns: dict[Id, str | int | list[str | int]] = Field(
+        {}, description="our column: theirs, by name or by position from 0; a list of them is joined by blanks"
+    )
+    until: dict[Id, Text] = Field({}, description="column: the mark that ends its label; what follows is left off")
+    rename: dict[Id, dict[str, str]] = Field({}, description="column: {their label: our label}")
+    scheme: Literal["bio", "iob1"] = Field("bio", description="how their span tags are written; ours are bio (IOB2)")
+
+
+class FilesConfig(SourceConfig):
+    """A corpus in local files, as published."""
+
+    format: Literal[FORMATS]
+    quoting: Literal["none", "double"] | None = Field(None, description="csv and tsv must say: are quotes quotes?")
+    header: bool | list[Id] = Field(
+        True, description="csv and tsv: the first line names the columns; a list: it does in the files of these splits"
+    )
+    encoding: str = "utf-8"
+    marks: dict[Id, Text] = Field(
+        {}, description="csv and tsv: what the first column has in the rows of a split, where a file holds several"
+    )
+
+    @model_validator(mode="after")
+    def _quoting_is_stated(self):
+        if self.format in ("csv", "tsv") and self.quoting is None:
+            raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
+        return self
+
+    @model_validator(mode="after")
+    def _words_are_not_joined(self):
+        if self.format.startswith("conll") and any(isinstance(theirs, list) for theirs in self.columns.values()):
+            raise ValueError(f"columns: several columns cannot be joined in a {self.format} file")
+        return self
+
+    @model_validator(mode="after")
+    def _header_names_splits(self):
+        unknown = [] if isinstance(self.header, bool) else [split for split in self.header if split not in self.splits]
+        if unknown:
+            raise ValueError(f"header: there is no split {unknown[0]}; there are {', '.join(self.splits)}")
+        return self
+
+    @model_validator(mode="after")
+    def _marks_name_splits(self):
+        if self.marks and self.format not in ("csv", "tsv"):
+            raise ValueError(f"marks has no meaning with format {self.format}; it is for csv and tsv")
+        for split in self.marks:
+            if split not in self.splits:
+                raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
+        return self
+
+    def of_split(self, split: str) -> "FilesConfig":
+        """Return the source as it holds for one split: whether it has a header, and what marks its rows."""
+        headed = self.header if isinstance(self.header, bool) else split in self.header
+        marks = {split: self.marks[split]} if split in self.marks else {}
+        return self.model_copy(update={"header": headed, "marks": marks})
+
+
+class HubConfig(SourceConfig):
+    """A corpus on the Hugging Face Hub."""
+
+    id: Text
+    config: str | None = Field(None, description="the Hub's configuration name, as mrpc in nyu-mll/glue")
+    revision: str | None = Field(None, description="a commit or branch; the commit found is recorded either way")
+
+
+class SizeConfig(BaseModel):
+    """How large a corpus is over all splits, as measured: `plan` predicts the store's bytes from it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    examples: int = Field(gt=0)
+    tokens: int = Field(gt=0, description="word pieces of BERT's uncased vocabulary, special tokens included")
+
+
+class CorpusConfig(CatalogueEntry):
+    """Texts with their columns and splits, as `prepare` writes them."""
+
+    texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
+    words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
+    targets: dict[Id, Literal["label", "score", "tags", "edges"]] = Field(min_length=1)
+    labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; else those of train, sorted")
+    keep: list[Id] = Field([], description="further columns to carry along")
+    synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")
+    files: FilesConfig | None = None
+    hub: HubConfig | None = None
+    empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
+    only: dict[Id, list[str]] = Field({}, description="target: the labels whose rows are kept; else all rows")
+    group_by: Id = Field(
+        "sentence", description="what keeps rows together when carving: sentence, phrase, row, or a column"
+    )
+    carve: dict[Id, Share] = Field({}, description="split to carve from train: share of its rows")
+    size: SizeConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_text(self):
+        if bool(self.texts) == bool(self.words):
+            raise ValueError("a corpus has either texts: [column, ...] or words: column")
+        if not (self.synthetic or self.files or self.hub):
+            raise ValueError("a corpus needs a source: files, hub or synthetic")
+        return self
+
+    @model_validator(mode="after")
+    def _edges_have_words(self):
+        if "edges" in self.targets.values() and not self.words:
+            raise ValueError("a target of kind edges needs words: the column whose words it counts")
+        return self
+
+    @model_validator(mode="after")
+    def _only_and_phrase_fit(self):
+        for column in self.only:
+            if self.targets.get(column) != "label":
+                raise ValueError(f"only: {column} is no target of kind label")
+        if self.group_by == "phrase" and len(self.texts) != 1:
+            raise ValueError("group_by: phrase is for a corpus with one text column")
+        return self
+
+
+class TransferSetConfig(BaseModel):
+    """Another task on whose test splits every run of a task is scored too; nothing is trained or chosen on it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    task: Id = Field(description="of the same type, and scored by this task's metrics")
+    rename: dict[str, str] = Field({}, description="our label: theirs, where they differ; several may become one")
+
+
+class TaskConfig(CatalogueEntry):
+    """A corpus and a target in it."""
+
+    corpus: Id
+    target: Id
+    type: Literal[TASK_TYPES + PROBED_TYPES]
+    metrics: list[plugin_or("metric", METRICS + EDGE_METRICS)] = Field(
+        min_length=1, description="the first is the main one"
+    )
+    view: Id = "joint"
+    separate: Id = Field("separate", description="the view of strategies that read the two texts of a pair apart")
+    also: list[TransferSetConfig] = Field([], description="further test corpora, for every run of this task")
+    validation: Id = "validation"
+    test: list[Id] = Field(["test"], min_length=1)
+    protocol: Literal["clean", "paper"] = Field("clean", description="paper: selected and reported on one split")
+
+    @model_validator(mode="after")
+    def _metrics_fit_the_type(self):
+        for metric in self.metrics:
+            fitting = METRICS_OF_TYPE.get(self.type, EDGE_METRICS)
+            if metric in METRICS + EDGE_METRICS and metric not in fitting:
+                fitting = ", ".join(fitting)
+                raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
+        if self.protocol == "clean" and self.validation in self.test:
+            raise ValueError("validation is also a test split: name another, or say protocol: paper")
+        return self
+
+
+class SubsetConfig(CatalogueEntry):
+    """A seeded list of training rows: the first `rows` of a stratified permutation, so that sizes are nested."""
+
+    rows: int | None = Field(None, ge=1, description="how many; all rows where it is left out")
+    draw: int = Field(1, ge=1, description="which of the permutations")
+    scored: int | None = Field(
+        None, ge=2, description="how many rows of validation and of each test split are scored; all where left out"
+    )

@@ -1,0 +1,59 @@
+"""An entry of config/encoders.yaml: a pretrained encoder and where it comes from."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from thaw.schema.entry import CatalogueEntry, Text
+
+# Where an encoder of each kind may come from.
+ENCODER_SOURCES = {
+    "transformers": ("hub", "folder", "package"),
+    "elmo": ("folder",),
+    "sentence": ("hub", "folder", "package", "file"),
+    "word_vectors": ("file",),
+}
+
+
+class EncoderConfig(CatalogueEntry):
+    """A pretrained model: weights, tokenizer, number of layers."""
+
+    kind: Literal["transformers", "elmo", "sentence", "word_vectors"] = "transformers"
+    hub: Text | None = Field(None, description="Hub id")
+    folder: Text | None = Field(None, description="local folder, in the form of its kind")
+    package: Text | None = Field(None, description="name of an installed Python package that ships a model")
+    path: str = Field("", description="folder of the model inside the package")
+    file: Text | None = Field(None, description="local file of vectors, for word_vectors and sentence")
+    supply: Text | None = Field(None, description="where local files are to be had; said where they are missing")
+    vocabulary: int | None = Field(None, ge=1, description="word_vectors: only the first so many words of the file")
+    revision: str | None = Field(None, description="Hub commit, where a source shows it; else resolved and recorded")
+    weights: Literal["pretrained", "random"] = Field(
+        "pretrained", description="random: the same architecture as it is before any training"
+    )
+    truncated: bool = Field(False, description="only the first `layers` layers of the model are kept")
+    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="of the weights file, checked by fetch")
+    layers: int = Field(ge=0)
+    width: int = Field(gt=0)
+    cased: bool
+    objective: Text = Field(description="what it was pretrained to do")
+    pretraining: list[str] = Field(min_length=1, description="corpora seen in pretraining")
+    note: str | None = Field(None, description="a footnote for tables; never part of a spec")
+
+    @model_validator(mode="after")
+    def _one_source(self):
+        allowed = ENCODER_SOURCES[self.kind]
+        given = [name for name in ("hub", "folder", "package", "file") if getattr(self, name)]
+        if len(given) != 1 or given[0] not in allowed:
+            due = " and ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
+            raise ValueError(f"an encoder of kind {self.kind} needs exactly one of {due}")
+        return self
+
+    @model_validator(mode="after")
+    def _numbers_of_the_kind(self):
+        if (self.layers == 0) != (self.kind in ("sentence", "word_vectors")):
+            raise ValueError(f"layers: {self.layers} can not be: sentence and word_vectors have 0, other kinds more")
+        if self.truncated and self.kind != "transformers":
+            raise ValueError("truncated is for kind transformers; leave it out")
+        if self.vocabulary and self.kind != "word_vectors":
+            raise ValueError("vocabulary is for kind word_vectors; leave it out")
+        return self

@@ -1,0 +1,42 @@
+"""What all entries share: ids, words, rates and shares, display keys, and how an entry stands in a spec."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from thaw.core.errors import suggestion
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
+Text = Annotated[str, Field(min_length=1)]
+Rate = Annotated[float, Field(gt=0, lt=10)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+
+
+def plugin_or(kind: str, words: tuple[str, ...]):
+    """Return the type of a key that takes one of Thaw's words, or a part of one's own by import path."""
+
+    def known(word: str) -> str:
+        if word not in words and not re.fullmatch(IMPORT_PATH, word):
+            raise ValueError(f"'{word}' is no {kind} and no import path, as my_{kind}s:name{suggestion(word, words)}")
+        return word
+
+    forms = [{"enum": list(words)}, {"type": "string", "pattern": IMPORT_PATH}]
+    return Annotated[str, AfterValidator(known), WithJsonSchema({"anyOf": forms})]
+
+
+DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}
+
+
+class CatalogueEntry(BaseModel):
+    """Anything that stands in a catalogue: it may carry a label for print, and forbids keys that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    label: Text | None = Field(None, description="name in tables and figures; never part of a spec")
+
+
+def spec_of(entry: BaseModel, drop: frozenset = frozenset()) -> dict:
+    """Return an entry as it stands in a spec: no display keys, no values equal to the default."""
+    return entry.model_dump(mode="json", exclude_defaults=True, exclude=DISPLAY_KEYS | drop)

@@ -1,0 +1,101 @@
+"""What a paper prints: tables of numbers, and to which of our results each of them belongs."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from thaw.schema.entry import CatalogueEntry, Id, Text
+
+PROVENANCES = ("table_image", "full_text", "text", "author_code", "author_notebook", "secondary", "missing")
+
+
+class Where(CatalogueEntry):
+    """A part of the address of one of our results; table, column and row together make it whole."""
+
+    task: Id | None = None
+    encoder: Id | None = None
+    head: Id | None = Field(None, description="a head or a set of heads; unless stated linear")
+    strategy: Id | None = None
+    ensemble: Id | None = Field(None, description="in the place of a strategy: an ensemble of the paper's experiment")
+    variant: Id | None = Field(None, description="the point of a sweep, as k03; unless stated base")
+    metric: Text | None = None
+    split: Text | None = Field(None, description="ours; unless stated the task's first test split")
+    not_computed: Text | None = Field(None, description="why nothing here has a number of ours")
+
+    def address(self) -> dict:
+        """Return the parts that are stated."""
+        stated = {key: getattr(self, key) for key in Where.model_fields if key not in ("label", "not_computed")}
+        return {key: value for key, value in stated.items() if value is not None}
+
+
+class PrintedColumn(Where):
+    """A column of a printed table."""
+
+    scale: Literal["hundred", "fraction", "error", "number"] = Field(
+        "hundred", description="how it is printed: score x 100, score, 100 - score x 100, or something else"
+    )
+    over: Literal["mean", "most"] | None = Field(
+        None, description="the mean, or the largest, of the row's other columns"
+    )
+    same_split: Literal["always", "files", "hub", "never"] = Field(
+        "always", description="whether ours is the printed split; files, hub: only if the corpus comes from there"
+    )
+
+
+class Favours(BaseModel):
+    """What the numbers of a row of differences speak for, by the paper's own rule."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    beyond: float = Field(gt=0, description="a difference that is no larger, either way, speaks for neither")
+    above: Text = Field(description="what one that is larger than `beyond` speaks for")
+    below: Text = Field(description="what one that is smaller than its negative speaks for")
+
+
+class PrintedRow(Where):
+    """A row of a printed table: one of our runs, or what follows from other rows."""
+
+    values: list[int | float | None] = Field([], description="by column as printed; null where it is not known")
+    minus: list[Id] = Field([], max_length=2, description="two rows: the first's numbers less the second's")
+    favours: Favours | None = Field(None, description="with minus: what such differences speak for")
+    least: float | None = Field(
+        None, gt=0, lt=1, description="least k of its strategy that reaches this share of `full`"
+    )
+    full: Id | None = Field(None, description="with least: the strategy of the full model")
+    seeds: int | None = Field(None, ge=1, description="how many the paper took")
+    provenance: Literal[PROVENANCES] | None = Field(None, description="where it is not the table's")
+    note: Text | None = None
+
+
+class PrintedTable(Where):
+    """A printed table or figure."""
+
+    source: Text = Field(description="as the paper calls it: Table 2")
+    provenance: Literal[PROVENANCES] = Field(description="how the numbers were read")
+    seeds: int | None = Field(None, ge=1, description="how many the paper took; null where it does not say")
+    aggregation: Literal["mean", "lee2019"] = Field("mean", description="how seeds become one number")
+    note: Text | None = Field(None, description="what else differs from ours, or must be known")
+    columns: dict[Id, PrintedColumn] = Field(min_length=1)
+    rows: dict[Id, PrintedRow] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _rows_fit_the_columns(self):
+        for name, row in self.rows.items():
+            if row.values and len(row.values) != len(self.columns):
+                raise ValueError(f"row {name} has {len(row.values)} values, and there are {len(self.columns)} columns")
+            if row.minus and (len(row.minus) == 1 or set(row.minus) - set(self.rows)):
+                raise ValueError(f"row {name}: minus takes two rows of the table, as [tuned, frozen]")
+            if row.favours and not row.minus:
+                raise ValueError(f"row {name}: favours is for a row of differences, with minus")
+            if (row.least is None) != (row.full is None):
+                raise ValueError(f"row {name}: least and full belong together")
+        return self
+
+
+class Reference(BaseModel):
+    """All that is known of one paper's numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    cite: Text = Field(description="authors and year")
+    title: Text
+    arxiv: Text
+    tables: dict[Id, PrintedTable] = Field(min_length=1)

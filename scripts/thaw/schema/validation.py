@@ -1,0 +1,53 @@
+"""Checking the values of a YAML file against a model: one sentence with file, line and key for the first mistake."""
+
+from pydantic import BaseModel, ValidationError
+
+from thaw.core.errors import UserError, suggestion
+from thaw.schema.yaml_files import Document
+
+
+def validate(model: type[BaseModel], values, document: Document, keys: tuple = ()):
+    """Build a settings model from plain values; the first mistake becomes a UserError with file, line and key."""
+    if not isinstance(values, dict):
+        raise UserError(f"{document.place(keys)}: {'.'.join(keys)}: a mapping of keys is due here")
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UserError(_sentence(min(error.errors(), key=_rank), model, document, keys)) from error
+
+
+def _rank(mistake: dict) -> tuple:
+    """Return by what the mistakes of one entry are ordered, the most telling one first.
+
+    A misspelt key is also a missing one; a mapping where an id might stand too has a mistake of its own inside.
+    """
+    return mistake["type"] != "extra_forbidden", isinstance(mistake["input"], dict) and mistake["type"] == "string_type"
+
+
+def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:
+    """Put a pydantic error in one sentence: place, key, what is wrong and what would be right."""
+    loc = tuple(str(part) for part in mistake["loc"])
+    place, name = document.place((*keys, *loc)), ".".join((*keys, *loc)) or "the file"
+    if mistake["type"] == "extra_forbidden":
+        fields = _model_at(model, loc[:-1]).model_fields
+        known = [field.alias or key for key, field in fields.items()]
+        return f"{place}: {name}: unknown key{suggestion(loc[-1], known)}"
+    if mistake["type"] == "missing":
+        return f"{place}: {'.'.join((*keys, *loc[:-1])) or 'the file'}: the key '{loc[-1]}' is missing"
+    if isinstance(mistake["input"], bool) and "bool" not in mistake["type"]:
+        return f"{place}: {name}: YAML reads this word as {mistake['input']}; put it in quotes"
+    message = mistake["msg"].removeprefix("Value error, ")
+    if mistake["type"] == "string_pattern_mismatch" and "a-z0-9_" in message:
+        message = "an id has only a-z, 0-9 and _, at most 60 of them"
+    shown = "" if mistake["type"] == "value_error" else f" (it is {mistake['input']!r:.60})"
+    return f"{place}: {name}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def _model_at(model, loc: tuple):
+    """Follow field names down to the model in which an unknown key stands."""
+    for part in loc:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        candidates = [annotation, *getattr(annotation, "__args__", ())] if annotation else []
+        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
+        model = nested[0] if nested else model
+    return model

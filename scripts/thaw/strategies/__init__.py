@@ -1,1 +1,0 @@
-"""Strategies: the words of a phase (selectors, schedules) turned into parameter groups and rates."""

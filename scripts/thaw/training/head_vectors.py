@@ -1,0 +1,97 @@
+"""The vectors that a fixed head reads of a frozen encoder: computed once, one a text, or one a word that has a piece.
+
+N vectors, d width of what the encoder gives, F width of a vector, B examples, S sequences, T tokens, W words.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from thaw.core.runtime import progress
+from thaw.encoders.transformers import Encoder
+from thaw.evaluation.metrics import NO_TAG
+from thaw.evaluation.result_files import Predictions
+from thaw.features.extract import batches
+from thaw.features.store import FeatureStore
+from thaw.heads.base import Head
+from thaw.training.task_model import Feed, read_states
+
+
+@dataclass
+class Vectors:
+    """What a head reads of some rows: vectors [N, F], and per row which of its words have one (None for texts)."""
+
+    values: torch.Tensor
+    seen: list[np.ndarray] | None
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Return which vectors [n] belong to some of these rows, row after row."""
+        if self.seen is None:
+            return rows
+        ends = np.cumsum([seen.sum() for seen in self.seen])
+        return np.concatenate([np.arange(ends[row] - self.seen[row].sum(), ends[row]) for row in rows])
+
+    def of(self, rows: np.ndarray) -> "Vectors":
+        """Return the vectors of some of these rows."""
+        return Vectors(self.values[self.places(rows)], None if self.seen is None else [self.seen[row] for row in rows])
+
+    def gold(self, targets) -> np.ndarray:
+        """Return the target of each vector, of the encoded targets of the rows."""
+        if self.seen is None:
+            return np.asarray(targets)
+        return np.concatenate([np.asarray(tags)[seen] for tags, seen in zip(targets, self.seen, strict=True)])
+
+    def answers(self, rows, logits: torch.Tensor, scores: bool) -> Predictions:
+        """Return the answers that logits [N, C], or scores [N], give to the rows; a word without a piece has none."""
+        if scores:
+            return Predictions(rows, logits.cpu().numpy())
+        best = logits.argmax(1).cpu().numpy()
+        if self.seen is None:
+            return Predictions(rows, best, logits.softmax(1).cpu().numpy())
+        values, start = [], 0
+        for seen in self.seen:
+            tags = np.full(len(seen), NO_TAG)
+            tags[seen] = best[start : start + seen.sum()]
+            values.append(tags.tolist())
+            start += seen.sum()
+        return Predictions(rows, values)
+
+
+class Reader:
+    """Reads vectors for a fixed head: from stored states, or with what of the encoder lies above them."""
+
+    def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
+        """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device.
+
+        `known` holds what was read already, by folder of the store and split.
+        """
+        self.encoder = encoder and encoder.eval()
+        self.head, self.boundaries, self.device = head.eval(), boundaries, device
+        self.known: dict[tuple, Vectors] = {} if known is None else known
+
+    def __call__(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
+        """Return the vectors of some rows, in their order, which are the same rows whenever a split is read.
+
+        `words` are their word counts, None without words.
+        """
+        if (store.folder, split) not in self.known:
+            self.known[store.folder, split] = self._read(store, split, rows, words)
+        return self.known[store.folder, split]
+
+    @torch.no_grad()
+    def _read(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
+        """Read the vectors of some rows."""
+        feed = Feed(store, self.boundaries, self.device)
+        found: list = [None] * len(rows)
+        seen: list = [None] * len(rows)
+        for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
+            batch, stored = feed(split, rows[positions])
+            read = self.head.vectors(read_states(self.encoder, self.head, batch, stored), batch)
+            for i, position in enumerate(positions):
+                if words is None:
+                    found[position] = read[i : i + 1]
+                else:
+                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: words[position]]
+                    found[position] = read[i][batch.first_pieces[i] >= 0]
+        return Vectors(torch.cat(found), None if words is None else seen)

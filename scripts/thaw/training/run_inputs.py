@@ -1,0 +1,119 @@
+"""What a run reads: its corpus, the encoder, a store of features, and further test corpora with theirs.
+
+Nothing is opened that was made for another spec than the run was planned with.
+"""
+
+from argparse import ArgumentParser
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw.core import plugins
+from thaw.core.boundaries import cached_layers_read
+from thaw.core.files import read_json
+from thaw.data.corpus import Corpus
+from thaw.encoders.parity import check_once
+from thaw.evaluation.result_files import check_digest
+from thaw.evaluation.transfer_sets import TransferSet
+from thaw.features.extract import remake
+from thaw.features.store import FeatureStore
+from thaw.training.adapted import AdaptedEncoder
+
+
+@dataclass
+class Inputs:
+    """What a run reads in one view.
+
+    `further` holds the other corpora, each with its store in that view; `vectors` what a fixed head has read of the
+    pretrained encoder so far, by folder of the store and split, for all runs that share these inputs; `adapted` what a
+    run made of the encoder, where the store holds the states that it gives then.
+    """
+
+    corpus: Corpus
+    store: FeatureStore
+    encoder: Path
+    device: torch.device
+    further: list[tuple[TransferSet, FeatureStore]] = field(default_factory=list)
+    vectors: dict = field(default_factory=dict)
+    adapted: AdaptedEncoder | None = None
+
+    def tokens(self) -> torch.Tensor:
+        """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
+        stores = [self.store, *(store for _, store in self.further)]
+        return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in stores])))
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments that name what a run reads."""
+    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
+    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
+    parser.add_argument("--features", required=True, type=Path, nargs="+", help="folder of the store of each view")
+    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
+    parser.add_argument("--also-data", type=Path, nargs="*", default=[], help="card.json of a further corpus, by store")
+    parser.add_argument("--also-tokens", type=Path, nargs="*", default=[], help="tokens.json of its stores")
+
+
+def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
+    """Open what the parsed arguments `folders` name, one Inputs for each view that the run reads.
+
+    Payloads that were freed are made again, and an encoder that is about to be resumed is proved once. Raises UserError
+    for a folder that was made for another spec.
+    """
+    plugins.verify_plugins(spec, folders.catalogues)
+    due = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    check_digest(folders.data / "card.json", spec["data"])
+    check_digest(folders.encoder / "card.json", spec["encoder"])
+    corpus = Corpus(folders.data)
+    target = spec["task"]["target"]
+    stores = [
+        _store(folder, expected, spec, folders.encoder, device)
+        for folder, expected in zip(folders.features, due, strict=True)
+    ]
+    found = [Inputs(corpus, store, folders.encoder, device) for store in stores]
+    cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
+    for entry in spec.get("also", []):
+        for inputs, expected in zip(found, entry["features"], strict=True):
+            data, tokens = next(cards)
+            check_digest(data, entry["data"])
+            store = _store(tokens.parent, expected, spec, folders.encoder, device)
+            inputs.further.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
+    if any(boundary < spec["layers"] for boundary in cached_layers_read(spec.get("phases", []))):
+        check_once(folders.encoder)
+    return found
+
+
+def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
+    """Return by seed what runs made of an encoder, each with the states that it gives then; nothing without runs.
+
+    Args: spec of a probe; card.json of these states and metrics.json of the runs, both in the order of its seeds;
+    what is read of the pretrained encoder. Raises UserError where one of them is another than planned for.
+    """
+    found = {}
+    for seed, card, run in zip(spec["seeds"] if "adapted" in spec else [], cards, runs, strict=True):
+        check_digest(card, spec["adapted"][str(seed)])
+        store = FeatureStore(card.parent)
+        store.require(spec["read"])
+        adapted = AdaptedEncoder.of(base.encoder, run, read_json(card)["spec"]["run"])
+        found[seed] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
+    return found
+
+
+def chosen(spec: dict, found: list[Path]) -> dict:
+    """Return the settings that a search chose for a run, and which trial's they are; nothing without a search.
+
+    Args: the run's spec; the chosen.json of the search, where there is one.
+    """
+    if "chosen" not in spec:
+        return {}
+    check_digest(found[0], spec["chosen"])
+    return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
+
+
+def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> FeatureStore:
+    """Open a store of a digest, its payloads made again where they were freed."""
+    check_digest(folder / "tokens.json", due)
+    store = FeatureStore(folder)
+    store.require(cached_layers_read(spec.get("phases", [])), lambda missing: remake(store, encoder, missing, device))
+    return store

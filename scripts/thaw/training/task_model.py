@@ -1,0 +1,122 @@
+"""What one phase computes with: the encoder above its boundary, the head, and what they are fed.
+
+B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs, L
+layers.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from thaw.core.errors import UserError
+from thaw.encoders.transformers import Encoder
+from thaw.evaluation.result_files import Predictions
+from thaw.features.batch import Batch
+from thaw.features.extract import batches
+from thaw.features.store import FeatureStore
+from thaw.heads.base import Head
+
+
+class Feed:
+    """Gives rows of a split as a batch, with their stored states at some boundaries."""
+
+    def __init__(self, store: FeatureStore, boundaries: list[int], device: torch.device):
+        """Keep the store, the boundaries (none: token ids alone) and the device to deliver to."""
+        self.store, self.boundaries, self.device = store, boundaries, device
+
+    def __call__(self, split: str, rows) -> tuple[Batch, dict[int, torch.Tensor]]:
+        """Return a batch and, by boundary, the states [S, T, d] float32 of some rows."""
+        batch = self.store.batch(split, rows)
+        states = {n: self.store.states(n, split).gather(rows, batch) for n in self.boundaries}
+        if self.device.type == "cuda":
+            states = {n: state.pin_memory().to(self.device, non_blocking=True) for n, state in states.items()}
+        return batch.to(self.device), states
+
+
+class TaskModel(nn.Module):
+    """A head on an encoder; the encoder is None where all that the head reads is stored."""
+
+    def __init__(self, encoder: Encoder | None, head: Head, precision: str):
+        """Put the parts together; precision "bf16" computes under autocast, "fp32" as it stands."""
+        super().__init__()
+        self.encoder, self.head, self.precision = encoder, head, precision
+
+    def forward(self, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the head's logits, from stored states [S, T, d] by boundary and, above them, the encoder's."""
+        device = batch.mask.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
+            return self.head(read_states(self.encoder, self.head, batch, stored), batch)
+
+    def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L", and parts."""
+        parts = {"head": list(self.head.named_parameters())}
+        if self.encoder:
+            parts |= self.encoder.components([name for name in names if name != "head"])
+        return {name: parts[name] for name in names}
+
+    @torch.no_grad()
+    def answers(self, feed: Feed, split: str, rows, words: list[int] | None) -> Predictions:
+        """Return the answers to some rows of a split, in eval mode, in the extraction's batches.
+
+        `words` are the word counts of these rows, None where the task has none.
+        """
+        self.eval()
+        values: list = [None] * len(rows)
+        likely: list = [None] * len(rows)
+        for positions in batches(feed.store.sizes(split)[rows]):
+            batch, stored = feed(split, rows[positions])
+            logits = self(batch, stored)
+            found = self.head.decode(logits, batch).cpu().tolist()
+            classes = not (self.head.words or self.head.scores)
+            shares = logits.float().softmax(-1).cpu().numpy() if classes else [None] * len(positions)
+            for position, value, share in zip(positions, found, shares, strict=True):
+                values[position] = value if words is None else value[: words[position]]
+                likely[position] = share
+        return _answers(rows, values, likely if likely and likely[0] is not None else None)
+
+
+def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+    """Return the one state [S, T, D] that a head reads: of stored boundaries, and of those that the encoder computes.
+
+    The encoder starts from the stored state of the boundary that it was resumed at, or from the token ids.
+    """
+    if encoder is None:
+        return head.combination(stored)
+    wanted = [n for n in head.combination.read if n not in stored]
+    return head.combination(stored | encoder.reach(batch, wanted, stored.get(encoder.start)))
+
+
+def _answers(rows, values: list, likely: list | None) -> Predictions:
+    """Return answers with numbers as arrays and tags as lists."""
+    import numpy as np
+
+    tags = bool(values) and isinstance(values[0], list)
+    return Predictions(rows, values if tags else np.array(values), None if likely is None else np.stack(likely))
+
+
+def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None) -> Encoder | None:
+    """Return the encoder above a boundary with already trained tensors in place, or None where nothing is above it.
+
+    Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
+    tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
+    Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
+    """
+    if boundary == highest:
+        if tensors:
+            raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
+        return None
+    encoder = Encoder.load(folder)
+    if inserts is not None:
+        inserts.into(encoder)
+    places = {name: part for part, named in encoder.components().items() for name, _ in named}
+    encoder.put(tensors)
+    for name in tensors if boundary is not None else ():
+        if places[name] == "embeddings" or _layer(places[name]) <= boundary:
+            raise UserError(f"a phase resumes from boundary {boundary}, though {places[name]} was trained before it")
+    return encoder.resume_at(boundary).to(device)
+
+
+def _layer(component: str) -> int:
+    """Return n of "layer.n"."""
+    return int(component.partition(".")[2])
