@@ -134,7 +134,7 @@ def test_an_encoder_whose_layers_are_counted_from_one(planted, bench, tmp_path, 
 
 
 def test_a_scheduler_that_never_steps(planted, bench, tmp_path, monkeypatch):
-    first = phase_loop.share
+    first = phase_loop.lr_factor
     monkeypatch.setattr(
         phase_loop, "lr_factor", lambda entry, epochs, stage, step, batches: first(entry, epochs, 0, 0, batches)
     )
