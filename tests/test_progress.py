@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from test_house import PACKAGE
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core import devices
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.training import progress
@@ -150,3 +151,20 @@ def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
     assert json.dumps(read_json(tmp_path / "run/cost.json")["flops"]) == json.dumps(
         read_json(tmp_path / "whole/cost.json")["flops"]
     )
+
+
+def test_that_kernels_were_not_deterministic_is_kept_too(bench, tmp_path, monkeypatch):
+    before = torch.get_deterministic_debug_mode()
+    monkeypatch.setattr(devices, "_relaxed", [])
+    spec = bench.spec({"train": ["head", {"top": "k"}], "epochs": 3})
+    with monkeypatch.context() as stopped:
+        stop_after(stopped, 1)
+        devices.relax("put_")
+        with pytest.raises(Stopped):
+            trained(bench, spec, tmp_path)
+    devices._relaxed.clear()  # as in a new process
+    try:
+        trained(bench, spec, tmp_path)
+        assert devices.relaxed() == ["put_"]
+    finally:
+        torch.set_deterministic_debug_mode(before)

@@ -42,18 +42,22 @@ def extract(
     """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
 
     States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
-    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree.
+    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree. `device` may be a
+    context that gives one: it ends with the last pass, before the payloads are hashed.
     """
-    encoder = encoder.to(device).eval()
+    given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in boundaries}
         shapes = {split: (store.tokens(split), encoder.width) for split in store.splits}
         payloads = {n: Payload.create(path, dtype, shapes) for n, path in paths.items()}
-        for split in store.splits:
-            _pass(store, encoder, split, payloads, device)
+        with given as place:
+            encoder = encoder.to(place).eval()
+            for split in store.splits:
+                _pass(store, encoder, split, payloads, place)
+            _look_again(store, encoder, payloads, place)
+            encoder.cpu()
         for payload in payloads.values():
             payload.flush()
-        _look_again(store, encoder, payloads, device)
         facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
         for n, checksum in (due or {}).items():
             if facts[n]["sha256"] != checksum:

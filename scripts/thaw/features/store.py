@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.features.batch import Batch
+from thaw.features.checksums import checksum
 from thaw.features.payload import Payload, floats
 from thaw.features.spellings import read_spellings
 
@@ -188,7 +188,7 @@ class FeatureStore:
             path = self.payload_path(boundary)
             if not path.is_file():
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
-            if file_sha256(path) != card["sha256"]:
+            if checksum(path) != card["sha256"]:
                 path.unlink()
                 raise UserError(
                     f"{path} is not the file that its card describes (sha256 differs): the disk fails, or somebody "
@@ -244,7 +244,7 @@ class FeatureStore:
         makes both again.
         """
         path = self.folder / "tokens.parquet"
-        if not path.is_file() or file_sha256(path) != self.card["sha256"]:
+        if not path.is_file() or checksum(path) != self.card["sha256"]:
             (self.folder / "tokens.json").unlink(missing_ok=True)
             raise UserError(
                 f"{path} is missing or not the file that its card describes (sha256 differs); the card was deleted, "

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from thaw.adaptation.peft_modules import add_inserts
+from thaw.core.devices import relax, relaxed
 from thaw.core.digests import digest
 from thaw.core.runtime import log, versions
 from thaw.schema.phases import PhaseConfig
@@ -73,6 +74,8 @@ class Progress:
                 run.inserts = add_inserts(
                     run.inserts, PhaseConfig.of_spec(entry), stage["components"], run.spec["seed"]
                 )
+        for operation in self.state.get("relaxed", []):
+            relax(operation)
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
@@ -104,6 +107,7 @@ class Progress:
         kept, values = member.kept or (None, {})
         state = {"due": self.due, "phase": member.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": member.stale, "kept": kept, "seconds": self.watch.parts}
+        state |= {"relaxed": relaxed()} if relaxed() else {}
         state |= {"best": member.best if math.isfinite(member.best) else None}
         state |= {"courses": [asdict(course) for course in run.courses]} | {
             name: getattr(run, name) for name in COUNTED
