@@ -15,7 +15,7 @@ HEAVY = ("transformers", "peft", "pandas", "pyarrow", "scipy", "sklearn", "safet
 # Runs a step, and writes which modules were imported, and which files of the step opened, during its turn.
 WATCHED = """
 import contextlib, json, runpy, sys
-from thaw.analysis import cost
+from thaw.compute_cost import stopwatch as cost
 
 claim, during, opened, turn, turns = cost.claim_device, [], [], [], []
 def note(event, given):

@@ -160,7 +160,7 @@ class FeatureStore:
 
     def has(self, boundary: int) -> bool:
         """Tell whether a boundary's card and its payload are there."""
-        return self._card_path(boundary).is_file() and self.payload_path(boundary).is_file()
+        return self.card_path(boundary).is_file() and self.payload_path(boundary).is_file()
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
@@ -177,13 +177,13 @@ class FeatureStore:
         """Make sure that payloads are there and are what their cards say, or raise a UserError.
 
         `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
-        the others wait; what it writes must have the checksum on the card.
+        the others wait; what it writes must have the checksum on the card, which another device writes anew.
         """
-        cards = {boundary: self.boundary_card(boundary) for boundary in boundaries}
         with self._lock():
             missing = [boundary for boundary in boundaries if not self.payload_path(boundary).is_file()]
             if missing and remake:
                 remake(missing)
+            cards = {boundary: self.boundary_card(boundary) for boundary in boundaries}
         for boundary, card in cards.items():
             path = self.payload_path(boundary)
             if not path.is_file():
@@ -199,22 +199,22 @@ class FeatureStore:
         """Return the path of a boundary's payload."""
         return self.folder / f"b{boundary}.safetensors"
 
-    def _card_path(self, boundary: int) -> Path:
+    def card_path(self, boundary: int) -> Path:
         """Return the path of a boundary's card."""
         return self.folder / f"b{boundary}.json"
 
     def boundary_card(self, boundary: int) -> dict:
         """Return a boundary's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
-        card = read_json(self._card_path(boundary))
+        card = read_json(self.card_path(boundary))
         for key in ("digest", "weights", "tokenizer", "data"):
             if card[key] != self.card[key]:
                 raise UserError(
-                    f"{self._card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
+                    f"{self.card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
                     f"({self.card[key]}); delete {self.folder} and run the workflow again"
                 )
         if card["boundary"] != boundary:
             raise UserError(
-                f"{self._card_path(boundary)} is the card of boundary {card['boundary']}; delete {self.folder} and run "
+                f"{self.card_path(boundary)} is the card of boundary {card['boundary']}; delete {self.folder} and run "
                 "the workflow again"
             )
         return card

@@ -44,9 +44,9 @@ def execute(spec: dict, folders) -> None:
     with watch("load"):
         (found,) = run_inputs.open_inputs(spec, folders)
         run = TrainingRun(spec, found, start(spec, folders.after), run_inputs.chosen(spec, folders.chosen))
-        progress = Progress(folders.out, spec, watch)
         prepare(run)
     with claimed(watch) as device:
+        progress = Progress(folders.out, spec, watch, device)
         (left,) = hand_over([run], train([send(run, device)], watch, progress))
         cost = left.cost | measure_cost(watch, device)
     if spec["keep"]:

@@ -5,6 +5,7 @@ import math
 import torch
 
 from thaw.adaptation.peft_modules import import_peft
+from thaw.encoders.parity import check_once
 from thaw.encoders.registry import import_code
 from thaw.evaluation.metrics import import_for
 from thaw.schema.phases import PhaseConfig
@@ -49,7 +50,9 @@ def _stages(run: TrainingRun | HeadFit) -> list[dict]:
 
 
 def send(run: TrainingRun | HeadFit, device: torch.device) -> TrainingRun | HeadFit:
-    """Let a run compute on a device; return the same run."""
+    """Let a run compute on a device, where resuming its encoder is proved first; return the same run."""
+    if device.type == "cuda" and _computes_layers(run):
+        check_once(run.folder, device)
     run.inputs.on(device)
     run.head.to(device)
     return run

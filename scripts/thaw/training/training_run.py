@@ -29,6 +29,7 @@ from thaw.evaluation.result_files import (
     task_with_defaults,
 )
 from thaw.evaluation.transfer_sets import TransferSet, with_transfer_scores
+from thaw.features.batch import send
 from thaw.features.store import FeatureStore
 from thaw.heads.base import word_targets
 from thaw.heads.pooling import Pooler
@@ -163,9 +164,8 @@ class TrainingRun:
     def targets(self, rows, batch) -> torch.Tensor:
         """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
         chosen = select_rows(self.gold, rows)
-        if self.head.words:
-            return word_targets(chosen, batch.first_pieces)
-        return torch.as_tensor(chosen, device=batch.mask.device)
+        found = word_targets(chosen, batch.host.first_pieces) if self.head.words else torch.as_tensor(chosen)
+        return send([found], batch.mask.device)[0]
 
     def score(self, name: str) -> float | None:
         """Return the main metric on "validation" or on the scored rows of "train", None where it is not defined."""
