@@ -174,8 +174,7 @@ class Scaling:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
-        start = getattr(strategy.after, "strategy", strategy.after)
-        return start is None or self._fits(start, None)
+        return all(self._fits(other, None) for other in strategy.needed.values())
 
     def sizes(self) -> dict:
         """Replace subsets and seeds, also those of searches."""

@@ -21,7 +21,6 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON of a run, without its seed")
     parser.add_argument("--seeds", required=True, type=int, nargs="+")
     run_inputs.add_arguments(parser)
-    parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant; seeds are written below it")
     arguments = parser.parse_args()
     spec = arguments.spec
@@ -65,7 +64,7 @@ def train(spec: dict, folders, device) -> None:
     watch = Stopwatch()
     with watch("load"):
         (found,) = run_inputs.open_inputs(spec, folders, device)
-        settings = run_inputs.chosen(spec, folders.chosen)
+        settings = run_inputs.chosen(run_inputs.open_needs(spec, folders))
         runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
     trained = train_heads(runs, watch)
     shared = measure_cost(watch, device, len(runs))

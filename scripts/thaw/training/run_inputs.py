@@ -12,8 +12,10 @@ import torch
 
 from thaw.core import plugins
 from thaw.core.boundaries import cached_layers_read
+from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
+from thaw.declarations.needs import NEEDS
 from thaw.encoders.parity import check_once
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
@@ -51,6 +53,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
     parser.add_argument("--features", required=True, type=Path, nargs="+", help="folder of the store of each view")
     parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
+    what = "what the run needs of another job: its role, then its files"
+    parser.add_argument("--need", nargs="+", action="append", default=[], metavar=("ROLE", "FILE"), help=what)
     parser.add_argument("--also-data", type=Path, nargs="*", default=[], help="card.json of a further corpus, by store")
     parser.add_argument("--also-tokens", type=Path, nargs="*", default=[], help="tokens.json of its stores")
 
@@ -100,15 +104,30 @@ def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) 
     return found
 
 
-def chosen(spec: dict, found: list[Path]) -> dict:
+def open_needs(spec: dict, folders) -> dict[str, Path]:
+    """Return the file of all that a run needs of other jobs, by role.
+
+    Args: the run's spec; the parsed arguments. Raises UserError for what is missing, or was made for another spec.
+    """
+    given, needs = {role: [Path(file) for file in files] for role, *files in folders.need}, {}
+    for role, need in NEEDS.items():
+        if expected := need.stated(spec):
+            if not given.get(role):
+                raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
+            (needs[role],) = given[role]
+            check_digest(needs[role], expected)
+    return needs
+
+
+def chosen(needs: dict[str, Path]) -> dict:
     """Return the settings that a search chose for a run, and which trial's they are; nothing without a search.
 
-    Args: the run's spec; the chosen.json of the search, where there is one.
+    Args: what `open_needs` gives.
     """
-    if "chosen" not in spec:
+    if "settings" not in needs:
         return {}
-    check_digest(found[0], spec["chosen"])
-    return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
+    choice = read_json(needs["settings"])
+    return {"trial": choice["trial"], **choice["settings"]}
 
 
 def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> FeatureStore:
