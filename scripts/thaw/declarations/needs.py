@@ -13,7 +13,7 @@ class NeedRole:
 
     file: which file of the result is read; none where another argument of the step gives it already. digest: where in
     the spec the digest of that result stands, () where the spec names it elsewhere; what else the spec says of the need
-    stands beside the digest. word: before what is needed, in a list of runs. gives_weights: the run goes on from the
+    is next to the digest. word: before what is needed, in a list of runs. gives_weights: the run goes on from the
     weights of the one that is needed. costs: what the result took counts as cost of the run.
     """
 

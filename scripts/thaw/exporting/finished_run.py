@@ -116,11 +116,11 @@ def _check(run: Path, metrics: dict) -> None:
 
 def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     """Return the store that the run read, and its card; of a run that chose between two views the chosen one's."""
-    due = metrics["spec"]["features"]
-    if isinstance(due, list):
-        joint, separate = due
-        due = separate if metrics["chosen"]["pairs"] == "separate" else joint
-    folder = _made(results, layout.pattern("features"), due, "store of features")
+    expected = metrics["spec"]["features"]
+    if isinstance(expected, list):
+        joint, separate = expected
+        expected = separate if metrics["chosen"]["pairs"] == "separate" else joint
+    folder = _made(results, layout.pattern("features"), expected, "store of features")
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(
@@ -130,9 +130,9 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     return folder, card
 
 
-def _made(results: Path, pattern: str, due: str, what: str) -> Path:
+def _made(results: Path, pattern: str, expected: str, what: str) -> Path:
     """Return the folder of the card that carries a digest."""
     for card in sorted(results.glob(pattern)):
-        if read_json(card).get("digest") == due:
+        if read_json(card).get("digest") == expected:
             return card.parent
-    raise UserError(f"{results}/{pattern}: none has digest {due}, the {what} of this run; run the workflow again")
+    raise UserError(f"{results}/{pattern}: none has digest {expected}, the {what} of this run; run the workflow again")

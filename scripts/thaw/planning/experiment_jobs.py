@@ -25,7 +25,7 @@ class ExperimentJobs:
     """Adds an experiment to a table of jobs.
 
     Attributes: runs, those that it shows, baselines among them; extra_results, {folder: (step, key)} of what it shows
-    beside them: other baselines, external predictions, ensembles; probes, their keys.
+    in addition: other baselines, external predictions, ensembles; probes, their keys.
     """
 
     def __init__(self, table: JobTable, experiment: ExperimentConfig, catalogue: Catalogue, left_out: list[str]):
@@ -57,7 +57,7 @@ class ExperimentJobs:
             place = self.catalogue.place("tasks", name, "also")
             other = self.upstream.task(further.task, place)
             if other.type != task.type:
-                raise UserError(f"{place}: {further.task} is of type {other.type}; {task.type} is due, as here")
+                raise UserError(f"{place}: {further.task} is of type {other.type}; expected {task.type}, as here")
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:

@@ -1,4 +1,4 @@
-"""What an experiment shows beside its own runs: predictions that were made elsewhere, and ensembles. No torch."""
+"""What an experiment shows in addition to its runs: predictions that were made elsewhere, and ensembles. No torch."""
 
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "par
 
 
 def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tuple[str, str, dict]]:
-    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds where a file lies.
+    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds the path of a file.
 
     The digest of the corpus is the caller's to add.
     """

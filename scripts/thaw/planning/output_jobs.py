@@ -112,7 +112,7 @@ def _selection(
         for name, entry in experiment.ensembles.items()
     ]
     served = {head: [task for task in tasks if planner.head_of(head, task)] for head in experiment.heads}
-    partial = {head: found for head, found in served.items() if len(found) < len(tasks)}
+    partial = {head: kept for head, kept in served.items() if len(kept) < len(tasks)}
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}

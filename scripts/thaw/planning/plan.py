@@ -1,7 +1,7 @@
 """The plan: experiments -> runs -> specs and file lists. What runs is decided here, before anything is loaded.
 
     config --load_plan--> experiments + catalogue --ExperimentJobs--> JobTable: jobs of each step, by key
-    Plan: the table and, beside it, the records of what is in the results folder; Snakemake asks it by key
+    Plan: the table, and the records of what is in the results folder; Snakemake asks it by key
 
 Neither torch nor pandas is imported.
 """
@@ -26,7 +26,7 @@ from thaw.schema.probes import draws
 def command(home: Path, files: list[Path], overrides: dict) -> str:
     """Return the command that makes files of an experiment again, up to their names, for this folder.
 
-    Args: home, as for `load`; the configuration files and the keys given beside them, as Snakemake was given them.
+    Args: home, as for `load`; the configuration files and the keys given with them, as Snakemake was given them.
     """
     words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
     words += ["--workflow-profile", relpath(home / "workflow/profiles/workstation")]

@@ -1,4 +1,4 @@
-"""What is on record in the results folder beside what is planned: which results are there, and under which spec.
+"""What is on record in the results folder, compared with what is planned: which results are there, under which spec.
 
 The plan is a function of its configuration; here, and only here, it is compared with what earlier runs left. What a
 finished run kept beyond what is asked for (the encoder's tensors, norms of gradients) is no part of its identity: such

@@ -75,13 +75,13 @@ class RunPlanner:
 
     def baseline_runs(self) -> list[tuple[str, RunPlan]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""
-        chosen, found = self.experiment, []
+        chosen, runs = self.experiment, []
         for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
             head, strategy, twin = RUN_BASELINES[baseline]
             cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
             for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
-                found.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
-        return found
+                runs.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
+        return runs
 
     def is_probed(self, run: RunPlan) -> bool:
         """Return whether probes read the encoder that a run leaves: one of `adapted` that trains some of it."""
@@ -119,7 +119,7 @@ class RunPlanner:
 
     def selected(self, encoder: str) -> list[tuple[str, list]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
-        found = []
+        strategies = []
         for item in self.experiment.strategies:
             name, points = named_points(item)
             strategy = self.catalogue.get("strategies", name, "strategies")
@@ -131,14 +131,14 @@ class RunPlanner:
             if not strategy.sweep:
                 if points is not None:
                     raise UserError(f"strategies: {name} has no sweep; write - {name}")
-                found.append((name, [None]))
+                strategies.append((name, [None]))
                 continue
             values = self.points(name, encoder)
             outside = [p for p in points or [] if p not in values]
             if outside:
                 raise UserError(f"strategies: {name}: {outside[0]} is not in its sweep for {encoder}: {values}")
-            found.append((name, values if points is None else points))
-        return found
+            strategies.append((name, values if points is None else points))
+        return strategies
 
     def _run(self, cell: tuple, asked: tuple = (), trial: int = 0) -> RunPlan:
         """Build one run with all that it needs. Args: the strategies that asked for it; a trial's number."""
@@ -239,7 +239,7 @@ class RunPlanner:
         return thawed_layers(last), trains_embeddings(last)
 
     def kept(self, run: RunPlan) -> set[str]:
-        """Return what a run is asked to leave beside its scores, as keys of its spec."""
+        """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
         strategy = self.catalogue.get("strategies", run.strategy, "strategies")
         keep = strategy.keep or self.is_probed(run)
         gradients = self.experiment.gradients and run.step == "train" and not run.trial

@@ -33,6 +33,8 @@ class RunJobs:
                 (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
         elif isinstance(plan, RunPlan):
             self._ask(plan)
+        if plan.step == "fit_heads":
+            self.table.seeds.add(plan.seed)
         return self.table.job(plan.step, plan.key)
 
     def _ask(self, run: RunPlan) -> None:
@@ -59,7 +61,6 @@ class RunJobs:
                 inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
                 names.append(result)
         if run.step == "fit_heads":
-            self.table.seeds.add(run.seed)
             del spec["seed"]
         self.table.add(run.step, run.key, spec, inputs, names)
         self.table.executed[run.step].add((run.head, run.strategy))

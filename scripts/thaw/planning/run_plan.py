@@ -16,7 +16,7 @@ TRIAL = "trial"  # the role of what a search chooses among; no run needs it itse
 
 @dataclass(frozen=True)
 class Need:
-    """What a run needs of another job: in which role, of what, and what its spec says of it beside the digest."""
+    """What a run needs of another job: in which role, of what, and what its spec says of it next to the digest."""
 
     role: str
     of: "RunPlan | SearchPlan | InitialWeights"
@@ -29,7 +29,7 @@ class RunPlan:
 
     `views` are those that it reads, two where validation chooses between them; `pairs` says how it came to them.
     `weights` are those of the encoder that it begins with. `value` is the number behind a variant such as k03. A trial
-    of a search has its number and its settings. `needs` are the results that it is made from, beside data and encoder.
+    of a search has its number and its settings. `needs` are the results that it is made from, with data and encoder.
     """
 
     task: str
@@ -142,8 +142,8 @@ def points(strategy: StrategyConfig, layers: int) -> list:
 
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
     """Return the id of the point of a sweep over layers that is nearest to a share of an encoder's L layers."""
-    due = floor(depth * layers + 0.5)
-    return variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - due)))
+    nearest = floor(depth * layers + 0.5)
+    return variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - nearest)))
 
 
 def is_pair(task: TaskConfig) -> bool:

@@ -58,7 +58,7 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
 
 
 def pruned(plan: Plan, experiment: str) -> dict[str, str]:
-    """Return {folder of a cell: why} of those whose validation score lies far below the best one's of their group.
+    """Return {folder of a cell: why} of those whose validation score is far below the best one's of their group.
 
     Scores are means over the seeds that are there, by the task's main metric.
     """

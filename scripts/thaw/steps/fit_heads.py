@@ -42,11 +42,11 @@ def fit(spec: dict, folders, device) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        runs = [HeadFit(spec, found) for found in run_inputs.open_inputs(spec, folders, device)]
+        runs = [HeadFit(spec, inputs) for inputs in run_inputs.open_inputs(spec, folders, device)]
     fits = [run.run(watch) for run in runs]
     best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].validation is None else fits[i].validation)
     run, fitted = runs[best], fits[best]
-    cost = fitted.cost | {"flops": sum(found.cost["flops"] for found in fits)} | measure_cost(watch, device)
+    cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | measure_cost(watch, device)
     if len(runs) > 1:
         log(f"pairs read {run.pairs}, chosen on {run.task['validation']}")
     for seed in folders.seeds:
@@ -63,9 +63,9 @@ def train(spec: dict, folders, device) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders, device)
+        (inputs,) = run_inputs.open_inputs(spec, folders, device)
         settings = run_inputs.chosen(run_inputs.open_needs(spec, folders))
-        runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
+        runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in folders.seeds]
     trained = train_heads(runs, watch)
     shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):

@@ -66,26 +66,26 @@ def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
     for a folder that was made for another spec.
     """
     plugins.verify_plugins(spec, folders.catalogues)
-    due = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    digests = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
     check_digest(folders.data / "card.json", spec["data"])
     check_digest(folders.encoder / "card.json", spec["encoder"])
     corpus = Corpus(folders.data)
     target = spec["task"]["target"]
     stores = [
         _store(folder, expected, spec, folders.encoder, device)
-        for folder, expected in zip(folders.features, due, strict=True)
+        for folder, expected in zip(folders.features, digests, strict=True)
     ]
-    found = [Inputs(corpus, store, folders.encoder, device) for store in stores]
+    views = [Inputs(corpus, store, folders.encoder, device) for store in stores]
     cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
     for entry in spec.get("also", []):
-        for inputs, expected in zip(found, entry["features"], strict=True):
+        for inputs, expected in zip(views, entry["features"], strict=True):
             data, tokens = next(cards)
             check_digest(data, entry["data"])
             store = _store(tokens.parent, expected, spec, folders.encoder, device)
             inputs.further.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
     if any(boundary < spec["layers"] for boundary in cached_layers_read(spec.get("phases", []))):
         check_once(folders.encoder)
-    return found
+    return views
 
 
 def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
@@ -94,14 +94,14 @@ def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) 
     Args: spec of a probe; card.json of these states and metrics.json of the runs, both in the order of its seeds;
     what is read of the pretrained encoder. Raises UserError where one of them is another than planned for.
     """
-    found = {}
+    by_seed = {}
     for seed, card, run in zip(spec["seeds"] if "adapted" in spec else [], cards, runs, strict=True):
         check_digest(card, spec["adapted"][str(seed)])
         store = FeatureStore(card.parent)
         store.require(spec["read"])
         adapted = AdaptedEncoder.of(base.encoder, run, read_json(card)["spec"]["run"])
-        found[seed] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
-    return found
+        by_seed[seed] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
+    return by_seed
 
 
 def open_needs(spec: dict, folders) -> dict[str, Path]:
@@ -130,9 +130,9 @@ def chosen(needs: dict[str, Path]) -> dict:
     return {"trial": choice["trial"], **choice["settings"]}
 
 
-def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> FeatureStore:
+def _store(folder: Path, expected: str, spec: dict, encoder: Path, device: torch.device) -> FeatureStore:
     """Open a store of a digest, its payloads made again where they were freed."""
-    check_digest(folder / "tokens.json", due)
+    check_digest(folder / "tokens.json", expected)
     store = FeatureStore(folder)
     store.require(cached_layers_read(spec.get("phases", [])), lambda missing: remake(store, encoder, missing, device))
     return store

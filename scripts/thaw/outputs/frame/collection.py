@@ -32,7 +32,7 @@ class CollectedResult:
     """A result that a spec selects.
 
     step and names: of the job that makes it. row: the columns that the spec alone decides. For runs: stores, the
-    folders of features that it may read, by how pairs are read in them; needs, what it is made from beside these.
+    folders of features that it may read, by how pairs are read in them; needs, what else it is made from.
     """
 
     step: str
