@@ -12,7 +12,7 @@ CELL = ("task", "subset", "encoder", "head", "strategy", "variant")
 RUN = (*CELL, "seed")
 SHOWN = {name: f"<{name}>" for name in RUN}  # for messages
 _CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
-_RUN = _CELL + "/seed{seed}"
+_RUN = _CELL + "/seed{seed}"  # as of_seed has it
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ def folder(step: str, names: dict) -> str:
 def log(step: str, names: dict) -> str:
     """Return where a step's job writes what it prints, below the folder of logs."""
     return (PLACES[step].log or f"{step}/{PLACES[step].key}").format(**names) + ".log"
+
+
+def of_seed(seed: int) -> str:
+    """Return the folder of a run within that of all its seeds."""
+    return f"seed{seed}"
 
 
 def makers(step: str) -> list[str]:

@@ -71,7 +71,7 @@ class RunPlan:
     @property
     def name(self) -> str:
         """What it is called in a list of runs."""
-        return "/".join([*(self.names[name] for name in layout.CELL), f"seed{self.seed}"])
+        return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])
 
     @property
     def label(self) -> str:

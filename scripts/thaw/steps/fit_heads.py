@@ -10,6 +10,7 @@ import json
 import math
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.runtime import claim_device, log, run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
@@ -52,7 +53,7 @@ def fit(spec: dict, folders, device) -> None:
     for seed in folders.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
-        write_run(folders.out / f"seed{seed}", spec | {"seed": seed}, run, fitted, outcome, cost)
+        write_run(folders.out / layout.of_seed(seed), spec | {"seed": seed}, run, fitted, outcome, cost)
 
 
 def train(spec: dict, folders, device) -> None:
@@ -69,7 +70,7 @@ def train(spec: dict, folders, device) -> None:
     trained = train_heads(runs, watch)
     shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
-        write_run(folders.out / f"seed{run.spec['seed']}", run.spec, run, left, left.outcome, left.cost | shared)
+        write_run(folders.out / layout.of_seed(run.spec["seed"]), run.spec, run, left, left.outcome, left.cost | shared)
 
 
 if __name__ == "__main__":
