@@ -13,7 +13,7 @@ from thaw.declarations.needs import NEEDS
 from thaw.planning.cost_estimate import request
 
 # What a run needs of other jobs, by role; a step that trains reads it with these arguments.
-ROLES = [name for name, role in NEEDS.items() if role.file]
+ROLES = [name for name, role in NEEDS.items() if role.digest]
 NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
 
 

@@ -49,16 +49,17 @@ class JobTable:
     """All jobs, by step and key.
 
     Attributes: paths; jobs, {step: {key: Job}}; boundaries, {store: those that some run reads}; seeds, those that a
-    fitted head is made with; executed, {step: {(head, strategy)}}; asked, {key of a run: what it is to leave
-    beyond what the first experiment that has it asks for}.
+    fitted head is made with; executed, {step: {(head, strategy)}}; asked, {key of a run: what a later
+    experiment wants otherwise in its spec}; agreed, the same as an earlier table of them has it.
     """
 
-    def __init__(self, results: str, seeds: set[int], asked: dict[str, set[str]] | None = None):
+    def __init__(self, results: str, seeds: set[int], agreed: dict[str, dict] | None = None):
         self.paths = Paths(results)
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.seeds = set(seeds)
-        self.asked = asked or {}
+        self.asked: dict[str, dict] = {}
+        self.agreed = agreed or {}
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in VERSIONS}
 
     def has(self, step: str, key: str) -> bool:

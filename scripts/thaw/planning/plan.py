@@ -57,7 +57,9 @@ class Plan:
         self.left_out = list(left_out)
         seeds = {seed for experiment in experiments for seed in experiment.seeds}
         self.table, parts = self._jobs(JobTable(results, seeds))
-        if self.table.asked:  # an experiment asks a run of another one to leave more: what is made from it says so too
+        if (
+            self.table.asked
+        ):  # experiments differ on a run that they share: what is made from it names what they agree on
             self.table, parts = self._jobs(JobTable(results, seeds, self.table.asked))
         self.records = Records(self.table)
         self.runs = {name: part.runs for name, part in parts.items()}

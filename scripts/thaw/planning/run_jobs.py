@@ -6,7 +6,7 @@ from thaw.planning import searches
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import Need, RunPlan, SearchPlan, pair_views
+from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, pair_views
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.corpora import TaskConfig
 
@@ -23,6 +23,7 @@ class RunJobs:
         self.table = table
         self.upstream = upstream
         self.planner = planner
+        self._added: set[str] = set()
 
     def add(self, plan: RunPlan | SearchPlan | InitialWeights) -> Job:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
@@ -31,17 +32,23 @@ class RunJobs:
                 self.upstream.encoder(plan)
             else:
                 (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
-        elif isinstance(plan, RunPlan):
+            self._added.add(plan.key)
+        elif isinstance(plan, RunPlan) and plan.key not in self._added:
             self._ask(plan)
         if plan.step == "fit_heads":
             self.table.seeds.add(plan.seed)
         return self.table.job(plan.step, plan.key)
 
     def _ask(self, run: RunPlan) -> None:
-        """Note what a run that is among the jobs is to leave beyond what it was asked for there."""
-        spec = self.table.job(run.step, run.key).spec
-        if more := {name for name in self.planner.kept(run) if not spec.get(name)}:
-            self.table.asked.setdefault(run.key, set()).update(more)
+        """Note what this experiment wants otherwise of a run that another one has added.
+
+        A run leaves all that any experiment asks for; in all else the last one decides, as where selections are merged.
+        """
+        known, own = self.table.job(run.step, run.key).spec, self.planner.spec(run)
+        shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
+        wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
+        if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
+            self.table.asked.setdefault(run.key, {}).update(more)
 
     def file(self, need: Need) -> str:
         """Return the file that is read of what is needed."""
@@ -50,8 +57,7 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, self.planner.spec(run))
-        spec |= dict.fromkeys(self.table.asked.get(run.key, ()), True)
+        spec, inputs = self._based(run, self.planner.spec(run) | self.table.agreed.get(run.key, {}))
         names = []
         for need in run.needs:
             self.add(need.of)
