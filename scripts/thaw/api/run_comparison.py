@@ -38,7 +38,9 @@ class ComparedRun:
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]
         if not folders or layout.results_folder(folder, ANSWERS) is None:
-            raise UserError(f"{folder} holds no answers: expected a folder below one of {layout.rooms(ANSWERS)}")
+            raise UserError(
+                f"{folder} holds no answers: a folder below results/{{{','.join(layout.rooms(ANSWERS))}}} is expected"
+            )
         return cls(folder, [read_json(one / "metrics.json") for one in folders], folders)
 
     @cached_property
