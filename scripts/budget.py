@@ -43,9 +43,10 @@ def main() -> None:
     whole, begin, tried = time_budget.seconds_of(wish), time.monotonic(), set()
     pace = Pace(plan)
     others = [
-        f"{plan.results}/{folder}/metrics.json"
-        for folder, (step, _) in plan.beside[name].items()
+        file
+        for step, key in plan.extra_results[name].values()
         if step in ("baseline", "external")
+        for file in plan.files(step, key)
     ]
     while True:
         pruned = time_budget.pruned(plan, name)
@@ -56,7 +57,7 @@ def main() -> None:
             break
         started = time.monotonic()
         print(f"budget: {seconds(left)} left, {plural(len(slice_), 'run')} next", flush=True)
-        snakemake([*others, *(f"{plan.results}/{turn.run.folder}/metrics.json" for turn in slice_)], given, further)
+        snakemake([*others, *(plan.table.paths.result(turn.run.folder) for turn in slice_)], given, further)
         pace.learn(slice_, time.monotonic() - started)
         tried |= {turn.run.folder for turn in slice_}
         tell(plan, name, begin)
@@ -91,7 +92,7 @@ class Pace:
 def tell(plan: Plan, name: str, begin: float) -> None:
     """Write what the report says of the runs that are not there."""
     record = {"seconds": round(time.monotonic() - begin), "hopeless": time_budget.pruned(plan, name)}
-    write_json(Path(plan.results, "outputs", name, "budget.json"), record)
+    write_json(plan.table.paths.budget(name), record)
 
 
 def snakemake(targets: list[str], given, further: list[str]) -> None:

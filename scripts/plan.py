@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from thaw.core.errors import UserError
 from thaw.core.runtime import run_step
+from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.plan import Plan
@@ -74,14 +75,14 @@ def print_jobs(plan: Plan) -> None:
 
 def print_store(plan: Plan) -> None:
     """Print each store's boundaries and bytes."""
-    found = cost_estimate.stores(plan)
+    stores = cost_estimate.stores(plan)
     print("store of frozen features")
-    for store in found:
+    for store in stores:
         names = " ".join(f"b{n}" for n in store.boundaries) or "none: nothing is read from it"
         tokens = "size unknown until prepare" if store.tokens is None else f"{store.tokens:,} tokens"
         how = "counted" if store.exact else "from the catalogue"
         print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
-    print(f"  {'total':<36} {readable(sum(store.bytes for store in found))}")
+    print(f"  {'total':<36} {readable(sum(store.bytes for store in stores))}")
 
 
 def print_time(plan: Plan) -> None:
@@ -101,12 +102,12 @@ def print_runs(plan: Plan) -> None:
     """Print every run with what each phase trains and where it resumes."""
     for runs in plan.runs.values():
         for run in runs:
-            name, after = run.folder.removeprefix("runs/"), f" after {run.after.strategy}" if run.after else ""
-            after += f" on {run.weights.key}" * bool(run.weights.further)
+            words = ((NEEDS[need.role].word, need.of) for need in run.needs)
+            needs = "".join(f" {word} {of.label}" for word, of in words if word)
             for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
                 for stage in phase.get("stages", [phase]):
                     start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
-                    print(f"  {name}  phase {number}{after}: from {start}, trains {' '.join(stage['components'])}")
+                    print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
 
 
 def print_specs(plan: Plan) -> None:
@@ -123,16 +124,14 @@ def draw_rates(config: dict, strategies: list[str], path: str) -> None:
     if "experiment" not in config:
         raise UserError("--rates draws the strategies of one experiment; name its file alone after --configfile")
     plan = load_plan(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
-    found, layers = {}, 0
+    rates, layers = {}, 0
     for run in plan.runs[config["experiment"]]:
         label = plan.catalogue.get("strategies", run.strategy, "--rates").label or run.strategy
-        phases, step = [], run
-        while step:
-            spec = plan.job(step.step, step.key).spec
-            phases, layers, step = spec["phases"] + phases, spec["layers"], step.after
+        specs = [plan.job(one.step, one.key).spec for one in [*reversed(list(run.earlier())), run]]
+        phases, layers = [phase for spec in specs for phase in spec["phases"]], specs[-1]["layers"]
         if run.strategy in strategies:
-            found[label if run.value is None else f"{label} ({run.variant})"] = phases
-    draw(found, layers, path)
+            rates[label if run.value is None else f"{label} ({run.variant})"] = phases
+    draw(rates, layers, path)
 
 
 def main() -> None:

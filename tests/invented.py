@@ -125,6 +125,9 @@ def write_cards(results: Path) -> None:
     write_json(results / "encoders/tiny/card.json", card | {"revision": None, "sha256": "a" * 64, "digest": "e" * 16})
 
 
+START = {"role": "start", "step": "train", "strategy": "frozen", "variant": "base"}
+
+
 def collect_spec(**changes) -> dict:
     """Return the spec of `collect`; `changes` replace its keys."""
     points = [
@@ -133,7 +136,7 @@ def collect_spec(**changes) -> dict:
             "variant": variant,
             "thawed": thawed,
             "embeddings": embeddings,
-            "after": [["frozen", "base"]] if "stack" in strategy else [],
+            **({"needs": dict.fromkeys(("entities", "odd"), [START])} if "stack" in strategy else {}),
             "pairs": "best" if strategy == "frozen" else "joint",
         }
         for strategy, variant, thawed, embeddings, *_ in POINTS

@@ -69,7 +69,7 @@ class Large(Workplace):
             job = plan.job(run.step, run.key).spec
             spec = job | {"seed": run.seed} if run.step == "fit_heads" else job
             self._write(self.folder / "results" / run.folder, spec, corpus, cost, place)
-        for folder, (step, key) in plan.beside["mine"].items():
+        for folder, (step, key) in plan.extra_results["mine"].items():
             self._write(self.folder / "results" / folder, plan.job(step, key).spec, corpus, None, 0)
         return len(runs)
 

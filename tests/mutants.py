@@ -22,7 +22,7 @@ HOME = Path(__file__).parents[1]
 TESTS = {  # module: the files of tests that try it, quickest first
     "thaw.core.files": ["records"],
     "thaw.core.code_digests": ["house"],
-    "thaw.planning.jobs": ["plan", "pairs_plan", "probes_plan", "adapted_plan"],
+    "thaw.planning.run_jobs": ["plan", "pairs_plan", "probes_plan", "adapted_plan"],
     "thaw.evaluation.metrics": ["metrics"],
     "thaw.features.payload": ["store"],
     "thaw.features.store": ["store", "features", "pairs"],

@@ -32,7 +32,7 @@ class Shown:
 
     def frame(self, *strategies: str, seeds=(1,)):
         """Return the runs of some strategies as they are collected."""
-        point = {"variant": "base", "thawed": 0, "embeddings": False, "after": [], "pairs": "joint"}
+        point = {"variant": "base", "thawed": 0, "embeddings": False, "pairs": "joint"}
         entry = {"corpus": "mine", "views": {"joint": "joint"}, "type": self.bench.kind, "validation": "validation"}
         spec = {
             "tasks": {"t": entry | {"metrics": [METRICS[self.bench.kind]], "test": ["test"]}},

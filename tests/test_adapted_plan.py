@@ -6,6 +6,7 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.plan import Plan
 
 CHOSEN = {
     "strategies": ["frozen", "full", {"top_k": [0, 2]}, "stack_then_finetune"],
@@ -47,9 +48,10 @@ def test_a_run_that_left_more_than_is_asked_for_is_not_made_again(home, tmp_path
         (spec | {"keep": False}, False),
     ):
         write_json(tmp_path / "results" / first / "metrics.json", {"spec": made, "digest": digest(made)})
-        found = planned(home, **plain)
-        assert found.is_current("train", first) == (left or not made["keep"])
-        assert found.job("train", first).spec["keep"] == left
+        less = planned(home, **plain)
+        assert less.is_current("train", first) == (left or not made["keep"])
+        assert not less.job("train", first).spec["keep"], "the plan follows from the configuration alone"
+        assert less.records.spec("train", first)["keep"] == left, "what Snakemake compares with what it did before"
         assert planned(home).is_current("train", first) == left, "what is asked for and not there is made"
 
 
@@ -115,3 +117,39 @@ def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
 def test_runs_that_can_not_be_probed(home, changes, sentence):
     with pytest.raises(UserError, match=sentence):
         planned(home, **changes)
+
+
+def test_what_is_made_from_a_run_that_left_more_goes_by_the_digest_on_record(home, tmp_path, monkeypatch):
+    """A chain of runs that noted gradients serves an experiment that asks for none, link by link."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "strategies.yaml").write_text(
+        "strategies:\n"
+        "  first: {keep: true, phases: [{train: [head, {top: 2}]}]}\n"
+        "  second: {after: first, keep: true, phases: [{train: [head, {top: 2}]}]}\n"
+        "  third: {after: second, phases: [{train: [head, {top: 1}]}]}\n"
+    )
+    wish = {"catalogues": [str(tmp_path)], "strategies": ["third"], "tasks": ["acceptability"], "seeds": [1]}
+    wish |= {"probes": [], "adapted": [], "outputs": ["main_table"], "baselines": []}
+    noted, plain = planned(home, **wish, gradients=True), planned(home, **wish)
+    for key, job in noted.jobs["train"].items():
+        assert not plain.is_current("train", key) and plain.job("train", key).digest != job.digest
+        write_json(tmp_path / "results" / key / "metrics.json", {"spec": job.spec, "digest": job.digest})
+    keys = list(plain.jobs["train"])
+    assert [plain.is_current("train", key) for key in keys] == [True] * 3
+    assert [plain.records.spec("train", key) for key in keys] == [noted.job("train", key).spec for key in keys]
+    (tmp_path / "results" / keys[0] / "metrics.json").unlink()
+    assert [plain.is_current("train", key) for key in keys] == [False] * 3, (
+        "its digest is another once it is made again"
+    )
+
+
+def test_two_experiments_ask_one_run_for_what_both_want(home):
+    one = planned(home, gradients=True, adapted=[], probes=[], outputs=["main_table"]).experiments[0]
+    other = planned(home, experiment="other").experiments[0]
+    for order in ([one, other], [other, one]):
+        plan = Plan(order, planned(home).catalogue)
+        specs = {key.split("/")[5]: job.spec for key, job in plan.jobs["train"].items()}
+        assert all(spec["gradients"] for spec in specs.values()) and specs["full"]["keep"]
+        for job in plan.jobs["features_adapted"].values():
+            key = job.inputs["run"][0].removeprefix("results/").removesuffix("/metrics.json")
+            assert job.spec["run"] == plan.job("train", key).digest, "what is made from the run says so too"

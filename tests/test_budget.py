@@ -9,10 +9,12 @@ import pytest
 
 import answered
 import invented
+from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame import missing_results
+from thaw.outputs.frame.collection import CollectedResult
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.tables import recommendation
 from thaw.planning import time_budget
@@ -93,18 +95,17 @@ def test_a_slice_has_what_fits_and_one_turn_at_least(place, tmp_path):
 
 
 def test_why_a_run_is_not_there(tmp_path):
-    class Unrun:
-        folder, stores, after = "runs/a/all/e/h/full/base/seed2", {}, []
-
+    names = dict(zip(layout.RUN, ("a", "all", "e", "h", "full", "base", 2), strict=True))
+    unrun = CollectedResult("train", names, {})
     spec = {"experiment": "mine", "budget": "2h"}
     write_json(tmp_path / "outputs/mine/budget.json", {"hopeless": {"runs/a/all/e/h/frozen/base": "hopeless, 9"}})
     told = missing_results.budget(spec, tmp_path)
-    assert missing_results.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
-    Unrun.folder = "runs/a/all/e/h/frozen/base/seed2"
-    assert missing_results.reason(Unrun, {"corpus": "c"}, tmp_path, told) == "not run: hopeless, 9"
+    assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
+    unrun = CollectedResult("train", names | {"strategy": "frozen"}, {})
+    assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: hopeless, 9"
     assert (
         missing_results.reason(
-            Unrun, {"corpus": "c"}, tmp_path, missing_results.budget({"experiment": "mine"}, tmp_path)
+            unrun, {"corpus": "c"}, tmp_path, missing_results.budget({"experiment": "mine"}, tmp_path)
         )
         == "not run"
     )

@@ -75,7 +75,7 @@ def executed(bench: Bench, name: str, out) -> tuple[dict, Path, list[Path]]:
     if step == "fit_heads":
         bare = {key: value for key, value in spec.items() if key != "seed"}
         return spec, bench.step(step, bare, out, "--seeds", 1) / "seed1", earlier
-    return spec, bench.step(step, spec, out, "--after", *earlier), earlier
+    return spec, bench.step(step, spec, out, "--need", "start", *earlier), earlier
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from thaw.core import layout
 from thaw.core.code_digests import PACKAGE, RECORD, closure, imports, path_of, step_digest
 from thaw.core.files import read_json
 from thaw.core.versions import VERSIONS
@@ -160,6 +161,67 @@ def test_planning_loads_no_heavy_library():
     path = {"PYTHONPATH": str(PACKAGE.parent)}
     result = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, text=True)
     assert (result.stdout.strip(), result.stderr) == ("", "")
+
+
+def test_paths_of_results_are_written_and_read_in_one_place():
+    """Templates are those of core/layout.py; only it and planning/paths.py, built on it, take a path to pieces.
+
+    A folder right below results is named nowhere else, as a text or as a part of a path; nor is a seed's folder.
+    """
+    rooms = "|".join(layout.rooms(tuple(layout.PLACES)))
+    known = {"thaw/core/layout.py", "thaw/planning/paths.py"}
+    written = re.compile(rf"(^|[\s/{{}}])({rooms})/[<{{*a-z]|\bseed{{|(^|/)seed$")
+    wrong = []
+    for path, node in nodes():
+        if path.relative_to(PACKAGE.parent).as_posix() in known:
+            continue
+        if _is_part_of_path(node, rooms.split("|")) or (
+            isinstance(node, ast.JoinedStr) and written.search(_text(node))
+        ):
+            wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _READS:
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if any(written.search(text) for text in texts):
+                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+        match node:
+            case ast.Subscript(value=ast.Attribute(attr="parts"), slice=ast.Constant() | ast.Slice()):
+                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+            case ast.Subscript(value=ast.Call(func=ast.Attribute(attr="split"), args=[ast.Constant(value="/")])):
+                wrong.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node)}")
+    assert wrong == []
+
+
+_READS = {"removeprefix", "removesuffix", "glob", "rglob", "startswith", "split", "partition", "rpartition"}
+
+
+def _text(node: ast.JoinedStr) -> str:
+    """Return an f-string with {} in the place of its values."""
+    return "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+
+
+def _is_part_of_path(node: ast.AST, rooms: list[str]) -> bool:
+    """Tell whether a folder of results is joined to a path."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        parts = [node.left, node.right]
+    else:
+        parts = node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "Path" else []
+    texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return any(text.partition("/")[0] in rooms for text in texts)
+
+
+def test_rules_declare_the_paths_that_the_layout_has():
+    """A rule writes its outputs and its log with wildcards, for people who read it; both are those of the layout."""
+    text = "\n".join(path.read_text() for path in WORKFLOW)
+    text = text.replace("{{", "{").replace("}}", "}").replace("{OUTPUTS}", "<results>/outputs/{experiment}")
+    text = text.replace("{RUN}", "<results>/" + layout.PLACES["fit_heads"].key)
+    per_plan = {"features"}  # one rule a store, whose paths are the plan's
+    files = {step: place.file for step, place in layout.PLACES.items() if step not in per_plan}
+    assert {step: file for step, file in files.items() if f"<results>/{file}" not in text} == {}
+    logs = {step: layout.log(step, {name: f"{{{name}}}" for name in _NAMES}) for step in files}
+    assert {step: log for step, log in logs.items() if f"<logs>/{log}" not in text} == {}
+
+
+_NAMES = {name for place in layout.PLACES.values() for name in re.findall(r"{(\w+)}", place.file)}
 
 
 def test_only_prepare_and_fetch_reach_for_the_network():

@@ -130,7 +130,12 @@ def test_a_later_run_goes_on_with_what_was_kept(bench, tmp_path, kind):
     still = {"train": ["all"], "rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0, "epochs": 1}
     after = {"run": digest(earlier), "epoch": "last"}
     later = bench.step(
-        "train", bench.spec(still, after=after, keep=True), tmp_path / "later", "--after", first / "metrics.json"
+        "train",
+        bench.spec(still, after=after, keep=True),
+        tmp_path / "later",
+        "--need",
+        "start",
+        first / "metrics.json",
     )
     assert read_json(later / "metrics.json")["scores"] == read_json(first / "metrics.json")["scores"]
     assert read_insert_metadata(later / "encoder.safetensors") == read_insert_metadata(kept)

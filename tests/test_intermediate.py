@@ -26,11 +26,11 @@ def test_the_plan_trains_the_intermediate_task_first(home, tmp_path):
     plan = planned(home, tmp_path / "my", KEPT + NEXT, subsets=["n100_d1"])
     before = "runs/entities/all/minilm/linear/kept/base/seed1"
     job = plan.job("train", "runs/acceptability/n100_d1/minilm/linear/next/base/seed1")
-    assert job.inputs["after"] == [f"results/{before}/metrics.json"]
+    assert job.inputs["start"] == [f"results/{before}/metrics.json"]
     assert job.spec["after"] == {"run": plan.job("train", before).digest, "epoch": "last", "encoder_alone": True}
     assert job.spec["phases"][0]["boundary"] == 3, "what the intermediate task left alone is still that of the store"
-    (result,) = [found for found in collection.selected(plan.job("collect", "demo").spec) if found.after]
-    assert result.after == [before]
+    (result,) = [found for found in collection.selected(plan.job("collect", "demo").spec) if found.needs]
+    assert result.paid == [before]
 
 
 def test_it_is_not_run_on_the_task_that_it_starts_from(home, tmp_path):
@@ -59,7 +59,7 @@ def test_the_encoder_goes_over_and_the_head_stays_behind(tmp_path):
     frozen = {"train": ["head"], "boundary": 2, "epochs": 1, "head_rate": 1e-9}
     for name, more in (("same", {}), ("other", {"encoder_alone": True})):
         spec = bench.spec(frozen, after=after | more, keep=True)
-        bench.step("train", spec, tmp_path / name, "--after", first / "metrics.json")
+        bench.step("train", spec, tmp_path / name, "--need", "start", first / "metrics.json")
     heads = {name: load_file(tmp_path / name / "head.safetensors") for name in ("first", "same", "other")}
     weight = "output.weight"
     assert torch.allclose(heads["same"][weight], heads["first"][weight], atol=1e-6)

@@ -83,7 +83,7 @@ def test_a_start_is_the_other_strategys_own_run(home):
     assert [r.folder for r in both.runs["demo"]] == [first.folder, second.folder]
     labels = plan.job("report", "demo").spec["labels"]["strategies"]
     assert labels["frozen_sgd"] == "Frozen, a few epochs", "a start has its name in print too"
-    assert plan.job("train", second.key).inputs["after"] == [f"results/{first.folder}/metrics.json"]
+    assert plan.job("train", second.key).inputs["start"] == [f"results/{first.folder}/metrics.json"]
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
         "mlm_full": key,
         "mlm_stacked": key,
     }
-    assert [one.after for one in found.values()] == [[], [f"encoders/{key}"], [start, f"encoders/{key}"]]
+    assert [one.paid for one in found.values()] == [[], [f"encoders/{key}"], [f"encoders/{key}", start]]
     assert found["mlm_full"].stores == {"joint": f"features/{key}/acceptability/joint"}
     assert f"encoders/{key}/cost.json" in found["mlm_full"].files
     report = plan.job("report", "demo").spec

@@ -41,7 +41,7 @@ def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):
     for strategy in ("one", "like_one"):
         final = plan.job("train", f"{cell}/{strategy}/base/seed1")
         assert final.spec["chosen"] == choice.digest and "trial" not in final.spec
-        assert final.inputs["chosen"] == [f"results/{cell}/one/base/chosen.json"]
+        assert final.inputs["settings"] == [f"results/{cell}/one/base/chosen.json"]
 
 
 def test_an_experiment_may_use_fewer_of_a_searchs_seeds(home, tmp_path):
@@ -62,7 +62,7 @@ def test_trials_of_a_head_alone_are_one_job_that_chooses_too(home, tmp_path):
     assert plan.files("search_heads", f"{cell}/heads/base") == [f"results/{cell}/heads/base/chosen.json"]
     for step, key in (("fit_heads", f"{cell}/heads/base"), ("train", f"{cell}/like_one/base/seed1")):
         assert plan.job(step, key).spec["chosen"] == search.digest
-        assert plan.job(step, key).inputs["chosen"] == [f"results/{cell}/heads/base/chosen.json"]
+        assert plan.job(step, key).inputs["settings"] == [f"results/{cell}/heads/base/chosen.json"]
     assert len(plan.jobs["select"]) == 1 and len(plan.jobs["train"]) == 8 + 3, "a BiLSTM's trials are jobs of their own"
     path = f"results/{cell}/heads/base/seed1/metrics.json"
     found = {step: re.search(f"linear/({plan.strategies(step)})/base", path) for step in ("fit_heads", "train")}
@@ -86,7 +86,7 @@ def test_trials_that_start_from_a_fitted_head_have_it_fitted_with_their_seeds(ho
     plan = planned(home, tmp_path / "my", stacked, ["two"])
     assert plan.seeds() == [1, 3, 4]
     made = {file for key in plan.jobs["fit_heads"] for file in plan.files("fit_heads", key)}
-    assert {file for job in plan.jobs["train"].values() for file in job.inputs.get("after", [])} <= made
+    assert {file for job in plan.jobs["train"].values() for file in job.inputs.get("start", [])} <= made
 
 
 TWO = """  two: {search: {grid: {1.rate: [1e-3, 2e-3], 2.rate: [1e-5, 2e-4]}},
@@ -165,7 +165,9 @@ def test_a_trial_is_scored_on_validation_alone_and_its_settings_train_the_run(tm
     assert set(read_json(folder / "metrics.json")["scores"]) == {"train", "validation"}
     choice = {"spec": {}, "digest": "d", "trial": 2, "settings": {"epochs": 3, "head_rate": 0.05}}
     write_json(tmp_path / "chosen.json", choice)
-    final = bench.step("train", spec | {"chosen": "d"}, tmp_path / "final", "--chosen", tmp_path / "chosen.json")
+    final = bench.step(
+        "train", spec | {"chosen": "d"}, tmp_path / "final", "--need", "settings", tmp_path / "chosen.json"
+    )
     found = read_json(final / "metrics.json")
     assert found["chosen"] == {"trial": 2, "epochs": [3], "head_rate": 0.05} and "test" in found["scores"]
     direct = bench.step("train", bench.spec({"epochs": 3, "head_rate": 0.05}), tmp_path / "direct")
@@ -193,7 +195,7 @@ def test_a_search_over_heads_finds_what_its_trials_are_alone(tmp_path, kind):
     cost = read_json(folder / "cost.json")
     assert cost["steps"] == 2 * (2 + 3 + 2) * 6 and cost["seconds"]["total"] > 0
     fitted = {key: whole[key] for key in whole.keys() - {"grid", "seeds", "trial"}} | {"chosen": found["digest"]}
-    seeds = ("--seeds", 1, 7, "--chosen", folder / "chosen.json")
+    seeds = ("--seeds", 1, 7, "--need", "settings", folder / "chosen.json")
     run = read_json(bench.step("fit_heads", fitted, tmp_path / "runs", *seeds) / "seed1/metrics.json")
     assert run["chosen"]["trial"] == found["trial"] and run["chosen"]["rate"] == found["settings"]["rate"]
     assert run["scores"]["validation"][main] == found["trials"][found["trial"] - 1]["seeds"]["1"]

@@ -204,19 +204,21 @@ def test_after_starts_from_the_earlier_runs_tensors(bench, tmp_path):
     earlier = bench.spec(TOP, keep=True)
     metrics = bench.step("train", earlier, tmp_path / "earlier") / "metrics.json"
     still = FULL | {"rate": 1e-30, "head_rate": 1e-30, "weight_decay": 0.0}
-    after = {"run": digest(earlier), "epoch": "last"}
-    folder = bench.step("train", bench.spec(still, after=after), tmp_path / "later", "--after", metrics)
+    after, needs = {"run": digest(earlier), "epoch": "last"}, ("--need", "start", metrics)
+    folder = bench.step("train", bench.spec(still, after=after), tmp_path / "later", *needs)
     scores = [json.loads(path.read_text())["scores"] for path in (metrics, folder / "metrics.json")]
     assert scores[0] == scores[1]
-    moved = bench.step("train", bench.spec(FULL, after=after, keep=True), tmp_path / "moved", "--after", metrics)
+    moved = bench.step("train", bench.spec(FULL, after=after, keep=True), tmp_path / "moved", *needs)
     assert len(load_file(moved / "encoder.safetensors")) > len(load_file(metrics.parent / "encoder.safetensors"))
     with pytest.raises(UserError, match="kept its last epoch"):
-        start(bench.spec(FULL, after=after | {"epoch": "best"}), [metrics])
+        start(bench.spec(FULL, after=after | {"epoch": "best"}), {"start": metrics})
     (metrics.parent / "encoder.safetensors").unlink()
     with pytest.raises(UserError, match="must say keep: true"):
-        start(bench.spec(FULL, after=after), [metrics])
+        start(bench.spec(FULL, after=after), {"start": metrics})
     with pytest.raises(UserError, match="was planned for"):
-        start(bench.spec(FULL, after=after | {"run": "0" * 16}), [metrics])
+        bench.step("train", bench.spec(FULL, after=after | {"run": "0" * 16}), tmp_path / "other", *needs)
+    with pytest.raises(UserError, match="no file was given"):
+        bench.step("train", bench.spec(FULL, after=after), tmp_path / "other")
 
 
 def test_a_start_of_another_encoder_is_refused(bench):

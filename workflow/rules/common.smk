@@ -9,7 +9,12 @@ Memory and time follow from the encoder, the work and whether a GPU is asked for
 Partitions, accounts and GPUs are a site's own and stand in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
+from thaw.declarations.needs import NEEDS
 from thaw.planning.cost_estimate import request
+
+# What a run needs of other jobs, by role; a step that trains reads it with these arguments.
+ROLES = [name for name, role in NEEDS.items() if role.digest]
+NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
 
 
 def made(step, name, key=None):
@@ -17,8 +22,8 @@ def made(step, name, key=None):
 
     def files(wildcards):
         wanted = key or PLAN.key(step, wildcards)
-        found = PLAN.job(step, wanted).inputs.get(name, [])
-        return [ancient(file) for file in found] if PLAN.is_current(step, wanted) else found
+        inputs = PLAN.job(step, wanted).inputs.get(name, [])
+        return [ancient(file) for file in inputs] if PLAN.is_current(step, wanted) else inputs
 
     return files
 
@@ -30,7 +35,12 @@ def asks_for_gpu(step):
     return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
 
 
-def needs(step, key=None):
+def needed(step):
+    """Return the input functions for what a step of runs needs of other jobs, by role."""
+    return {name: made(step, name) for name in ROLES}
+
+
+def requested(step, key=None):
     """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt."""
     gpu = asks_for_gpu(step)
 

@@ -29,7 +29,7 @@ for store in PLAN.jobs["features"]:
             "../../environment.yml"
         threads: PLAN.threads
         resources:
-            **needs("features", store),
+            **requested("features", store),
         params:
             spec=PLAN.job("features", store).canonical,
         message:

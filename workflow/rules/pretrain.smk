@@ -22,7 +22,7 @@ rule pretrain:
         "../../environment.yml"
     threads: PLAN.threads
     resources:
-        **needs("pretrain"),
+        **requested("pretrain"),
     params:
         spec=lambda w: PLAN.canonical("pretrain", w),
     message:

@@ -32,7 +32,7 @@ rule features_adapted:
         "../../environment.yml"
     threads: PLAN.threads
     resources:
-        **needs("features_adapted"),
+        **requested("features_adapted"),
     params:
         spec=lambda w: PLAN.canonical("features_adapted", w),
     message:
@@ -68,7 +68,7 @@ rule probe:
         "../../environment.yml"
     threads: PLAN.threads
     resources:
-        **needs("probe"),
+        **requested("probe"),
     params:
         spec=lambda w: PLAN.canonical("probe", w),
     message:

@@ -3,8 +3,9 @@ Training: one run per task, subset, encoder, head, strategy, variant and seed.
 
 INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from, in each view that it
             reads; the same of the further test corpora of its task;
-            for a strategy with `after:`, the metrics.json of the run that it starts from
-            for one with `search:` or `rates_from:`, the chosen.json of the search
+            what it needs of other jobs (scripts/thaw/declarations/needs.py): for a strategy with `after:`, the
+            metrics.json of the run that it starts from; for one with `search:` or `rates_from:`, the chosen.json of the
+            search
 OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
             history.csv, predictions.parquet, head.safetensors beside it)
             results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search (from
@@ -25,6 +26,7 @@ ruleorder: fit_heads > train
 rule fit_heads:
     """Fit a head on the frozen features, for all seeds at once."""
     input:
+        **needed("fit_heads"),
         data=made("fit_heads", "data"),
         encoder=made("fit_heads", "encoder"),
         tokens=made("fit_heads", "tokens"),
@@ -32,7 +34,6 @@ rule fit_heads:
         also_data=made("fit_heads", "also_data"),
         also_tokens=made("fit_heads", "also_tokens"),
         also_boundaries=made("fit_heads", "also_boundaries"),
-        chosen=made("fit_heads", "chosen"),
     output:
         metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
         costs=expand(f"{RUN}/seed{{seed}}/cost.json", seed=PLAN.seeds(), allow_missing=True),
@@ -44,7 +45,7 @@ rule fit_heads:
         "../../environment.yml"
     threads: PLAN.threads
     resources:
-        **needs("fit_heads"),
+        **requested("fit_heads"),
     params:
         spec=lambda w: PLAN.canonical("fit_heads", w),
         cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
@@ -54,7 +55,7 @@ rule fit_heads:
         f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
         f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q}) --chosen {input.chosen:q}"
+        f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
@@ -77,7 +78,7 @@ rule search_heads:
         "../../environment.yml"
     threads: PLAN.threads
     resources:
-        **needs("search_heads"),
+        **requested("search_heads"),
     params:
         spec=lambda w: PLAN.canonical("search_heads", w),
     message:
@@ -92,6 +93,7 @@ rule search_heads:
 rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
+        **needed("train"),
         data=made("train", "data"),
         encoder=made("train", "encoder"),
         tokens=made("train", "tokens"),
@@ -99,8 +101,6 @@ rule train:
         also_data=made("train", "also_data"),
         also_tokens=made("train", "also_tokens"),
         also_boundaries=made("train", "also_boundaries"),
-        after=made("train", "after"),
-        chosen=made("train", "chosen"),
     output:
         metrics=f"{RUN}/seed{{seed}}/metrics.json",
         cost=f"{RUN}/seed{{seed}}/cost.json",
@@ -113,7 +113,7 @@ rule train:
         "../../environment.yml"
     threads: PLAN.threads
     resources:
-        **needs("train"),
+        **requested("train"),
     params:
         spec=lambda w: PLAN.canonical("train", w),
     message:
@@ -122,7 +122,7 @@ rule train:
         f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
-        " --features $(dirname {input.tokens:q}) --after {input.after:q} --chosen {input.chosen:q}"
+        f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
@@ -140,7 +140,7 @@ rule select:
         "../../environment.yml"
     threads: 1
     resources:
-        **needs("select"),
+        **requested("select"),
         gpu=0,
     params:
         spec=lambda w: PLAN.canonical("select", w),
@@ -163,7 +163,7 @@ rule baseline:
         "../../environment.yml"
     threads: 1
     resources:
-        **needs("baseline"),
+        **requested("baseline"),
         gpu=0,
     params:
         spec=lambda w: PLAN.canonical("baseline", w),

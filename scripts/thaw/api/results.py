@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers, trains_embeddings
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs.frame.collection import Cards, joined, role, value
-from thaw.outputs.frame.runs_frame import CELL
 
-# Where the records of each kind lie below the results folder, and which columns the names of their folders are.
-PLACES = {
-    "run": ("runs/*/*/*/*/*/*/seed*", CELL),
-    "baseline": ("baselines/*/*/*", ["task", "subset", "strategy"]),
-    "external": ("external/*/*", ["task", "strategy"]),
-    "ensemble": ("ensembles/*/*/*", ["task", "subset", "strategy"]),
+# The step that made the records of each kind, and which columns the names in their paths are.
+KINDS = {
+    "run": ("train", {}),
+    "baseline": ("baseline", {"baseline": "strategy"}),
+    "external": ("external", {"external": "strategy"}),
+    "ensemble": ("ensemble", {"ensemble": "strategy"}),
 }
 COLUMNS = (
     "kind task subset encoder head strategy variant seed thawed embeddings optimizer precision pairs split role metric "
@@ -33,9 +33,9 @@ def table(folder="results"):
     import pandas
 
     rows, views, cards = [], _views(Path(folder)), Cards(folder)
-    for kind, (pattern, names) in PLACES.items():
-        for path in sorted(Path(folder).glob(f"{pattern}/metrics.json")):
-            rows += _rows(kind, names, path, views, cards)
+    for kind, (step, _) in KINDS.items():
+        for path in sorted(Path(folder).glob(layout.pattern(step))):
+            rows += _rows(kind, path, views, cards)
     if not rows:
         raise UserError(f"{Path(folder).resolve()} holds no results; run the workflow, or name its results folder")
     return pandas.DataFrame(rows, columns=COLUMNS).astype(NUMBERS)
@@ -43,30 +43,32 @@ def table(folder="results"):
 
 def _views(folder: Path) -> dict[str, str]:
     """Return how pairs are read in each store of features, by the digest under which a run's spec names it."""
-    cards = (read_json(path) for path in folder.glob("features/*/*/*/tokens.json"))
+    cards = (read_json(path) for path in folder.glob(layout.pattern("features")))
     return {card["digest"]: "separate" if card.get("apart") else "joint" for card in cards}
 
 
-def _rows(kind: str, names: list[str], path: Path, views: dict[str, str], cards: Cards) -> list[dict]:
+def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[dict]:
     """Return the rows of one metrics.json."""
     record = read_json(path)
     spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
-    parts = path.parent.relative_to(cards.results).parts[1:]
+    step, columns = KINDS[kind]
+    names = layout.names_in_folder(step, path.parent.relative_to(cards.results))
     common = {name: "" for name in COLUMNS if name not in NUMBERS} | {"kind": kind, "path": str(path.parent)}
     common |= {"variant": "base", "thawed": 0, "embeddings": False}
-    common |= dict(zip(names, parts, strict=False)) | {"protocol": task.get("protocol", "clean")}
+    common |= {columns.get(name, name): value for name, value in names.items()}
+    common |= {"protocol": task.get("protocol", "clean")}
     flags = value(record, path, "flags") + (cards.doubts(record, path.parent) if kind == "run" else [])
     common |= {"flags": ";".join(flags), "digest": value(record, path, "digest")}
     if kind == "run":
-        common |= _run(spec, path) | {"seed": int(parts[-1].removeprefix("seed"))}
+        common |= _run(spec, path) | {"seed": int(names["seed"])}
     if kind == "run" and value(task, path, "type").startswith("pair_"):
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")
-    found, metrics = [], value(record, path, "spec", "task", "metrics")
+    rows, metrics = [], value(record, path, "spec", "task", "metrics")
     for split, scores in value(record, path, "scores").items():
         place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
-            found.append({**common, **place, "metric": metric, "main": metric == metrics[0], "value": score})
-    return found
+            rows.append({**common, **place, "metric": metric, "main": metric == metrics[0], "value": score})
+    return rows
 
 
 def _run(spec: dict, path: Path) -> dict:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.result_files import task_with_defaults
 
-KINDS = ("runs", "external", "ensembles")  # folders below results that hold answers
+ANSWERS = ("train", "external", "ensemble")  # steps that leave answers
 NEGATIONS = set("no not never none nobody nothing nowhere neither nor without cannot".split())
 THIRDS = ("shortest third", "middle third", "longest third")
 
@@ -34,10 +35,12 @@ class ComparedRun:
     def open(cls, folder) -> "ComparedRun":
         """Return the result in a folder below results; raises UserError where there is none."""
         folder = Path(folder).resolve()
-        folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("seed*"))
+        folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]
-        if not folders or not any(parent.name in KINDS for parent in folder.parents):
-            raise UserError(f"{folder} holds no answers: a folder below results/{{{','.join(KINDS)}}} is due here")
+        if not folders or layout.results_folder(folder, ANSWERS) is None:
+            raise UserError(
+                f"{folder} holds no answers: a folder below results/{{{','.join(layout.rooms(ANSWERS))}}} is expected"
+            )
         return cls(folder, [read_json(one / "metrics.json") for one in folders], folders)
 
     @cached_property
@@ -48,12 +51,12 @@ class ComparedRun:
     @cached_property
     def results(self) -> Path:
         """The results folder."""
-        return next(parent.parent for parent in self.folder.parents if parent.name in KINDS)
+        return layout.results_folder(self.folder, ANSWERS)
 
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus that the task reads."""
-        return Corpus(self.results / "data" / self.task["corpus"])
+        return Corpus(self.results / layout.folder("prepare", {"corpus": self.task["corpus"]}))
 
     def score(self, split: str) -> float | None:
         """Return the main metric, mean over seeds; None where it is undefined for one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.features.store import FeatureStore
@@ -19,13 +20,13 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
     Args: ids as in the catalogues; view, where there is more than one and `joint` is not meant; the results folder.
     Raises UserError where they are not there, with what is, or where the corpus was prepared anew since.
     """
-    home = Path(results, "features")
+    home = Path(results, *layout.rooms(("features",)))
     _among(encoder, home, "encoder with stored features")
     _among(corpus, home / encoder, f"corpus that {encoder} has read")
     views = _inside(home / encoder / corpus)
     chosen = view or (views[0] if len(views) == 1 else "joint")
     _among(chosen, home / encoder / corpus, f"view of {corpus}")
-    features = Features(home / encoder / corpus / chosen, Path(results, "data", corpus))
+    features = Features(home / encoder / corpus / chosen, Path(results, layout.folder("prepare", {"corpus": corpus})))
     if features.store.card["data"] != features.corpus.card["digest"]:
         raise UserError(
             f"{features.folder} was made from another {corpus} than {features.corpus.folder} holds; run again"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
@@ -67,16 +68,16 @@ class FinishedRun:
 def open_run(run: Path) -> FinishedRun:
     """Return a run with what it was made from; whatever can not be exported is a UserError that says why."""
     run = run.absolute()
-    results = next((folder.parent for folder in run.parents if folder.name == "runs"), None)
+    results = layout.results_folder(run, ("train",))
     if results is None or not (run / "metrics.json").is_file():
-        raise UserError(f"{run} is no finished run; a folder results/runs/.../seed<n> with a metrics.json is due here")
+        raise UserError(f"{run} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
     metrics = read_json(run / "metrics.json")
     _check(run, metrics)
     spec = metrics["spec"]
-    encoder = _made(results, "encoders/*/card.json", spec["encoder"], "encoder")
+    encoder = _made(results, layout.pattern("fetch"), spec["encoder"], "encoder")
     if builtin_kind(encoder):
         raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
-    corpus = _made(results, "data/*/card.json", spec["data"], "corpus")
+    corpus = _made(results, layout.pattern("prepare"), spec["data"], "corpus")
     features, card = _features(results, metrics)
     return FinishedRun(
         run, results, metrics, encoder, Corpus(corpus), ViewConfig.model_validate(card["settings"]), features
@@ -115,11 +116,11 @@ def _check(run: Path, metrics: dict) -> None:
 
 def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     """Return the store that the run read, and its card; of a run that chose between two views the chosen one's."""
-    due = metrics["spec"]["features"]
-    if isinstance(due, list):
-        joint, separate = due
-        due = separate if metrics["chosen"]["pairs"] == "separate" else joint
-    folder = _made(results, "features/*/*/*/tokens.json", due, "store of features")
+    expected = metrics["spec"]["features"]
+    if isinstance(expected, list):
+        joint, separate = expected
+        expected = separate if metrics["chosen"]["pairs"] == "separate" else joint
+    folder = _made(results, layout.pattern("features"), expected, "store of features")
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(
@@ -129,9 +130,9 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     return folder, card
 
 
-def _made(results: Path, pattern: str, due: str, what: str) -> Path:
+def _made(results: Path, pattern: str, expected: str, what: str) -> Path:
     """Return the folder of the card that carries a digest."""
     for card in sorted(results.glob(pattern)):
-        if read_json(card).get("digest") == due:
+        if read_json(card).get("digest") == expected:
             return card.parent
-    raise UserError(f"{results}/{pattern}: none has digest {due}, the {what} of this run; run the workflow again")
+    raise UserError(f"{results}/{pattern}: none has digest {expected}, the {what} of this run; run the workflow again")

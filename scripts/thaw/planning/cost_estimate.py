@@ -13,8 +13,8 @@ from pathlib import Path
 from thaw.adaptation.selectors import thawed_layers
 from thaw.core.boundaries import BYTES
 from thaw.core.files import read_json
-from thaw.planning.initial_weights import encoder_of
-from thaw.planning.job import Job
+from thaw.planning.jobs import Job
+from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -54,7 +54,7 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
     """Return what one store will take."""
-    tokens, exact = _tokens(plan, key, key.split("/")[1])
+    tokens, exact = _tokens(plan, key)
     dtype, boundaries = plan.job("features", key).spec["dtype"], plan.boundaries[key]
     size = (tokens or 0) * _encoder(plan, key).width * BYTES[dtype] * len(boundaries)
     return StoreEstimate(key, boundaries, tokens, exact, size)
@@ -67,25 +67,25 @@ def _encoder(plan: Plan, key: str):
 
 def store_of(plan: Plan, job: Job) -> str:
     """Return the key of the store that a run's job reads; of several, the first."""
-    return job.inputs["tokens"][0].removeprefix(f"{plan.results}/features/").removesuffix("/tokens.json")
+    return plan.table.paths.store_of(job.inputs["tokens"][0])
 
 
-def _tokens(plan: Plan, key: str, corpus: str) -> tuple[int | None, bool]:
+def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
     """Return a store's tokens: counted where tokens.json is there, else from the catalogue, else None."""
-    card = Path(plan.store(key)) / "tokens.json"
+    card = Path(plan.table.paths.tokens(key))
     if card.exists():
         return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
-    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
     return (size.tokens if size else None), False
 
 
-def _training(plan: Plan, key: str, corpus: str) -> tuple[float, float]:
+def _training(plan: Plan, key: str) -> tuple[float, float]:
     """Return the examples and tokens of a store's training split, counted or estimated."""
-    card = Path(plan.store(key)) / "tokens.json"
+    card = Path(plan.table.paths.tokens(key))
     if card.exists():
         train = read_json(card)["splits"]["train"]
         return train["examples"], train["tokens"]
-    size = plan.catalogue.get("corpora", corpus, "corpora").size
+    size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
     return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
 
 
@@ -114,7 +114,7 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
     """
     entry = _encoder(plan, key)
-    examples, tokens = _training(plan, key, key.split("/")[1])
+    examples, tokens = _training(plan, key)
     share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
@@ -127,7 +127,7 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
 def pretraining_operations(plan: Plan, job: Job) -> float:
     """Return the floating-point operations of a further pretraining: all layers, and the vocabulary for each mask."""
     key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
-    encoder, (_, tokens) = _encoder(plan, key), _training(plan, key, key.split("/")[1])
+    encoder, (_, tokens) = _encoder(plan, key), _training(plan, key)
     products = 12 * encoder.width**2 * encoder.layers + entry.mask * encoder.width * VOCABULARY
     return 6 * entry.phase.epochs * tokens * products
 
@@ -141,7 +141,7 @@ def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
 def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has."""
     store = _store(plan, store_of(plan, job))
-    examples, tokens = _training(plan, store.key, store.key.split("/")[1])
+    examples, tokens = _training(plan, store.key)
     share = min(1.0, job.spec["subset"].get("rows", examples) / examples) * (job.spec["rows"] != "none")
     left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
     return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)))
@@ -196,7 +196,7 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     store = store_of(plan, job)
     encoder = _encoder(plan, store)
     if step in ("fit_heads", "search_heads", "probe"):
-        examples, tokens = _training(plan, store, store.split("/")[1])
+        examples, tokens = _training(plan, store)
         vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
         return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * len(job.spec.get("read", [0]))
     longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)

@@ -1,10 +1,10 @@
-"""What stands beside an experiment's runs: predictions that were made elsewhere, and ensembles of runs. No torch."""
+"""What an experiment shows in addition to its runs: predictions that were made elsewhere, and ensembles. No torch."""
 
 from itertools import product
 from pathlib import Path
 
-from thaw.core import plugins
-from thaw.core.digests import digest, file_sha256
+from thaw.core import layout, plugins
+from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -18,11 +18,11 @@ PREDICTIONS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "par
 
 
 def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tuple[str, str, dict]]:
-    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds where a file lies.
+    """Return {key: (corpus, file, spec)} of the predictions that were made elsewhere; no spec holds the path of a file.
 
     The digest of the corpus is the caller's to add.
     """
-    found = {}
+    jobs = {}
     for name, entry in experiment.external.items():
         for asked, file in entry.predictions.items():
             place, path = f"config: external.{name}.predictions.{asked}", Path(file)
@@ -35,13 +35,13 @@ def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tu
             task = catalogue.get("tasks", asked, place)
             spec = {"version": VERSIONS["external"], "external": name, "task": task_spec(asked, task)}
             spec |= {"format": PREDICTIONS[path.suffix], "sha256": file_sha256(path), **plugins.in_spec(task.metrics)}
-            found[f"{asked}/{name}"] = (task.corpus, file, spec)
-    return found
+            jobs[layout.key("external", {"task": asked, "external": name})] = (task.corpus, file, spec)
+    return jobs
 
 
 def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tuple[str, list[RunPlan]]]:
     """Return {key: (id, runs)} of the ensembles, one for each task that all members are run on and each subset."""
-    found = {}
+    chosen = {}
     for (name, entry), task, subset in product(experiment.ensembles.items(), experiment.tasks, experiment.subsets):
         place = f"config: ensembles.{name}"
         if task not in ensemble_tasks(entry, experiment, planner, place):
@@ -50,8 +50,8 @@ def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tu
         if len(runs) < 2 or len(set(runs)) < len(runs):
             raise UserError(f"{place}: an ensemble needs two runs or more, each once")
         _check_way(entry, planner.catalogue.get("tasks", task, place).type, task, place)
-        found[f"{task}/{subset}/{name}"] = (name, runs)
-    return found
+        chosen[layout.key("ensemble", {"task": task, "subset": subset, "ensemble": name})] = (name, runs)
+    return chosen
 
 
 def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner: RunPlanner, place: str) -> list[str]:
@@ -88,17 +88,16 @@ def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
 
 
 def ensemble_spec(
-    name: str, experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], jobs: dict
+    name: str, experiment: ExperimentConfig, catalogue: Catalogue, member: RunPlan, digests: list[str]
 ) -> dict:
-    """Return the spec of an ensemble, without the digest of its corpus. Args: jobs by step and key."""
-    task, subset = catalogue.get("tasks", runs[0].task, "tasks"), catalogue.get("subsets", runs[0].subset, "subsets")
-    members = [jobs[run.step][run.key].spec | {"seed": run.seed} for run in runs]
+    """Return the spec of an ensemble, without the digest of its corpus. Args: one of its members; digests of all."""
+    task, subset = catalogue.get("tasks", member.task, "tasks"), catalogue.get("subsets", member.subset, "subsets")
     return {
         "version": VERSIONS["ensemble"],
         "ensemble": name,
-        "task": task_spec(runs[0].task, task),
+        "task": task_spec(member.task, task),
         "subset": spec_of(subset),
         "by": experiment.ensembles[name].by,
-        "members": [digest(spec) for spec in members],
+        "members": digests,
         **plugins.in_spec(task.metrics),
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.strategy import StrategyConfig
@@ -17,13 +18,25 @@ class InitialWeights:
 
     @property
     def key(self) -> str:
-        """The name of its folder below encoders/ and features/: `minilm`, or `minilm.task_text.trec`."""
-        return ".".join(filter(None, (self.encoder, self.further, self.corpus)))
+        """The name of its folder, and of its job: `minilm`, or `minilm.task_text.trec`."""
+        return layout.weights(self.encoder, self.further, self.corpus)
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The names in their path."""
+        return {"encoder": self.encoder, "further": self.further, "corpus": self.corpus}
 
-def encoder_of(key: str) -> str:
-    """Return the catalogue's encoder behind a key of weights, or of a store, which begins with one."""
-    return key.partition("/")[0].partition(".")[0]
+    @property
+    def step(self) -> str:
+        """The step that makes them."""
+        return "pretrain" if self.further else "fetch"
+
+    @property
+    def label(self) -> str:
+        """What they are called where a run needs them."""
+        return self.key
+
+    needs = ()  # what is read to make them is no run
 
 
 def initial_weights(

@@ -83,15 +83,15 @@ class Scaling:
 
     def _external(self) -> dict:
         """Return the external predictions for tasks that are left."""
-        found = {}
+        external = {}
         for name, entry in self.experiment.external.items():
             kept = {task: file for task, file in entry.predictions.items() if task in self.left}
-            found |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
-        return found
+            external |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
+        return external
 
     def _ensembles(self) -> dict:
         """Return the ensembles whose tasks, seeds and encoders are left."""
-        seeds, found = self.wanted.seeds or self.experiment.seeds, {}
+        seeds, ensembles = self.wanted.seeds or self.experiment.seeds, {}
         for name, entry in self.experiment.ensembles.items():
             tasks = [task for task in entry.tasks if task in self.left]
             more = {seed for member in entry.members for seed in member.seeds} - set(seeds)
@@ -99,8 +99,8 @@ class Scaling:
             if more or (entry.tasks and not tasks) or (self.wanted.stand_in and named):
                 self.said.append(f"Ensemble {name} was left out: a task, a seed or an encoder of it is not here.")
             else:
-                found[name] = entry.model_copy(update={"tasks": tasks})
-        return found
+                ensembles[name] = entry.model_copy(update={"tasks": tasks})
+        return ensembles
 
     def _is_at_hand(self, name: str, sources: list[str]) -> bool:
         """Return whether a task's corpora have a source on this machine; say which has not."""
@@ -160,10 +160,10 @@ class Scaling:
 
     def _moved(self, points: list[int]) -> list[int]:
         """Return points in proportion to the layers, halves rounded up, each once; what thaws a layer still does."""
-        found = set()
+        moved = set()
         for encoder in self.experiment.encoders:
-            found |= {rescale_layer_count(point, self._layers(encoder), self.layers) for point in points}
-        return sorted(found)
+            moved |= {rescale_layer_count(point, self._layers(encoder), self.layers) for point in points}
+        return sorted(moved)
 
     def _fits(self, name: str, value: int | None) -> bool:
         """Return whether a point of a strategy, and what it starts from, selects layers that the stand-in has."""
@@ -174,8 +174,7 @@ class Scaling:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
-        start = getattr(strategy.after, "strategy", strategy.after)
-        return start is None or self._fits(start, None)
+        return all(self._fits(other, None) for other in strategy.needed.values())
 
     def sizes(self) -> dict:
         """Replace subsets and seeds, also those of searches."""

@@ -10,10 +10,10 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.planning import confounders, external_and_ensembles, recommendations
-from thaw.planning.job import Job
+from thaw.planning.jobs import Job
 from thaw.planning.papers import claim_runs, table_comparison
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import RunPlan, pair_views, variant
+from thaw.planning.run_plan import TRIAL, RunPlan, needed, pair_views, variant
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig, OutputConfig
 from thaw.schema.probes import PROBE_FIGURES, draws
@@ -95,13 +95,13 @@ def _selection(
         views = {pairs: pair_views(task, pairs)[0] for pairs in ("joint", "separate")}
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
         tasks[name] |= {"validation": task.validation, "test": task.test}
-    found: dict[tuple, dict[str, RunPlan]] = {}
+    cells: dict[tuple, dict[str, list[RunPlan]]] = {}
     for run in runs:
-        found.setdefault((run.encoder, run.strategy, run.variant), {})[run.task] = run
+        cells.setdefault((run.encoder, run.strategy, run.variant), {}).setdefault(run.task, []).append(run)
     grid = []
     for encoder in experiment.encoders:
         order = [(encoder, *point) for point in _order_of(planner, encoder)]
-        points = [_point(found[point], planner) for point in order if point in found]
+        points = [_point(cells[point], planner) for point in order if point in cells]
         grid.append({"encoder": encoder, "strategies": points})
     external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
     ensembles = [
@@ -112,7 +112,7 @@ def _selection(
         for name, entry in experiment.ensembles.items()
     ]
     served = {head: [task for task in tasks if planner.head_of(head, task)] for head in experiment.heads}
-    partial = {head: found for head, found in served.items() if len(found) < len(tasks)}
+    partial = {head: kept for head, kept in served.items() if len(kept) < len(tasks)}
     shown: dict[tuple, dict] = {}
     for baseline, run in baselines:
         point = {"encoder": run.encoder, "head": run.head, "strategy": run.strategy, "variant": run.variant}
@@ -134,22 +134,38 @@ def _selection(
     }
 
 
-def _point(by_task: dict[str, RunPlan], planner: RunPlanner) -> dict:
-    """Return a point of a strategy's sweep with what it thaws and what it started from. Args: a run of each task."""
-    run = next(iter(by_task.values()))
+def _point(by_task: dict[str, list[RunPlan]], planner: RunPlanner) -> dict:
+    """Return a point of a strategy's sweep with what it thaws and what it needs. Args: its runs of each task."""
+    run = next(iter(by_task.values()))[0]
     thawed, embeddings = planner.thawed(run)
-    after, before = [], run.after
-    while before:
-        place = [] if before.task == run.task else [before.task, before.subset]
-        after.append([before.strategy, before.variant, *place])
-        before = before.after
     point = {"strategy": run.strategy, "variant": run.variant, "thawed": thawed, "embeddings": embeddings}
     every = planner.experiment.tasks
     tasks = [task for task in every if planner.applies(run.strategy, task) and planner.serves(run, task)]
     point |= {"tasks": tasks} if len(tasks) < len(every) else {}
     if run.weights.further:
-        point["weights"] = {task: other.weights.key for task, other in by_task.items()}
-    return point | {"after": after, "pairs": "joint" if run.pairs == "task" else run.pairs}
+        point["weights"] = {task: runs[0].weights.key for task, runs in by_task.items()}
+    if run.needs:
+        corpora = {task: planner.catalogue.get("tasks", task, "tasks").corpus for task in by_task}
+        point["needs"] = {task: _needs(runs, corpora[task]) for task, runs in by_task.items()}
+    return point | {"pairs": "joint" if run.pairs == "task" else run.pairs}
+
+
+def _needs(runs: list[RunPlan], corpus: str) -> list[dict]:
+    """Return what runs of a point on a task need, directly or not: role, step and the names that are not their own.
+
+    All these runs need the same but for the names that are theirs, such as the seed. Trials of a search are left out.
+    """
+    rows = [run.names | {"corpus": corpus} for run in runs]
+    entries = []
+    for needs in zip(*([need for need in needed(run) if need.role != TRIAL] for run in runs), strict=True):
+        others = {
+            name: value
+            for name, value in needs[0].of.names.items()
+            if any(need.of.names[name] != row.get(name) for need, row in zip(needs, rows, strict=True))
+        }
+        entry = {"role": needs[0].role, "step": needs[0].of.step, **others}
+        entries += [entry] if entry not in entries else []
+    return entries
 
 
 def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:

@@ -1,8 +1,9 @@
 """The plan: experiments -> runs -> specs and file lists. What runs is decided here, before anything is loaded.
 
-    config --load--> experiments + catalogue --Plan--> jobs of each step, by the path of what they make
+    config --load_plan--> experiments + catalogue --ExperimentJobs--> JobTable: jobs of each step, by key
+    Plan: the table, and the records of what is in the results folder; Snakemake asks it by key
 
-Snakemake asks the plan by path (`job("train", folder)`), nothing parses a path. Neither torch nor pandas is imported.
+Neither torch nor pandas is imported.
 """
 
 import json
@@ -10,38 +11,22 @@ import shlex
 from os.path import relpath
 from pathlib import Path
 
-from thaw.core.digests import digest
-from thaw.core.files import read_json
-from thaw.planning.job import Job
-from thaw.planning.jobs import Jobs
+from thaw.core import layout
+from thaw.core.digests import canonical
+from thaw.planning.experiment_jobs import ExperimentJobs
+from thaw.planning.jobs import Job, JobTable, Result
+from thaw.planning.records import Records
+from thaw.planning.run_jobs import result_of
+from thaw.planning.run_plan import RunPlan
+from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.probes import draws
-
-CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
-KEYS = {
-    "prepare": "{corpus}",
-    "fetch": "{encoder}",
-    "pretrain": "{encoder}.{further}.{corpus}",
-    "train": CELL + "/seed{seed}",
-    "select": CELL,
-    "search_heads": CELL,
-    "fit_heads": CELL,
-    "baseline": "{task}/{subset}/{baseline}",
-    "external": "{task}/{external}",
-    "features_adapted": "{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}",
-    "probe": "{task}/{subset}/{encoder}/{probe}/{of}",
-    "ensemble": "{task}/{subset}/{ensemble}",
-    "collect": "{experiment}",
-    "table": "{experiment}/{id}",
-    "figure": "{experiment}/{id}",
-    "report": "{experiment}",
-}
 
 
 def command(home: Path, files: list[Path], overrides: dict) -> str:
     """Return the command that makes files of an experiment again, up to their names, for this folder.
 
-    Args: home, as for `load`; the configuration files and the keys given beside them, as Snakemake was given them.
+    Args: home, as for `load`; the configuration files and the keys given with them, as Snakemake was given them.
     """
     words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
     words += ["--workflow-profile", relpath(home / "workflow/profiles/workstation")]
@@ -56,36 +41,89 @@ def quoted(path: str) -> str:
     return shlex.quote(path).replace("{", "{{").replace("}", "}}")
 
 
-class Plan(Jobs):
-    """The jobs, and what Snakemake asks of them."""
+class Plan:
+    """The jobs of one experiment or several, and what Snakemake asks of them.
 
-    def _add(self, experiment: ExperimentConfig) -> None:
-        """Add an experiment's jobs; where results may be missing, `collect` is told which are of other settings."""
-        super()._add(experiment)
-        if experiment.partial:
-            name = experiment.experiment
-            others = set(self._wanted(name)) - set(self._there(name))
-            stale = sorted(folder for folder in others if Path(self.results, folder, "metrics.json").exists())
-            told = {"missing": True, "stale": stale} | ({"budget": experiment.budget} if experiment.budget else {})
-            self.jobs["collect"][name] = Job(self.job("collect", name).spec | told, {})
+    Attributes: experiments; catalogue; left_out, sentences on what scaling down did; table, all jobs; records, what is
+    there of them; and by experiment its runs (those that are shown as baselines among them), the keys of its probes,
+    and its extra_results, {folder: (step, key)}: other baselines, external predictions, ensembles.
+    """
+
+    def __init__(
+        self, experiments: list[ExperimentConfig], catalogue: Catalogue, results: str = "results", left_out=()
+    ):
+        self.experiments = experiments
+        self.catalogue = catalogue
+        self.left_out = list(left_out)
+        seeds = {seed for experiment in experiments for seed in experiment.seeds}
+        self.table, parts = self._jobs(JobTable(results, seeds))
+        if (
+            self.table.asked
+        ):  # experiments differ on a run that they share: what is made from it names what they agree on
+            self.table, parts = self._jobs(JobTable(results, seeds, self.table.asked))
+        self.records = Records(self.table)
+        self.runs = {name: part.runs for name, part in parts.items()}
+        self.extra_results = {name: part.extra_results for name, part in parts.items()}
+        self.probes = {name: part.probes for name, part in parts.items()}
+
+    def _jobs(self, table: JobTable) -> tuple[JobTable, dict[str, ExperimentJobs]]:
+        """Return a table with the jobs of all experiments, and these by name."""
+        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, self.left_out) for one in self.experiments}
+        return table, parts
+
+    @property
+    def results(self) -> str:
+        """The folder of all results."""
+        return self.table.paths.results
+
+    @property
+    def jobs(self) -> dict[str, dict[str, Job]]:
+        """All jobs, by step and key."""
+        return self.table.jobs
+
+    @property
+    def boundaries(self) -> dict[str, list[int]]:
+        """By store the boundaries that some run reads."""
+        return self.table.boundaries
+
+    @property
+    def executed(self) -> dict[str, set[tuple[str, str]]]:
+        """By step the heads and strategies that it executes."""
+        return self.table.executed
+
+    def job(self, step: str, key: str) -> Job:
+        """Return one job; an unknown key is a UserError that lists what the plan holds."""
+        return self.table.job(step, key)
+
+    def files(self, step: str, key: str) -> list[str]:
+        """Return the declared results by which a job is known to be done."""
+        return self.table.files(step, key)
+
+    def cards(self, store: str) -> list[str]:
+        """Return the cards that a store declares."""
+        return self.table.cards(store)
+
+    def seeds(self) -> list[int]:
+        """Return every seed that some experiment asks for, and those of heads that trials of a search start from."""
+        return sorted(self.table.seeds)
 
     def key(self, step: str, wildcards) -> str:
         """Return under which key a step's job stands, from the wildcards of its rule."""
-        return KEYS[step].format(**dict(wildcards.items()))
+        return layout.key(step, dict(wildcards.items()))
 
     def canonical(self, step: str, wildcards) -> str:
         """Return the spec of a rule's job as its one params string."""
-        return self.job(step, self.key(step, wildcards)).canonical
+        key = self.key(step, wildcards)
+        spec = self.records.spec(step, key)
+        return canonical(spec | self._stale(key) if step == "collect" else spec)
 
     def is_current(self, step: str, key: str) -> bool:
         """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""
-        return all(self._is_made(step, key, file) for file in self.files(step, key))
+        return self.records.is_current(step, key)
 
-    def _is_made(self, step: str, key: str, file: str) -> bool:
-        """Return whether one of a job's results is there and carries the digest of its spec."""
-        seed = {"seed": int(Path(file).parent.name.removeprefix("seed"))} if step == "fit_heads" else {}
-        due = digest(self.job(step, key).spec | seed)
-        return Path(file).exists() and read_json(file).get("digest") == due
+    def is_there(self, run: RunPlan) -> bool:
+        """Return whether a run's result is there, as the plan wants it."""
+        return self.records.is_made(result_of(run))
 
     @property
     def threads(self) -> int:
@@ -108,20 +146,30 @@ class Plan(Jobs):
 
     def collected(self, name: str) -> list[str]:
         """Return the results that an experiment's runs.csv is made from; with `allow_missing` those that are there."""
-        folders = self._there(name) if self._experiment(name).partial else list(self._wanted(name))
-        costs = [f"{self.results}/{folder}/cost.json" for folder in folders if folder.startswith("runs/")]
-        spent = f"{self.results}/outputs/{name}/budget.json"
-        told = [spent] if self._experiment(name).budget and Path(spent).exists() else []
-        return costs + [f"{self.results}/{folder}/metrics.json" for folder in folders] + told
-
-    def _wanted(self, name: str) -> dict[str, tuple[str, str]]:
-        """Return {folder: (step, key of its job)} of all results that an experiment shows."""
-        return {run.folder: (run.step, run.key) for run in self.runs[name]} | self.beside[name]
-
-    def _there(self, name: str) -> list[str]:
-        """Return the folders of the results that are there, made under the settings that are planned."""
+        experiment, paths = self._experiment(name), self.table.paths
         wanted = self._wanted(name)
-        return [folder for folder in wanted if self._is_made(*wanted[folder], f"{self.results}/{folder}/metrics.json")]
+        folders = [folder for folder in wanted if not experiment.partial or self.records.is_made(wanted[folder])]
+        trained = {run.folder for run in self.runs[name]}
+        costs = [paths.result(folder, "cost.json") for folder in folders if folder in trained]
+        budget = paths.budget(name)
+        given_up = [budget] if experiment.budget and Path(budget).exists() else []
+        return costs + [paths.result(folder) for folder in folders] + given_up
+
+    def _wanted(self, name: str) -> dict[str, Result]:
+        """Return by folder all results that an experiment shows."""
+        wanted = {run.folder: result_of(run) for run in self.runs[name]}
+        return wanted | {folder: Result(step, key) for folder, (step, key) in self.extra_results[name].items()}
+
+    def _stale(self, name: str) -> dict:
+        """Return, where results may be missing, which of those that are there were made under other settings."""
+        if not self._experiment(name).partial:
+            return {}
+        there = {
+            folder: result
+            for folder, result in self._wanted(name).items()
+            if Path(self.table.paths.result(folder)).exists()
+        }
+        return {"stale": sorted(folder for folder, result in there.items() if not self.records.is_made(result))}
 
     def probed(self, name: str, output: str) -> list[str]:
         """Return the results that a figure of probes is drawn from; with `allow_missing` those that are there.
@@ -130,19 +178,18 @@ class Plan(Jobs):
         """
         kind = self.job("figure", f"{name}/{output}").spec["kind"]
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
-        files = {key: self.files("probe", key)[0] for key in keys}
         partial = self._experiment(name).partial
-        return [file for key, file in files.items() if not partial or self._is_made("probe", key, file)]
+        return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
 
     def freed(self) -> dict[str, list[str]]:
         """Return by folder of a store the results of all that read its states, where they are to be deleted then."""
-        found: dict[str, list[str]] = {}
+        readers: dict[str, list[str]] = {}
         if any(experiment.store.free for experiment in self.experiments):
-            readers = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
-            for step, key, job in readers:
+            jobs = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
+            for step, key, job in jobs:
                 for folder in dict.fromkeys(Path(card).parent.as_posix() for card in job.inputs.get("boundaries", [])):
-                    found.setdefault(folder, []).extend(self.files(step, key))
-        return found
+                    readers.setdefault(folder, []).extend(self.files(step, key))
+        return readers
 
     def advice(self) -> list[str]:
         """Return the tables of advice of all experiments, as Markdown."""

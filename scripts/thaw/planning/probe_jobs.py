@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from thaw.core import boundaries, plugins
+from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import PROBED_TYPES, TASK_TYPES
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.run_grid import task_spec
-from thaw.planning.run_plan import RunPlan, is_pair, named_points
+from thaw.planning.run_plan import RunPlan, is_pair, named_points, needed
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
@@ -55,7 +55,8 @@ class Probed:
     def key(self) -> str:
         """The folder of its results, below probes/."""
         names = list(self.run.values()) or [PRETRAINED] + [OUTSIDE] * (self.rows == OUTSIDE)
-        return f"{self.task}/{self.subset}/{self.encoder}/{self.probe}/{'.'.join(names)}"
+        own = {"task": self.task, "subset": self.subset, "encoder": self.encoder, "probe": self.probe}
+        return layout.key("probe", own | {"of": ".".join(names)})
 
 
 def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> Iterator[Probed]:
@@ -109,11 +110,11 @@ def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue:
 
 
 def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:
-    """Return which training rows of a task no run has trained on, nor any run that it started from."""
+    """Return which training rows of a task no run has trained on, nor any run that it needs."""
     corpus = catalogue.get("tasks", one.task, "tasks").corpus
     trained = {
         (run.task, run.subset)
-        for run in _with_earlier(runs)
+        for run in _with_needed(runs)
         if catalogue.get("tasks", run.task, "tasks").corpus == corpus
     }
     if not trained:
@@ -123,12 +124,11 @@ def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:
     return NONE if read_all or trained != {(one.task, one.subset)} else OUTSIDE
 
 
-def _with_earlier(runs: list[RunPlan]) -> Iterator[RunPlan]:
-    """Yield runs and all those that they started from."""
+def _with_needed(runs: list[RunPlan]) -> Iterator[RunPlan]:
+    """Yield runs and all those that they need."""
     for run in runs:
-        while run:
-            yield run
-            run = run.after
+        yield run
+        yield from (need.of for need in needed(run) if isinstance(need.of, RunPlan))
 
 
 def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> None:

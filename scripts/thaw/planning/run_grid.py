@@ -1,17 +1,27 @@
 """The runs that an experiment selects, and the spec of each."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 from thaw.adaptation.selectors import boundary, components, thawed_layers, trains_embeddings
 from thaw.adaptation.stages import chain_thaw_order, check_reinit, phases_to_spec
-from thaw.core import boundaries, plugins
+from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import initial_weights
-from thaw.planning.run_plan import RunPlan, is_pair, named_points, pair_views, points, variant
+from thaw.planning.run_plan import (
+    KEPT,
+    Need,
+    RunPlan,
+    SearchPlan,
+    is_pair,
+    named_points,
+    needed,
+    pair_views,
+    points,
+    variant,
+)
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
@@ -34,11 +44,11 @@ class RunPlanner:
     def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
         self.experiment = experiment
         self.catalogue = catalogue
-        self._trials: dict[tuple, tuple[RunPlan, ...]] = {}  # what many runs share, by cell and by point of a strategy
+        self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
         self._carried_out: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
-        """Yield every run that is selected, each preceded by the run it starts from."""
+        """Yield every run that is selected, each preceded by the runs that it needs."""
         done, chosen = set(), self.experiment
         for encoder in chosen.encoders:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
@@ -47,7 +57,7 @@ class RunPlanner:
                 if self.applies(name, task) and self.head_of(head, task):
                     run = self._run((task, subset, encoder, head, name, value, seed))
                     if self.serves(run, task):
-                        yield from self._with_start(run, done)
+                        yield from self._with_needed(run, done)
 
     def applies(self, strategy: str, task: str) -> bool:
         """Return whether a strategy is run on a task.
@@ -65,23 +75,22 @@ class RunPlanner:
 
     def baseline_runs(self) -> list[tuple[str, RunPlan]]:
         """Return the runs that are shown as baselines, each with the baseline's name."""
-        chosen, found = self.experiment, []
+        chosen, runs = self.experiment, []
         for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
             head, strategy, twin = RUN_BASELINES[baseline]
             cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
             for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
-                found.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
-        return found
+                runs.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
+        return runs
 
     def is_probed(self, run: RunPlan) -> bool:
         """Return whether probes read the encoder that a run leaves: one of `adapted` that trains some of it."""
         named = dict(named_points(item) for item in self.experiment.adapted)
         if run.trial or run.strategy not in named or run.task not in self.experiment.tasks:
             return False
-        points, before = named[run.strategy], run
-        while before and all(chosen == ["head"] for chosen in self.trained(before)):
-            before = before.after
-        return before is not None and (points is None or run.value in points)
+        points = named[run.strategy]
+        trains = any(chosen != ["head"] for one in (run, *run.earlier()) for chosen in self.trained(one))
+        return trains and (points is None or run.value in points)
 
     def points(self, strategy: str, encoder: str) -> list:
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
@@ -96,23 +105,21 @@ class RunPlanner:
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
 
-    def with_starts(self, runs: list[RunPlan]) -> Iterator[RunPlan]:
-        """Yield some runs, each once and preceded by those that it starts from or that its settings come from."""
+    def with_needed(self, runs: list[RunPlan]) -> Iterator[RunPlan]:
+        """Yield some runs, each once and preceded by those that it needs."""
         done: set[str] = set()
         for run in runs:
-            yield from self._with_start(run, done)
+            yield from self._with_needed(run, done)
 
-    def _with_start(self, run: RunPlan, done: set[str]) -> Iterator[RunPlan]:
-        trials = [trial for trial in run.trials if trial.step == "train"]  # other searches are one job
-        for before in filter(None, (run.after, *trials)):
-            yield from self._with_start(before, done)
-        if run.folder not in done:
-            done.add(run.folder)
-            yield run
+    def _with_needed(self, run: RunPlan, done: set[str]) -> Iterator[RunPlan]:
+        for one in [*(need.of for need in needed(run)), run]:
+            if isinstance(one, RunPlan) and one.folder not in done:
+                done.add(one.folder)
+                yield one
 
     def selected(self, encoder: str) -> list[tuple[str, list]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
-        found = []
+        strategies = []
         for item in self.experiment.strategies:
             name, points = named_points(item)
             strategy = self.catalogue.get("strategies", name, "strategies")
@@ -124,17 +131,17 @@ class RunPlanner:
             if not strategy.sweep:
                 if points is not None:
                     raise UserError(f"strategies: {name} has no sweep; write - {name}")
-                found.append((name, [None]))
+                strategies.append((name, [None]))
                 continue
             values = self.points(name, encoder)
             outside = [p for p in points or [] if p not in values]
             if outside:
                 raise UserError(f"strategies: {name}: {outside[0]} is not in its sweep for {encoder}: {values}")
-            found.append((name, values if points is None else points))
-        return found
+            strategies.append((name, values if points is None else points))
+        return strategies
 
     def _run(self, cell: tuple, asked: tuple = (), trial: int = 0) -> RunPlan:
-        """Build one run and, by its strategy's `after`, the run it starts from."""
+        """Build one run with all that it needs. Args: the strategies that asked for it; a trial's number."""
         task, subset, encoder, head, name, value, seed = cell
         place = self.catalogue.place("strategies", name)
         if name in asked:
@@ -143,40 +150,50 @@ class RunPlanner:
         step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
         compatibility.check_head(self.catalogue, head, task, strategy.solved, views, place)
-        before, weights = None, initial_weights(self.catalogue, strategy, encoder, task, place)
-        if start := strategy.start:
-            cell = (start.task, start.subset) if start.task else (task, subset)
-            before = self._run((*cell, encoder, head, start.strategy, None, seed), (*asked, name))
-            same_views = bool(start.task) or before.views == views
-            compatibility.check_start(self.catalogue, start, self.trained(before), same_views, place)
-            weights = before.weights
+        needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
+        if strategy.start:
+            needs.append(self._start(cell, strategy, views, (*asked, name)))
+            weights = needs[0].of.weights
+        if not trial and (strategy.search or strategy.rates_from):
+            needs.append(self._settings(cell, strategy))
+        if weights.further:
+            needs.append(Need("weights", weights))
         point, read = variant(strategy, value, trial), (strategy.pairs, views, weights)
-        run = RunPlan(task, subset, encoder, head, name, point, seed, step, *read, value, before, trial)
-        if trial:
-            return replace(run, settings=strategy.search.trials()[trial - 1])
-        return self._searched(run, strategy) if strategy.search or strategy.rates_from else run
+        settings = strategy.search.trials()[trial - 1] if trial else {}
+        names = (task, subset, encoder, head, name, point, seed)
+        return RunPlan(*names, step, *read, value, trial, settings, tuple(needs))
 
-    def _searched(self, run: RunPlan, strategy: StrategyConfig) -> RunPlan:
-        """Return a run with the trials that its settings come from: its own strategy's, or those of `rates_from`."""
-        name = strategy.rates_from or run.strategy
+    def _start(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+        """Return the run that a run of a strategy goes on from, by its `after`."""
+        task, subset, encoder, head, name, _, seed = cell
+        start, place = strategy.start, self.catalogue.place("strategies", name)
+        where = (start.task, start.subset) if start.task else (task, subset)
+        run = self._run((*where, encoder, head, start.strategy, None, seed), asked)
+        same_views = bool(start.task) or run.views == views
+        compatibility.check_start(self.catalogue, start, self.trained(run), same_views, place)
+        return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
+
+    def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
+        """Return the search that a run's settings come from: of its own strategy's trials, or of `rates_from`."""
+        task, subset, encoder, head, own, value, _ = cell
+        name = strategy.rates_from or own
         entry = self.catalogue.get("strategies", name, "strategies")
         by_phase = entry.search and any("." in key for key in entry.search.grid)
         if entry.search is None or (strategy.rates_from and (entry.sweep or by_phase)):
-            place = self.catalogue.place("strategies", run.strategy, "rates_from")
+            place = self.catalogue.place("strategies", own, "rates_from")
             has = "no search:" if entry.search is None else "a sweep" if entry.sweep else "a grid by phase"
             raise UserError(f"{place}: {name} has {has}; name a strategy with a search of all phases and no sweep")
-        value = None if strategy.rates_from else run.value
-        cell = (run.task, run.subset, run.encoder, run.head, name, value)
-        if cell not in self._trials:
-            numbers = range(1, len(entry.search.trials()) + 1)
-            every = product(numbers, entry.search.seeds[: self.experiment.search_seeds])
-            self._trials[cell] = tuple(self._run((*cell, seed), (), number) for number, seed in every)
-        search = replace(run, strategy=name, variant=variant(entry, value)).cell
-        return replace(run, trials=self._trials[cell], search=search)
-
-    def after_epoch(self, run: RunPlan) -> str:
-        """Return which epoch of the earlier run is the start."""
-        return self.catalogue.get("strategies", run.strategy, "strategies").start.epoch
+        value = None if strategy.rates_from else value
+        point = (task, subset, encoder, head, name, value)
+        if point not in self._searches:
+            grid = entry.search.trials()
+            every = product(range(1, len(grid) + 1), entry.search.seeds[: self.experiment.search_seeds])
+            trials = tuple(self._run((*point, seed), (), number) for number, seed in every)
+            step = "search_heads" if trials[0].step == "fit_heads" else "select"
+            key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
+            self._searches[point] = SearchPlan(step, key, tuple(grid), trials)
+        search = self._searches[point]
+        return Need("settings", search, {"grid": list(search.grid)})
 
     def trained(self, run: RunPlan) -> list[list[str]]:
         """Return the components that each phase of a run trains."""
@@ -221,6 +238,13 @@ class RunPlanner:
         last = self.trained(run)[-1]
         return thawed_layers(last), trains_embeddings(last)
 
+    def kept(self, run: RunPlan) -> set[str]:
+        """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
+        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
+        keep = strategy.keep or self.is_probed(run)
+        gradients = self.experiment.gradients and run.step == "train" and not run.trial
+        return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
+
     def spec(self, run: RunPlan) -> dict:
         """Return all that a run's result depends on, but for the digests of what was made before it."""
         task, encoder = (
@@ -228,7 +252,7 @@ class RunPlanner:
             self.catalogue.get("encoders", run.encoder, "run"),
         )
         corpus = self.catalogue.get("corpora", task.corpus, "corpora")
-        strategy, store = self.catalogue.get("strategies", run.strategy, "strategies"), self.experiment.store
+        store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
         lowest, read = self._lowest_of_start(run), self.read(run)
@@ -240,10 +264,10 @@ class RunPlanner:
             "layers": encoder.layers,
             "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read),
             "after": None,
-            "keep": strategy.keep or self.is_probed(run),
             "seed": run.seed,
             **({"trial": True} if run.trial else {}),
-            **({"gradients": True} if self.experiment.gradients and run.step == "train" and not run.trial else {}),
+            "keep": False,
+            **dict.fromkeys(self.kept(run), True),
             "compute": spec_of(self.experiment.compute),
             **self._parts(run),
         }
@@ -260,7 +284,5 @@ class RunPlanner:
     def _lowest_of_start(self, run: RunPlan) -> int | None:
         """Return the boundary under which a run's starting weights are the pretrained ones: L without a start."""
         layers = self._layers(run.encoder)
-        found = [boundary(chosen, layers) for chosen in self.trained(run.after)] if run.after else []
-        if run.after and run.after.after:
-            found.append(self._lowest_of_start(run.after))
-        return None if None in found else min(found, default=layers)
+        lowest = [boundary(chosen, layers) for before in run.earlier() for chosen in self.trained(before)]
+        return None if None in lowest else min(lowest, default=layers)

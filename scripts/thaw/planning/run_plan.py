@@ -1,11 +1,26 @@
-"""RunPlans as cells of the grid (task x subset x encoder x head x strategy x variant x seed), their names and views."""
+"""Runs as cells of the grid (task x subset x encoder x head x strategy x variant x seed), and what they need."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import floor
 
+from thaw.core import layout
+from thaw.declarations.needs import NEEDS
 from thaw.planning.initial_weights import InitialWeights
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.strategy import StrategyConfig
+
+KEPT = ("keep", "gradients")  # keys of a run's spec by which it leaves more files; no number depends on them
+TRIAL = "trial"  # the role of what a search chooses among; no run needs it itself
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a run needs of another job: in which role, of what, and what its spec says of it next to the digest."""
+
+    role: str
+    of: "RunPlan | SearchPlan | InitialWeights"
+    facts: dict = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -13,9 +28,8 @@ class RunPlan:
     """One cell of the grid.
 
     `views` are those that it reads, two where validation chooses between them; `pairs` says how it came to them.
-    `weights` are those of the encoder that it begins with. `value` is the number behind a variant such as k03, `after`
-    the run it starts from. A trial of a search has its number and its settings; a run that takes its settings from a
-    search has all trials, and the search's cell.
+    `weights` are those of the encoder that it begins with. `value` is the number behind a variant such as k03. A trial
+    of a search has its number and its settings. `needs` are the results that it is made from, with data and encoder.
     """
 
     task: str
@@ -30,27 +44,83 @@ class RunPlan:
     views: tuple[str, ...]
     weights: InitialWeights
     value: int | None = None
-    after: "RunPlan | None" = None
     trial: int = 0
     settings: dict = field(default_factory=dict, compare=False)
-    trials: tuple["RunPlan", ...] = ()
-    search: str = ""
+    needs: tuple[Need, ...] = field(default=(), compare=False)
+
+    @property
+    def names(self) -> dict:
+        """The names in its path."""
+        return {name: getattr(self, name) for name in layout.RUN}
 
     @property
     def cell(self) -> str:
         """The folder of the variant, without the seed."""
-        names = (self.task, self.subset, self.encoder, self.head, self.strategy, self.variant)
-        return "runs/" + "/".join(names)
+        return layout.key("fit_heads", self.names)
 
     @property
     def folder(self) -> str:
         """The folder of the run's files, below results."""
-        return f"{self.cell}/seed{self.seed}"
+        return layout.folder("train", self.names)
 
     @property
     def key(self) -> str:
         """The key of the run's job: fit_heads makes all seeds of a variant at once."""
-        return self.cell if self.step == "fit_heads" else self.folder
+        return layout.key(self.step, self.names)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a list of runs."""
+        return "/".join([*(self.names[name] for name in layout.CELL), layout.of_seed(self.seed)])
+
+    @property
+    def label(self) -> str:
+        """What it is called where another run needs it."""
+        return self.strategy
+
+    def earlier(self) -> Iterator["RunPlan"]:
+        """Yield the runs from whose weights it goes on, the last one first."""
+        for need in self.needs:
+            if NEEDS[need.role].gives_weights:
+                yield need.of
+                yield from need.of.earlier()
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The choice among the trials of a strategy's grid, and where its record is: a cell of the grid."""
+
+    step: str
+    key: str
+    grid: tuple[dict, ...] = field(compare=False)
+    trials: tuple[RunPlan, ...] = field(compare=False)
+
+    @property
+    def strategy(self) -> str:
+        """The strategy whose settings are chosen."""
+        return self.trials[0].strategy
+
+    @property
+    def head(self) -> str:
+        """The head of the trials."""
+        return self.trials[0].head
+
+    @property
+    def names(self) -> dict:
+        """The names in its path."""
+        return layout.names_in_key(self.step, self.key)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """Its trials, where these are jobs of their own."""
+        return tuple(Need(TRIAL, trial) for trial in self.trials) if self.step == "select" else ()
+
+
+def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
+    """Yield all that something needs, directly or not, what comes first before what is made from it."""
+    for need in of.needs:
+        yield from needed(need.of)
+        yield need
 
 
 def variant(strategy: StrategyConfig, value: int | None, trial: int = 0) -> str:
@@ -72,8 +142,8 @@ def points(strategy: StrategyConfig, layers: int) -> list:
 
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
     """Return the id of the point of a sweep over layers that is nearest to a share of an encoder's L layers."""
-    due = floor(depth * layers + 0.5)
-    return variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - due)))
+    nearest = floor(depth * layers + 0.5)
+    return variant(strategy, min(points(strategy, layers), key=lambda point: abs(point - nearest)))
 
 
 def is_pair(task: TaskConfig) -> bool:

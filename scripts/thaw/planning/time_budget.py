@@ -4,12 +4,11 @@ A cell is a point of a strategy on a task, subset, encoder and head, over all se
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from thaw.core.files import read_json
 from thaw.planning.cost_estimate import operations
 from thaw.planning.plan import Plan
-from thaw.planning.run_plan import RunPlan
+from thaw.planning.run_plan import RunPlan, needed
 
 HOPELESS = 5.0  # points below the best on validation after a seed, beyond which no further seed is run
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -17,8 +16,8 @@ UNITS = {"s": 1, "m": 60, "h": 3600}
 
 @dataclass(frozen=True)
 class PendingRun:
-    """The run of a cell with one seed: how many seeds of the cell come before it, and its operations with all that only
-    it needs: the trials of its search, the run that it starts from.
+    """The run of a cell with one seed: how many seeds of the cell come before it, and its operations with those
+    of what it needs and no seed before it.
     """
 
     run: RunPlan
@@ -41,44 +40,47 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
 
     A head that is fitted for all seeds in one job has one turn.
     """
-    seen: dict[str, int] = {}
-    found = []
+    numbers: dict[str, int] = {}
+    counted: dict[str, set[tuple[str, str]]] = {}  # by cell the jobs that an earlier seed has brought with it
+    pending = []
     for run in plan.runs[experiment]:
-        number = seen.setdefault(run.cell, 0)
-        seen[run.cell] += 1
-        if run.trial or (run.step == "fit_heads" and number) or _is_there(plan, run):
+        number = numbers.setdefault(run.cell, 0)
+        numbers[run.cell] += 1
+        if run.trial or (run.step == "fit_heads" and number) or plan.is_there(run):
             continue
-        before = [run.after] if run.after else []
-        before += [] if number else run.trials
-        searched = [("search_heads", run.search)] if run.search in plan.jobs["search_heads"] and not number else []
-        jobs = {(one.step, one.key) for one in [run, *before] if one.key in plan.jobs[one.step]} | set(searched)
-        due = [job for job in jobs if not plan.is_current(*job)]
-        found.append(PendingRun(run, number, sum(operations(plan, *job) for job in due)))
-    return sorted(found, key=lambda turn: (turn.number, turn.operations))
+        jobs = {(one.step, one.key) for one in [*(need.of for need in needed(run)), run]}
+        jobs -= counted.setdefault(run.cell, set())
+        counted[run.cell] |= jobs
+        pending.append(
+            PendingRun(run, number, sum(operations(plan, *job) for job in jobs if not plan.is_current(*job)))
+        )
+    return sorted(pending, key=lambda turn: (turn.number, turn.operations))
 
 
 def pruned(plan: Plan, experiment: str) -> dict[str, str]:
-    """Return {folder of a cell: why} of those whose validation score lies far below the best one's of their group.
+    """Return {folder of a cell: why} of those whose validation score is far below the best one's of their group.
 
     Scores are means over the seeds that are there, by the task's main metric.
     """
     groups: dict[tuple, dict[str, list[float]]] = {}
     for run in plan.runs[experiment]:
-        path = Path(plan.results, run.folder, "metrics.json")
-        if not run.trial and _is_there(plan, run):
-            task, scores = plan.catalogue.get("tasks", run.task, "tasks"), read_json(path)["scores"]
+        if not run.trial and plan.is_there(run):
+            task, scores = (
+                plan.catalogue.get("tasks", run.task, "tasks"),
+                read_json(plan.table.paths.result(run.folder))["scores"],
+            )
             value = scores[task.validation][task.metrics[0]] or 0.0
             cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
             cells.setdefault(run.cell, []).append(100 * value)
-    found = {}
+    behind_best = {}
     for cells in groups.values():
         means = {cell: sum(values) / len(values) for cell, values in cells.items()}
         best = max(means.values())
         behind = {cell: best - mean for cell, mean in means.items() if best - mean > HOPELESS}
-        found |= {
+        behind_best |= {
             cell: f"hopeless, {points:.1f} points below the best on validation" for cell, points in behind.items()
         }
-    return found
+    return behind_best
 
 
 def affordable(
@@ -90,17 +92,12 @@ def affordable(
     One that does not fit into what is left is passed over, [] where none fits. A slice has one seed of a cell: what is
     hopeless after it gets no other.
     """
-    found, spent = [], 0.0
+    chosen, spent = [], 0.0
     for turn in waiting:
-        due = seconds(turn.operations)
-        fits = spent + due <= (min(most, left) if found else left)
-        fits = fits and (not found or turn.number == found[0].number)
+        takes = seconds(turn.operations)
+        fits = spent + takes <= (min(most, left) if chosen else left)
+        fits = fits and (not chosen or turn.number == chosen[0].number)
         if turn.run.cell not in pruned and fits:
-            found.append(turn)
-            spent += due
-    return found
-
-
-def _is_there(plan: Plan, run: RunPlan) -> bool:
-    """Return whether a run's result is there."""
-    return Path(plan.results, run.folder, "metrics.json").exists() and plan.is_current(run.step, run.key)
+            chosen.append(turn)
+            spent += takes
+    return chosen

@@ -90,6 +90,11 @@ class StrategyConfig(CatalogueEntry):
         """What `after` says, with every default filled in."""
         return StartConfig(strategy=self.after) if isinstance(self.after, str) else self.after
 
+    @property
+    def needed(self) -> dict[str, str]:
+        """The strategies whose runs one of this strategy needs, by role."""
+        return {"start": self.start.strategy} if self.start else {}
+
     @model_validator(mode="after")
     def _one_beginning(self):
         if self.origin and self.after:

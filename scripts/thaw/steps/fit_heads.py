@@ -10,6 +10,7 @@ import json
 import math
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.runtime import log, run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
@@ -22,7 +23,6 @@ def main() -> None:
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON of a run, without its seed")
     parser.add_argument("--seeds", required=True, type=int, nargs="+")
     run_inputs.add_arguments(parser)
-    parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant; seeds are written below it")
     arguments = parser.parse_args()
     spec = arguments.spec
@@ -44,20 +44,20 @@ def fit(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        runs = [HeadFit(spec, found) for found in run_inputs.open_inputs(spec, folders)]
+        runs = [HeadFit(spec, inputs) for inputs in run_inputs.open_inputs(spec, folders)]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
         fits = [send(run, device).run(watch) for run in runs]
         spent = measure_cost(watch, device)
     best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].validation is None else fits[i].validation)
     run, fitted = runs[best], fits[best]
-    cost = fitted.cost | {"flops": sum(found.cost["flops"] for found in fits)} | spent
+    cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | spent
     if len(runs) > 1:
         log(f"pairs read {run.pairs}, chosen on {run.task['validation']}")
     for seed in folders.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
-        write_run(folders.out / f"seed{seed}", spec | {"seed": seed}, run, fitted, outcome, cost)
+        write_run(folders.out / layout.of_seed(seed), spec | {"seed": seed}, run, fitted, outcome, cost)
 
 
 def train(spec: dict, folders) -> None:
@@ -69,15 +69,15 @@ def train(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders)
-        settings = run_inputs.chosen(spec, folders.chosen)
-        runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
+        (inputs,) = run_inputs.open_inputs(spec, folders)
+        settings = run_inputs.chosen(run_inputs.open_needs(spec, folders))
+        runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for seed in folders.seeds]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
-        write_run(folders.out / f"seed{run.spec['seed']}", run.spec, run, left, left.outcome, left.cost | shared)
+        write_run(folders.out / layout.of_seed(run.spec["seed"]), run.spec, run, left, left.outcome, left.cost | shared)
 
 
 if __name__ == "__main__":

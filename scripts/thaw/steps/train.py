@@ -18,8 +18,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     run_inputs.add_arguments(parser)
-    parser.add_argument("--after", type=Path, nargs="*", default=[], help="metrics.json of the run to start from")
-    parser.add_argument("--chosen", type=Path, nargs="*", default=[], help="chosen.json of the search")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     arguments = parser.parse_args()
     spec = arguments.spec
@@ -42,8 +40,9 @@ def execute(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders)
-        run = TrainingRun(spec, found, start(spec, folders.after), run_inputs.chosen(spec, folders.chosen))
+        (inputs,) = run_inputs.open_inputs(spec, folders)
+        needs = run_inputs.open_needs(spec, folders)
+        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs))
         prepare(run)
     with claimed(watch) as device:
         progress = Progress(folders.out, spec, watch, device)
@@ -58,28 +57,26 @@ def execute(spec: dict, folders) -> None:
     progress.end()
 
 
-def start(spec: dict, after: list[Path]):
+def start(spec: dict, needs: dict[str, Path]):
     """Return the tensors of the run to start from, None where there is none.
 
-    Raises UserError where that run is another than planned for, or kept the weights of another epoch.
+    Args: spec; the files of what the run needs, by role. Raises UserError where that run kept the weights of another
+    epoch.
     """
     from safetensors.torch import load_file
 
     from thaw.adaptation.peft_modules import read_insert_metadata
-    from thaw.evaluation.result_files import check_digest
     from thaw.training.checkpoints import Start
 
-    if spec["after"] is None:
+    if "start" not in needs:
         return None
-    metrics = read_json(after[0])
-    check_digest(after[0], spec["after"]["run"])
+    folder, metrics = needs["start"].parent, read_json(needs["start"])
     phase = PhaseConfig.of_spec(metrics["spec"]["phases"][-1])
     if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
         raise UserError(
-            f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({after[0].parent}) kept its "
+            f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
             f"{phase.pick} epoch; change after: epoch: or that strategy's pick:"
         )
-    folder = after[0].parent
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")

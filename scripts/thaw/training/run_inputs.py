@@ -13,8 +13,10 @@ import torch
 from thaw.core import plugins
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.devices import claim_device
+from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
+from thaw.declarations.needs import NEEDS
 from thaw.encoders.parity import check_once
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
@@ -57,6 +59,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
     parser.add_argument("--features", required=True, type=Path, nargs="+", help="folder of the store of each view")
     parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
+    what = "what the run needs of another job: its role, then its files"
+    parser.add_argument("--need", nargs="+", action="append", default=[], metavar=("ROLE", "FILE"), help=what)
     parser.add_argument("--also-data", type=Path, nargs="*", default=[], help="card.json of a further corpus, by store")
     parser.add_argument("--also-tokens", type=Path, nargs="*", default=[], help="tokens.json of its stores")
 
@@ -68,25 +72,26 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
     encoder that is about to be resumed is proved once. Raises UserError for a folder that was made for another spec.
     """
     plugins.verify_plugins(spec, folders.catalogues)
-    due = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    digests = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
     check_digest(folders.data / "card.json", spec["data"])
     check_digest(folders.encoder / "card.json", spec["encoder"])
     corpus = Corpus(folders.data)
     target = spec["task"]["target"]
     stores = [
-        _store(folder, expected, spec, folders.encoder) for folder, expected in zip(folders.features, due, strict=True)
+        _store(folder, expected, spec, folders.encoder)
+        for folder, expected in zip(folders.features, digests, strict=True)
     ]
-    found = [Inputs(corpus, store, folders.encoder) for store in stores]
+    views = [Inputs(corpus, store, folders.encoder) for store in stores]
     cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
     for entry in spec.get("also", []):
-        for inputs, expected in zip(found, entry["features"], strict=True):
+        for inputs, expected in zip(views, entry["features"], strict=True):
             data, tokens = next(cards)
             check_digest(data, entry["data"])
             store = _store(tokens.parent, expected, spec, folders.encoder)
             inputs.further.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
     if any(boundary < spec["layers"] for boundary in cached_layers_read(spec.get("phases", []))):
         check_once(folders.encoder)
-    return found
+    return views
 
 
 def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
@@ -95,34 +100,49 @@ def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) 
     Args: spec of a probe; card.json of these states and metrics.json of the runs, both in the order of its seeds;
     what is read of the pretrained encoder. Raises UserError where one of them is another than planned for.
     """
-    found = {}
+    by_seed = {}
     for seed, card, run in zip(spec["seeds"] if "adapted" in spec else [], cards, runs, strict=True):
         check_digest(card, spec["adapted"][str(seed)])
         store = FeatureStore(card.parent)
         store.require(spec["read"])
         adapted = AdaptedEncoder.of(base.encoder, run, read_json(card)["spec"]["run"])
-        found[seed] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
-    return found
+        by_seed[seed] = Inputs(base.corpus, store, base.encoder, base.device, adapted=adapted)
+    return by_seed
 
 
-def chosen(spec: dict, found: list[Path]) -> dict:
+def open_needs(spec: dict, folders) -> dict[str, Path]:
+    """Return the file of all that a run needs of other jobs, by role.
+
+    Args: the run's spec; the parsed arguments. Raises UserError for what is missing, or was made for another spec.
+    """
+    given, needs = {role: [Path(file) for file in files] for role, *files in folders.need}, {}
+    for role, need in NEEDS.items():
+        if expected := need.stated(spec):
+            if not given.get(role):
+                raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
+            (needs[role],) = given[role]
+            check_digest(needs[role], expected)
+    return needs
+
+
+def chosen(needs: dict[str, Path]) -> dict:
     """Return the settings that a search chose for a run, and which trial's they are; nothing without a search.
 
-    Args: the run's spec; the chosen.json of the search, where there is one.
+    Args: what `open_needs` gives.
     """
-    if "chosen" not in spec:
+    if "settings" not in needs:
         return {}
-    check_digest(found[0], spec["chosen"])
-    return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
+    choice = read_json(needs["settings"])
+    return {"trial": choice["trial"], **choice["settings"]}
 
 
-def _store(folder: Path, due: str, spec: dict, encoder: Path) -> FeatureStore:
+def _store(folder: Path, expected: str, spec: dict, encoder: Path) -> FeatureStore:
     """Open a store of a digest, its payloads made again where they were freed.
 
-    The store's lock is held while a device is waited for, and never the other way round, so that no two jobs wait for
-    each other.
+    The store is locked while a device is waited for, and never the other way round, so that no two jobs wait for each
+    other.
     """
-    check_digest(folder / "tokens.json", due)
+    check_digest(folder / "tokens.json", expected)
     store = FeatureStore(folder)
 
     def make_again(missing: list[int]) -> None:

@@ -44,7 +44,7 @@ def main() -> None:
     spec, folder = read_json(job["run"] + "/metrics.json")["spec"], Path(out).with_suffix("")
     set_threads(job["threads"])
     places = {"data": Path(job["data"]), "encoder": Path(job["encoder"]), "features": [Path(job["features"])]}
-    nothing = dict.fromkeys(("catalogues", "also_data", "also_tokens", "after", "chosen"), [])
+    nothing = dict.fromkeys(("catalogues", "also_data", "also_tokens", "need"), [])
     given = argparse.Namespace(**places, **nothing, out=folder)
     execute(spec, given)
     cost, record = read_json(folder / "cost.json"), read_json(folder / "metrics.json")

@@ -4,33 +4,58 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.declarations.needs import NEEDS
 from thaw.outputs.frame import missing_results, sanity_flags
-from thaw.outputs.frame.runs_frame import CELL, COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS
+
+
+@dataclass(frozen=True)
+class CollectedNeed:
+    """What a run that a spec selects needs: in which role, and the step and the names of the job that makes it."""
+
+    role: str
+    step: str
+    names: dict
+
+    @property
+    def folder(self) -> str:
+        """Where it is, below the results folder."""
+        return layout.folder(self.step, self.names)
 
 
 @dataclass(frozen=True)
 class CollectedResult:
     """A result that a spec selects.
 
-    folder, below the results folder: where it lies. row: the columns that the spec alone decides. For runs: stores,
-    the folders of features that it may read, by how pairs are read in them; after, the folders of the runs that it
-    started from, and of the encoder where that was trained further before.
+    step and names: of the job that makes it. row: the columns that the spec alone decides. For runs: stores, the
+    folders of features that it may read, by how pairs are read in them; needs, what else it is made from.
     """
 
-    folder: str
+    step: str
+    names: dict
     row: dict
     stores: dict[str, str] = field(default_factory=dict)
-    after: list[str] = field(default_factory=list)
+    needs: tuple[CollectedNeed, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Where it is, below the results folder."""
+        return layout.folder(self.step, self.names)
+
+    @property
+    def paid(self) -> list[str]:
+        """The folders of what it needs whose cost counts as its own."""
+        return list(dict.fromkeys(need.folder for need in self.needs if NEEDS[need.role].costs))
 
     @property
     def files(self) -> list[str]:
         """The records that its rows are made from."""
-        after = [folder for folder in [self.folder, *self.after] if folder.startswith(("runs/", "encoders/"))]
-        costs = [f"{folder}/cost.json" for folder in after]
-        return [f"{self.folder}/metrics.json", *costs]
+        costs = [self.folder, *self.paid] if self.stores else []
+        return [f"{self.folder}/metrics.json", *(f"{folder}/cost.json" for folder in costs)]
 
 
 def selected(spec: dict) -> list[CollectedResult]:
@@ -41,64 +66,50 @@ def selected(spec: dict) -> list[CollectedResult]:
     head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}].
     """
     bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
-    found = [
-        CollectedResult(
-            f"baselines/{task}/{subset}/{name}", {**_at(task, subset), **bare, "kind": "baseline", "strategy": name}
-        )
-        for task, subset, name in product(spec["tasks"], spec["subsets"], spec["baselines"])
-    ]
+
+    def extra(step: str, task: str, subset: str, name: str, kind: str = "") -> CollectedResult:
+        row = {"task": task, "subset": subset, **bare, "kind": kind or step, "strategy": name}
+        return CollectedResult(step, {"task": task, "subset": subset, step: name}, row)
+
+    cells = product(spec["tasks"], spec["subsets"], spec["baselines"])
+    results = [extra("baseline", *cell) for cell in cells]
     for entry in spec.get("baseline_runs", []):
         shown = bare | {"kind": "baseline", "encoder": entry["of"], "strategy": entry["baseline"]}
-        found += _runs(entry, [entry["head"]], entry["tasks"], spec, shown)
+        results += _runs(entry, [entry["head"]], entry["tasks"], spec, shown)
     for cell in spec["grid"]:
         for point in cell["strategies"]:
             tasks, shown = point.get("tasks", list(spec["tasks"])), {"kind": "run", "encoder": cell["encoder"]}
-            found += _runs({**point, "encoder": cell["encoder"]}, spec["heads"], tasks, spec, shown)
+            results += _runs({**point, "encoder": cell["encoder"]}, spec["heads"], tasks, spec, shown)
     for entry in spec.get("external", []):
-        shown = bare | {"kind": "external", "strategy": entry["id"]}
-        found += [
-            CollectedResult(f"external/{task}/{entry['id']}", {**_at(task, "all"), **shown}) for task in entry["tasks"]
-        ]
+        results += [extra("external", task, "all", entry["id"]) for task in entry["tasks"]]
     for entry in spec.get("ensembles", []):
-        shown = bare | {"kind": "ensemble", "strategy": entry["id"]}
         cells = product(entry["tasks"], spec["subsets"])
-        found += [CollectedResult(f"ensembles/{t}/{s}/{entry['id']}", {**_at(t, s), **shown}) for t, s in cells]
-    return found
-
-
-def _at(task: str, subset: str) -> dict:
-    """Return the columns of a place."""
-    return {"task": task, "subset": subset}
+        results += [extra("ensemble", task, subset, entry["id"]) for task, subset in cells]
+    return results
 
 
 def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: dict) -> list[CollectedResult]:
     """Return the runs of a point of a strategy; `shown` overrides the columns that say what it is."""
-    found = []
+    results = []
     for task, subset, head, seed in product(tasks, spec["subsets"], heads, spec["seeds"]):
         if task not in spec.get("head_tasks", {}).get(head, [task]):
             continue
-        row = {**point, **_at(task, subset), "head": head, "seed": seed}
-        names = ("strategy", "variant", "task", "subset")  # the last two of a run on an intermediate task alone
-        entry, starts = (
-            spec["tasks"][task],
-            [row | dict(zip(names, start, strict=False)) for start in point.get("after", [])],
-        )
+        row, entry = {**point, "task": task, "subset": subset, "head": head, "seed": seed}, spec["tasks"][task]
+        names = {name: row[name] for name in layout.RUN}
+        known = names | {"corpus": entry["corpus"]}
+        needs = [
+            CollectedNeed(need["role"], need["step"], known | need) for need in point.get("needs", {}).get(task, [])
+        ]
         weights = point.get("weights", {}).get(task, point["encoder"])
-        after = [_folder(start) for start in starts] + [f"encoders/{weights}"] * ("weights" in point)
         stores = {
-            pairs: f"features/{weights}/{entry['corpus']}/{view}"
+            pairs: layout.folder("features", {"weights": weights, "corpus": entry["corpus"], "view": view})
             for pairs, view in entry["views"].items()
             if point.get("pairs", "joint") in (pairs, "best")
         }
         is_pair = entry["type"].startswith("pair_")
         columns = {**row, "weights": weights, "pairs": point.get("pairs", "joint") if is_pair else "", **shown}
-        found.append(CollectedResult(_folder(row), columns, stores, after))
-    return found
-
-
-def _folder(row: dict) -> str:
-    """Return the folder of a run below the results folder."""
-    return "/".join(["runs", *(row[key] for key in CELL), f"seed{row['seed']}"])
+        results.append(CollectedResult("train", names, columns, stores, needs))
+    return results
 
 
 def rows(spec: dict, results, logs) -> list[dict]:
@@ -142,7 +153,7 @@ class Cards:
 
     def facts(self, task: dict) -> dict:
         """Return what a row says of its corpus; nothing where that was never prepared."""
-        path = self.results / "data" / task["corpus"] / "card.json"
+        path = self.results / layout.file("prepare", {"corpus": task["corpus"]})
         if not path.exists():
             return {}
         card = self.read(path)
@@ -181,7 +192,7 @@ def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dic
         for store in set(result.stores.values()) if read else ():
             readers.setdefault(store, {})[result.folder] = read
     for store, read in readers.items():
-        cards = [Path(results, store, f"b{n}.json") for n in sorted(set().union(*read.values()))]
+        cards = [Path(results, layout.boundary(store, n)) for n in sorted(set().union(*read.values()))]
         spent = sum({float(value(read_json(card), card, "seconds")) for card in cards})
         for folder in read:
             for name, seconds in zip(names, (spent / len(read), spent), strict=True):
@@ -191,12 +202,12 @@ def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dic
 
 def value(record, path, *keys):
     """Return a value inside a record; a missing key is a UserError that names the file and the key."""
-    found = record
+    inner = record
     for key in keys:
-        if not isinstance(found, dict) or key not in found:
+        if not isinstance(inner, dict) or key not in inner:
             raise UserError(f"{path}: '{'.'.join(keys)}' is missing; delete the file so that it is made again")
-        found = found[key]
-    return found
+        inner = inner[key]
+    return inner
 
 
 def _boundaries(path) -> set[int]:
@@ -206,14 +217,14 @@ def _boundaries(path) -> set[int]:
 
 
 def _costs(result: CollectedResult, results) -> dict:
-    """Return a run's cost columns, with those of what it started from: runs, further pretraining."""
+    """Return a run's cost columns, with those of what it needs: earlier runs, further pretraining."""
     path, spent = Path(results, result.folder, "cost.json"), {"after_seconds": 0.0, "after_flops": 0.0}
     record = read_json(path)
-    for folder in result.after:
+    for folder in result.paid:
         earlier = Path(results, folder, "cost.json")
-        found = read_json(earlier)
-        spent["after_seconds"] += value(found, earlier, "seconds", "train")
-        spent["after_flops"] += value(found, earlier, "flops")
+        paid = read_json(earlier)
+        spent["after_seconds"] += value(paid, earlier, "seconds", "train")
+        spent["after_flops"] += value(paid, earlier, "flops")
     return spent | {
         "train_seconds": value(record, path, "seconds", "train"),
         "total_seconds": value(record, path, "seconds", "total"),
@@ -243,13 +254,13 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, re
         common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     common["flags"] = ";".join(flags)
-    found, main = [], value(record, path, "spec", "task", "metrics")[0]
+    rows, main = [], value(record, path, "spec", "task", "metrics")[0]
     for split, scores in value(record, path, "scores").items():
         place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
             measured = {"metric": metric, "main": metric == main, "value": score}
-            found.append({**common, **place, **measured, "truncated": cut.get(split, "")})
-    return found
+            rows.append({**common, **place, **measured, "truncated": cut.get(split, "")})
+    return rows
 
 
 def joined(phases: list[dict], key: str, default: str) -> str:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.outputs import wording
 
@@ -15,35 +16,27 @@ def reason(result, task: dict, logs, budget: dict[str, str]) -> str:
     Args: result as `collection.selected` gives it; its task's entry of the spec; logs, the folder of all logs; what
     `budget` returns.
     """
-    for name in _jobs(result, task):
-        path = Path(logs, f"{name}.log")
-        found = ERROR.findall(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
-        if found:
-            return f"{name.partition('/')[0]}: {found[-1].strip()}"
-    why = budget.get(result.folder.rpartition("/")[0], budget.get("", ""))
+    for name in _logs(result, task):
+        path = Path(logs, name)
+        errors = ERROR.findall(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
+        if errors:
+            return f"{name.partition('/')[0]}: {errors[-1].strip()}"
+    cell = layout.key("fit_heads", result.names) if result.step == "train" else ""
+    why = budget.get(cell, budget.get("", ""))
     return f"{wording.NOT_RUN}: {why}" if why else wording.NOT_RUN
 
 
-def _jobs(result, task: dict) -> list[str]:
-    """Return the logs of the jobs that lead to a result, without their ending, its own first."""
-    encoders = dict.fromkeys(store.split("/")[1].partition(".")[0] for store in result.stores.values())
+def _logs(result, task: dict) -> list[str]:
+    """Return the logs of the jobs that lead to a result, its own first."""
+    stores = [layout.names_in_folder("features", store) for store in result.stores.values()]
+    encoders = dict.fromkeys(layout.encoder_of(names["weights"]) for names in stores)
+    made = [(result.step, result.names), *((need.step, need.names) for need in reversed(result.needs))]
     return [
-        *(name for folder in [result.folder, *result.after] for name in _own(folder)),
-        *result.stores.values(),
-        f"prepare/{task['corpus']}",
-        *(f"fetch/{encoder}" for encoder in encoders),
+        *(layout.log(step, names) for first, names in made for step in layout.makers(first)),
+        *(layout.log("features", names) for names in stores),
+        layout.log("prepare", {"corpus": task["corpus"]}),
+        *(layout.log("fetch", {"encoder": encoder}) for encoder in encoders),
     ]
-
-
-def _own(folder: str) -> list[str]:
-    """Return the logs that the jobs of a folder may have: a run was trained, or its seeds at once after a search."""
-    room, _, rest = folder.partition("/")
-    if room == "encoders":
-        return [f"pretrain/{rest}"]
-    if room == "runs":
-        cell = rest.rpartition("/")[0]
-        return [f"train/{rest}", f"fit_heads/{cell}", f"search_heads/{cell}"]
-    return [f"{room.removesuffix('s')}/{rest}"]
 
 
 def budget(spec: dict, results) -> dict[str, str]:
@@ -53,6 +46,6 @@ def budget(spec: dict, results) -> dict[str, str]:
     """
     if "budget" not in spec:
         return {}
-    path = Path(results, "outputs", spec["experiment"], "budget.json")
+    path = Path(results, layout.budget(spec["experiment"]))
     given_up = read_json(path)["hopeless"] if path.exists() else {}
     return {"": f"budget of {spec['budget']}"} | given_up

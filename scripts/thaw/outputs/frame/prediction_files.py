@@ -5,6 +5,7 @@ from zlib import crc32
 
 import numpy as np
 
+from thaw.core import layout
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
@@ -68,7 +69,7 @@ class PredictionFiles:
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self._corpora:
-            self._corpora[name] = Corpus(self.results / "data" / name)
+            self._corpora[name] = Corpus(self.results / layout.folder("prepare", {"corpus": name}))
         return self._corpora[name]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.result_files import task_with_defaults
@@ -30,12 +31,13 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
 
     Args: its metrics.json; its folder below the results folder; `read`, which returns a card by its path.
     """
-    corpus, encoder = record["spec"]["task"]["corpus"], folder.relative_to(results).parts[3]
-    card, store = results / "data" / corpus / "card.json", results / "features" / encoder / corpus
-    found = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
-    pads = {read(tokens).get("pad") for tokens in store.glob("*/tokens.json")}
-    found += _of_kernels(folder / "cost.json")
-    return found + _of_tokenizer(results / "encoders" / encoder, pads)
+    names = {"corpus": record["spec"]["task"]["corpus"]}
+    encoder = layout.names_in_folder("train", folder.relative_to(results))["encoder"]
+    card = results / layout.file("prepare", names)
+    flags = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
+    pads = {read(tokens).get("pad") for tokens in results.glob(layout.pattern("features", weights=encoder, **names))}
+    flags += _of_kernels(folder / "cost.json")
+    return flags + _of_tokenizer(results / layout.folder("fetch", {"encoder": encoder}), pads)
 
 
 def _of_history(record: dict, folder: Path) -> list[str]:

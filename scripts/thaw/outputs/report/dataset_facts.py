@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.outputs import wording
 from thaw.outputs.report import methods
@@ -26,7 +27,7 @@ def _task(id: str, entry: dict, labels: dict, results) -> dict:
         "prepared": False,
         "classes": [],
     }
-    path = Path(results, "data", entry["corpus"], "card.json")
+    path = Path(results, layout.file("prepare", {"corpus": entry["corpus"]}))
     if not path.exists():
         return facts
     card = read_json(path)
@@ -51,7 +52,7 @@ def encoders(spec: dict, results) -> list[dict]:
     """Return what the report says of each encoder; no text where it was never fetched."""
     found = []
     for id, entry in spec["encoders"].items():
-        path = Path(results, "encoders", id, "card.json")
+        path = Path(results, layout.file("fetch", {"encoder": id}))
         facts = {"label": spec["labels"]["encoders"].get(id, id), "note": spec["notes"].get(id), "text": None}
         if path.exists():
             card = read_json(path)
@@ -69,7 +70,8 @@ def cuts(present, spec: dict, results) -> list[dict]:
     for row in present.drop_duplicates(["task", "encoder", "pairs"]).itertuples():
         task = spec["tasks"][row.task]
         view = task["separate"] if row.pairs == "separate" else task["view"]
-        card = read_json(Path(results, "features", row.weights, task["corpus"], view, "tokens.json"))
+        names = {"weights": row.weights, "corpus": task["corpus"], "view": view}
+        card = read_json(Path(results, layout.file("features", names)))
         for name, split in card["splits"].items():
             by_label = split.get("truncated_labels", {}).get(task["target"], {})
             line = {

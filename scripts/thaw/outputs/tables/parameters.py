@@ -1,5 +1,6 @@
 """A table of parameters: how many of an encoder's lie in its embeddings, in each layer and in its pooler."""
 
+from thaw.core import layout
 from thaw.encoders.loading import find_pooler
 from thaw.encoders.transformers import Encoder
 from thaw.outputs import wording
@@ -21,7 +22,7 @@ def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
     """
     rows, lines, labels = [], [], spec["labels"].get("encoders", {})
     for name in runs.loc[runs["kind"] == "run", "encoder"].drop_duplicates():
-        layers, embeddings, layer, pooler = counted(answers.results / "encoders" / name)
+        layers, embeddings, layer, pooler = counted(answers.results / layout.folder("fetch", {"encoder": name}))
         total = embeddings + layers * layer + pooler
         share = f"{100 * layer / total:.1f}"
         cells = [

@@ -1,0 +1,145 @@
+"""Where results lie below the results folder: each template is written here and nowhere else, and paths are read here.
+
+A template is filled with names: {"task": "sst2", "seed": 1, ...}, which are also the wildcards of the step's rule.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath
+
+CELL = ("task", "subset", "encoder", "head", "strategy", "variant")
+RUN = (*CELL, "seed")
+SHOWN = {name: f"<{name}>" for name in RUN}  # for messages
+_CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
+_RUN = _CELL + "/seed{seed}"  # as of_seed has it
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the results of a step lie.
+
+    key: under which the plan knows a job. file: by which a job is known to be done, below the results folder. log:
+    what its job prints, below the folder of logs, without its ending; the key below the step's name unless stated.
+    """
+
+    key: str
+    file: str
+    log: str = ""
+
+
+PLACES = {
+    "prepare": Place("{corpus}", "data/{corpus}/card.json"),
+    "fetch": Place("{encoder}", "encoders/{encoder}/card.json"),
+    "pretrain": Place("{encoder}.{further}.{corpus}", "encoders/{encoder}.{further}.{corpus}/card.json"),
+    "features": Place("{weights}/{corpus}/{view}", "features/{weights}/{corpus}/{view}/tokens.json"),
+    "train": Place(_RUN, _RUN + "/metrics.json", _RUN.replace("runs", "train", 1)),
+    "fit_heads": Place(_CELL, _RUN + "/metrics.json", _CELL.replace("runs", "fit_heads", 1)),
+    "search_heads": Place(_CELL, _CELL + "/chosen.json", _CELL.replace("runs", "search_heads", 1)),
+    "select": Place(_CELL, _CELL + "/chosen.json", _CELL.replace("runs", "select", 1)),
+    "baseline": Place("{task}/{subset}/{baseline}", "baselines/{task}/{subset}/{baseline}/metrics.json"),
+    "external": Place("{task}/{external}", "external/{task}/{external}/metrics.json"),
+    "ensemble": Place("{task}/{subset}/{ensemble}", "ensembles/{task}/{subset}/{ensemble}/metrics.json"),
+    "features_adapted": Place(
+        _RUN.removeprefix("runs/") + "/{probed}", _RUN.replace("runs", "adapted", 1) + "/{probed}/card.json"
+    ),
+    "probe": Place(
+        "{task}/{subset}/{encoder}/{probe}/{of}", "probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json"
+    ),
+    "collect": Place("{experiment}", "outputs/{experiment}/runs.csv"),
+    "table": Place("{experiment}/{id}", "outputs/{experiment}/tables/{id}.html"),
+    "figure": Place("{experiment}/{id}", "outputs/{experiment}/figures/{id}.svg"),
+    "report": Place("{experiment}", "outputs/{experiment}/report.html"),
+}
+_DOTTED = {"weights", "of"}  # names that may hold a dot
+
+
+def key(step: str, names: dict) -> str:
+    """Return the key of a step's job."""
+    return PLACES[step].key.format(**names)
+
+
+def file(step: str, names: dict) -> str:
+    """Return the file by which a step's job is known to be done, below the results folder."""
+    return PLACES[step].file.format(**names)
+
+
+def folder(step: str, names: dict) -> str:
+    """Return the folder of that file, below the results folder."""
+    return file(step, names).rpartition("/")[0]
+
+
+def log(step: str, names: dict) -> str:
+    """Return where a step's job writes what it prints, below the folder of logs."""
+    return (PLACES[step].log or f"{step}/{PLACES[step].key}").format(**names) + ".log"
+
+
+def of_seed(seed: int) -> str:
+    """Return the folder of a run within that of all its seeds."""
+    return f"seed{seed}"
+
+
+def makers(step: str) -> list[str]:
+    """Return the steps that may have made a result of a step, which is where it is whoever made it."""
+    return [other for other, place in PLACES.items() if place.file == PLACES[step].file]
+
+
+def boundary(store: str, number: int) -> str:
+    """Return the card of a stored boundary. Args: the folder of a store, the boundary's number."""
+    return f"{store}/b{number}.json"
+
+
+def budget(experiment: str) -> str:
+    """Return the record of what was given up where time was limited, below the results folder."""
+    return f"outputs/{experiment}/budget.json"
+
+
+def pattern(step: str, **names) -> str:
+    """Return the pattern under which the results folder holds the files of all jobs of a step that have these names."""
+    return re.sub(r"{(\w+)}", lambda field: str(names.get(field[1], "*")), PLACES[step].file)
+
+
+def names_in_key(step: str, key: str) -> dict[str, str]:
+    """Return the names in a key of a step; raises ValueError where it is none."""
+    return _names(PLACES[step].key, key)
+
+
+def names_in_folder(step: str, path) -> dict[str, str]:
+    """Return the names in a folder of a step's results, given below the results folder; ValueError where it is none."""
+    return _names(PLACES[step].file.rpartition("/")[0], PurePath(path).as_posix())
+
+
+def rooms(steps: tuple[str, ...]) -> list[str]:
+    """Return the folders right below the results folder that hold the results of some steps."""
+    return list(dict.fromkeys(PLACES[step].file.partition("/")[0] for step in steps))
+
+
+def results_folder(path: Path, steps: tuple[str, ...]) -> Path | None:
+    """Return the results folder above a folder of some steps' results, or of all seeds of a run; None without one."""
+    return next((parent.parent for parent in path.parents if parent.name in rooms(steps)), None)
+
+
+def weights(encoder: str, further: str = "", corpus: str = "") -> str:
+    """Return the name of an encoder's weights: the encoder's, or after further pretraining that with what it read."""
+    return ".".join(filter(None, (encoder, further, corpus)))
+
+
+def encoder_of(weights: str) -> str:
+    """Return the encoder behind the name of weights."""
+    return weights.partition(".")[0]
+
+
+def _names(template: str, text: str) -> dict[str, str]:
+    match = _expression(template).fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text} is not of the form {template}")
+    return match.groupdict()
+
+
+@cache
+def _expression(template: str) -> re.Pattern:
+    """Return a template as an expression with a group for each name."""
+    parts = re.split(r"{(\w+)}", template)
+    texts, names = parts[::2], parts[1::2]
+    groups = [f"(?P<{name}>[^/]+)" if name in _DOTTED else f"(?P<{name}>[^/.]+)" for name in names]
+    return re.compile("".join(text for pair in zip(map(re.escape, texts), [*groups, ""], strict=True) for text in pair))

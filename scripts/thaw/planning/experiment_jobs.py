@@ -1,0 +1,145 @@
+"""The jobs of one experiment, from the data up to its report. No torch, no pandas."""
+
+from itertools import product
+
+from thaw.core import layout, plugins
+from thaw.core.boundaries import cached_layers_read
+from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.versions import VERSIONS
+from thaw.declarations.task_types import PROBED_TYPES
+from thaw.planning import external_and_ensembles, output_jobs, probe_jobs
+from thaw.planning.jobs import JobTable, Result
+from thaw.planning.paths import adapted_key, result_folder
+from thaw.planning.probe_jobs import Probed
+from thaw.planning.run_grid import RunPlanner, task_spec
+from thaw.planning.run_jobs import RunJobs, result_of
+from thaw.planning.run_plan import RunPlan
+from thaw.planning.upstream_jobs import UpstreamJobs
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.entry import spec_of
+from thaw.schema.experiment import BASELINES, ExperimentConfig
+
+
+class ExperimentJobs:
+    """Adds an experiment to a table of jobs.
+
+    Attributes: runs, those that it shows, baselines among them; extra_results, {folder: (step, key)} of what it shows
+    in addition: other baselines, external predictions, ensembles; probes, their keys.
+    """
+
+    def __init__(self, table: JobTable, experiment: ExperimentConfig, catalogue: Catalogue, left_out: list[str]):
+        self.table = table
+        self.experiment = experiment
+        self.catalogue = catalogue
+        self.planner = RunPlanner(experiment, catalogue)
+        self.upstream = UpstreamJobs(table, catalogue, experiment)
+        self._runs = RunJobs(table, self.upstream, self.planner)
+        self.extra_results: dict[str, tuple[str, str]] = {}
+        for task in experiment.tasks:
+            self._add_task(task)
+        self._add_external()
+        runs, baselines = list(self.planner.runs()), self.planner.baseline_runs()
+        self.runs = [*runs, *(run for _, run in baselines)]
+        for run in self.runs:
+            self._runs.add(run)
+        self._add_ensembles()
+        self.probes = list(self._add_probes())
+        self._add_outputs(runs, baselines, left_out)
+
+    def _add_task(self, name: str) -> None:
+        """Add a task's corpus, those of its further tests, and the baselines that need no encoder."""
+        task = self.upstream.task(name, "tasks")
+        if task.type in PROBED_TYPES:
+            place = self.catalogue.place("tasks", name, "type")
+            raise UserError(f"{place}: no head serves {task.type}; name {name} under probe_tasks, for probes alone")
+        for further in task.also:
+            place = self.catalogue.place("tasks", name, "also")
+            other = self.upstream.task(further.task, place)
+            if other.type != task.type:
+                raise UserError(f"{place}: {further.task} is of type {other.type}; expected {task.type}, as here")
+        data, cards = self.upstream.data(task.corpus)
+        for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
+            if baseline in BASELINES:
+                spec = {"version": VERSIONS["baseline"], "task": task_spec(name, task), "baseline": baseline}
+                spec |= {"subset": self._subset(subset), "data": data, **plugins.in_spec(task.metrics)}
+                names = {"task": name, "subset": subset, "baseline": baseline}
+                self._add_extra("baseline", layout.key("baseline", names), spec, {"data": cards})
+
+    def _add_extra(self, step: str, key: str, spec: dict, inputs: dict, names: list[Result] | None = None) -> None:
+        """Add a result that stands for itself: it needs no run of the grid, or puts several together."""
+        self.table.add(step, key, spec, inputs, names or ())
+        self.extra_results[result_folder(step, key)] = (step, key)
+
+    def _subset(self, name: str) -> dict:
+        return spec_of(self.catalogue.get("subsets", name, "subsets"))
+
+    def _add_external(self) -> None:
+        """Add the scoring of predictions that were made elsewhere."""
+        for key, (corpus, file, spec) in external_and_ensembles.external(self.experiment, self.catalogue).items():
+            data, cards = self.upstream.data(corpus)
+            self._add_extra("external", key, spec | {"data": data}, {"data": cards, "predictions": [file]})
+
+    def _add_ensembles(self) -> None:
+        """Add the ensembles, and those of their runs that the experiment does not show."""
+        for key, (name, runs) in external_and_ensembles.ensembles(self.experiment, self.planner).items():
+            for run in runs:
+                self._runs.add(run)
+            members = [result_of(run) for run in runs]
+            digests = [self.table.digest(member) for member in members]
+            spec = external_and_ensembles.ensemble_spec(name, self.experiment, self.catalogue, runs[0], digests)
+            data, cards = self.upstream.data(self.catalogue.get("tasks", runs[0].task, "tasks").corpus)
+            inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
+            self._add_extra("ensemble", key, spec | {"data": data}, inputs, members)
+
+    def _add_probes(self):
+        """Add the probes, see to it that the stores hold all layers that they read, and yield the keys."""
+        for task in self.experiment.probe_tasks:
+            self.upstream.task(task, "config: probe_tasks")
+        runs = [run for run in self.runs if self.planner.is_probed(run)]
+        for probed in probe_jobs.probes(self.experiment, self.catalogue, runs):
+            spec, inputs = self._states_of(probed, probe_jobs.spec(probed, self.experiment, self.catalogue))
+            names = []
+            for run in probed.runs:
+                states = self._add_adapted(probed, run)
+                names.append(states)
+                spec.setdefault("adapted", {})[str(run.seed)] = self.table.digest(states)
+                inputs.setdefault("adapted", []).extend(self.table.files(states.step, states.key))
+                inputs.setdefault("runs", []).append(self.table.paths.result(run.folder))
+            self.table.add("probe", probed.key, spec, inputs, names)
+            yield probed.key
+
+    def _add_adapted(self, probed: Probed, run: RunPlan) -> Result:
+        """Add the hidden states that an adapted encoder gives to what is probed, and return them."""
+        states, trained = Result("features_adapted", adapted_key(run.folder, probed.task)), result_of(run)
+        if not self.table.has(states.step, states.key):
+            spec = probe_jobs.adapted_spec(probed, self.experiment, self.catalogue)
+            spec, inputs = self._states_of(probed, spec | {"run": self.table.digest(trained)})
+            inputs["run"] = [self.table.paths.result(run.folder)]
+            self.table.add(states.step, states.key, spec, inputs, [trained])
+        return states
+
+    def _states_of(self, probed: Probed, spec: dict) -> tuple[dict, dict]:
+        """Return a spec with what it is based on, corpus, encoder and store, and the files of these."""
+        task = self.catalogue.get("tasks", probed.task, "tasks")
+        read = cached_layers_read(spec.get("phases", []))
+        base, inputs = self.upstream.based(probed.weights, task.corpus, (task.view,), read)
+        return spec | base, inputs
+
+    def _add_outputs(self, runs: list[RunPlan], baselines: list[tuple[str, RunPlan]], left_out: list[str]) -> None:
+        """Add what the experiment shows: collect, tables, figures, report."""
+        ensembles = [
+            self.table.job(step, key).digest for step, key in self.extra_results.values() if step == "ensemble"
+        ]
+        every = digest([self.table.job(run.step, run.key).digest for run in self.runs] + ensembles)
+        probed = [self.table.job("probe", key) for key in self.probes]
+        origins = {corpus: job.spec["source"] for corpus, job in self.table.jobs["prepare"].items()}
+        outputs = output_jobs.specs(
+            self.experiment, self.catalogue, self.planner, runs, baselines, every, origins, probed
+        )
+        for step, key, spec in outputs:
+            more = {"left_out": left_out} if left_out and step == "report" else {}
+            if step == "collect" and self.experiment.partial:
+                budget = self.experiment.budget
+                more = {"missing": True} | ({"budget": budget} if budget else {})
+            self.table.add(step, key, spec | more, {})

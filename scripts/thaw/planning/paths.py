@@ -1,0 +1,76 @@
+"""Paths of a plan: where each job's results lie in its results folder, and which job a path belongs to. No torch.
+
+The templates are those of thaw.core.layout, which steps and outputs read too; nothing else writes or reads a path.
+"""
+
+from pathlib import Path
+
+from thaw.core import layout
+
+
+class Paths:
+    """The paths below one results folder."""
+
+    def __init__(self, results: str):
+        self.results = results
+
+    def below(self, *parts: str) -> str:
+        """Return a path below the results folder."""
+        return "/".join([self.results, *parts])
+
+    def file(self, step: str, key: str, **more) -> str:
+        """Return the file by which a job is known to be done. Args: names that its key lacks: seed."""
+        return self.below(layout.file(step, layout.names_in_key(step, key) | more))
+
+    def log(self, step: str, key: str) -> str:
+        """Return where a job writes what it prints, below the folder of logs."""
+        return layout.log(step, layout.names_in_key(step, key))
+
+    def store(self, key: str) -> str:
+        """Return the folder of a store's files."""
+        return self.below(layout.folder("features", layout.names_in_key("features", key)))
+
+    def store_key(self, weights: str, corpus: str, view: str) -> str:
+        """Return the key of a store."""
+        return layout.key("features", {"weights": weights, "corpus": corpus, "view": view})
+
+    def tokens(self, key: str) -> str:
+        """Return the card of the tokens of a store."""
+        return self.file("features", key)
+
+    def boundaries(self, key: str, numbers: list[int]) -> list[str]:
+        """Return the cards of some boundaries of a store."""
+        return [layout.boundary(self.store(key), number) for number in numbers]
+
+    def store_of(self, tokens: str) -> str:
+        """Return the key of the store whose tokens a card lists."""
+        names = layout.names_in_folder("features", Path(tokens).parent.relative_to(self.results))
+        return layout.key("features", names)
+
+    def result(self, folder: str, name: str = "metrics.json") -> str:
+        """Return a file of a result. Args: its folder below the results folder."""
+        return self.below(folder, name)
+
+    def budget(self, experiment: str) -> str:
+        """Return the record of what was given up where time was limited."""
+        return self.below(layout.budget(experiment))
+
+
+def corpus_of(store: str) -> str:
+    """Return the corpus of a store, by its key."""
+    return layout.names_in_key("features", store)["corpus"]
+
+
+def encoder_of(store: str) -> str:
+    """Return the catalogue's encoder behind a store, by its key."""
+    return layout.encoder_of(layout.names_in_key("features", store)["weights"])
+
+
+def adapted_key(run: str, task: str) -> str:
+    """Return the key of the hidden states that a run's encoder gives on a task. Args: the folder of the run."""
+    return layout.key("features_adapted", layout.names_in_folder("train", run) | {"probed": task})
+
+
+def result_folder(step: str, key: str) -> str:
+    """Return the folder of a job's results below the results folder."""
+    return layout.folder(step, layout.names_in_key(step, key))

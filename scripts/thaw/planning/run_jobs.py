@@ -1,0 +1,111 @@
+"""The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
+
+from thaw.core.boundaries import cached_layers_read
+from thaw.declarations.needs import NEEDS
+from thaw.planning import searches
+from thaw.planning.initial_weights import InitialWeights
+from thaw.planning.jobs import Job, JobTable, Result
+from thaw.planning.run_grid import RunPlanner, task_spec
+from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, pair_views
+from thaw.planning.upstream_jobs import UpstreamJobs
+from thaw.schema.corpora import TaskConfig
+
+
+def result_of(plan: RunPlan | SearchPlan | InitialWeights) -> Result:
+    """Return the result that a run leaves, or what a run needs."""
+    return Result(plan.step, plan.key, plan.seed if plan.step == "fit_heads" else None)
+
+
+class RunJobs:
+    """Adds runs to a table of jobs, with all that they need."""
+
+    def __init__(self, table: JobTable, upstream: UpstreamJobs, planner: RunPlanner):
+        self.table = table
+        self.upstream = upstream
+        self.planner = planner
+        self._added: set[str] = set()
+
+    def add(self, plan: RunPlan | SearchPlan | InitialWeights) -> Job:
+        """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
+        if not self.table.has(plan.step, plan.key):
+            if isinstance(plan, InitialWeights):
+                self.upstream.encoder(plan)
+            else:
+                (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
+            self._added.add(plan.key)
+        elif isinstance(plan, RunPlan) and plan.key not in self._added:
+            self._ask(plan)
+        if plan.step == "fit_heads":
+            self.table.seeds.add(plan.seed)
+        return self.table.job(plan.step, plan.key)
+
+    def _ask(self, run: RunPlan) -> None:
+        """Note what this experiment wants otherwise of a run that another one has added.
+
+        A run leaves all that any experiment asks for; in all else the last one decides, as where selections are merged.
+        """
+        known, own = self.table.job(run.step, run.key).spec, self.planner.spec(run)
+        shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
+        wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
+        if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
+            self.table.asked.setdefault(run.key, {}).update(more)
+
+    def file(self, need: Need) -> str:
+        """Return the file that is read of what is needed."""
+        seed = {"seed": need.of.seed} if need.of.step == "fit_heads" else {}
+        return self.table.paths.file(need.of.step, need.of.key, **seed)
+
+    def _add_run(self, run: RunPlan) -> None:
+        """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
+        spec, inputs = self._based(run, self.planner.spec(run) | self.table.agreed.get(run.key, {}))
+        names = []
+        for need in run.needs:
+            self.add(need.of)
+            role, result = NEEDS[need.role], result_of(need.of)
+            spec |= role.entry(self.table.digest(result), need.facts)
+            if role.file:
+                inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
+                names.append(result)
+        if run.step == "fit_heads":
+            del spec["seed"]
+        self.table.add(run.step, run.key, spec, inputs, names)
+        self.table.executed[run.step].add((run.head, run.strategy))
+
+    def _add_search(self, search: SearchPlan) -> None:
+        """Add the choice among the trials that runs take their settings from."""
+        if search.step == "search_heads":
+            base = search.trials[0]
+            self.table.add(search.step, search.key, *self._based(base, searches.heads_spec(search, self.planner)))
+        else:
+            digests = {need.of.key: self.add(need.of).digest for need in search.needs}
+            spec = searches.trials_spec(search, self.planner.catalogue, digests)
+            inputs = {"trials": [self.file(need) for need in search.needs]}
+            names = [result_of(need.of) for need in search.needs]
+            self.table.add(search.step, search.key, spec, inputs, names)
+        self.table.executed[search.step].add((search.head, search.strategy))
+
+    def _based(self, run: RunPlan, spec: dict) -> tuple[dict, dict]:
+        """Return a run's spec with what it is based on, corpora, encoder and stores, and the files of these."""
+        task = self.upstream.task(run.task, "tasks")
+        read = cached_layers_read(spec["phases"])
+        base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
+        spec |= base
+        if task.also and not run.trial:
+            spec["also"], stores = self._further(run, task)
+            inputs["also_data"] = self.upstream.prepared(stores)
+            inputs |= {f"also_{name}": files for name, files in self.upstream.states(stores, read).items()}
+        return spec, inputs
+
+    def _further(self, run: RunPlan, task: TaskConfig) -> tuple[list[dict], list[str]]:
+        """Return what a spec says of a task's further test corpora, and their stores: per corpus one for each view."""
+        entries, stores = [], []
+        for further in task.also:
+            other = self.planner.catalogue.get("tasks", further.task, "also")
+            views = pair_views(other, run.pairs)
+            keys = [self.upstream.store(run.weights, other.corpus, view) for view in views]
+            entry = {"task": task_spec(further.task, other), "rename": further.rename}
+            entry["data"] = self.upstream.data(other.corpus)[0]
+            entry["features"] = [self.table.job("features", key).digest for key in keys]
+            entries.append(entry)
+            stores += keys
+        return entries, stores
