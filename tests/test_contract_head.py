@@ -12,7 +12,7 @@ from safetensors.torch import load, save
 from conftest import HOME
 from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import NO_TAG, word_targets

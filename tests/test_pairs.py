@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from corpora import PAIRS, pair, prepared
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise

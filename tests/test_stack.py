@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
 from thaw.compute_cost.stopwatch import Stopwatch
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig

@@ -7,7 +7,7 @@ of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 import torch
 from torch.nn import functional
 
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
