@@ -43,14 +43,15 @@ def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]
         for name, order in orders.items()
         for share in SHARES
     ]
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for layer, values in enumerate(normed.tolist(), 1):
         common = {"layer": layer, "seed": seed}
         found = zip(raw[layer - 1].tolist(), values, strict=True)
         rows += [common | {"head": head, "importance": one, "normed": two} for head, (one, two) in enumerate(found)]
-        ends.append(common | {"scores": {"train": {"importance": float(raw[layer - 1].mean())}}, "heads": values})
-    ends[-1]["removed"] = removed
-    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], ends
+        scores = {"train": {"importance": float(raw[layer - 1].mean())}}
+        layer_scores.append(common | {"scores": scores, "heads": values})
+    layer_scores[-1]["removed"] = removed
+    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], layer_scores
 
 
 def importance(reading: Reading, reader: Reader, split: Split, solution: Solution) -> np.ndarray:

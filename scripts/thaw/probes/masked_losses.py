@@ -59,13 +59,13 @@ def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[
 
 
 def _told(comparison: EncoderComparison, loss: Callable[[int | None, int], float]) -> tuple[list[dict], list[dict]]:
-    """Return the rows and ends of losses, `loss(side, seed)`, before and after each run."""
-    name, rows, ends = comparison.entry.kind, [], []
+    """Return the rows and layer scores of losses, `loss(side, seed)`, before and after each run."""
+    name, rows, layer_scores = comparison.entry.kind, [], []
     for seed in comparison.seeds:
         found = {"before": loss(PRETRAINED, seed), name: loss(seed, seed)}
         rows.append({"layer": comparison.layers, "seed": seed, **found})
-        ends.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: found}})
-    return rows, ends
+        layer_scores.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: found}})
+    return rows, layer_scores
 
 
 def _loss(comparison: EncoderComparison, side: int | None, marks: Marks, seed: int, rows: np.ndarray) -> float:
