@@ -66,7 +66,7 @@ def importance(reading: Reading, reader: Reader, split: Split, solution: Solutio
             vectors = vectors[batch.first_pieces >= 0] if reading.words else vectors
             gold = torch.as_tensor(np.concatenate([targets[place] for place in places]), device=reading.device)
             (gradient,) = torch.autograd.grad(_loss(solution.logits(vectors), gold, bool(reading.labels)), [masks])
-        per_text = gradient.unflatten(0, (len(places), -1)).sum(1)  # the texts of a pair that are read apart
+        per_text = gradient.unflatten(0, (len(places), -1)).sum(1)  # the texts of a pair that are read separately
         total = total + per_text.abs().sum(0)
     return (total / len(split.rows)).cpu().numpy()
 

@@ -41,17 +41,18 @@ def masked_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
 def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return the loss in nats a pair, its second text taken for the next one, after each run, with that before it.
 
-    An encoder that came without what tells next sentences has none, nor pairs that are read apart: nothing is returned,
-    and the log says so.
+    An encoder that came without what tells next sentences has none, nor pairs that are read separately: nothing is
+    returned, and the log says so.
     """
     pretrained = comparison.sides[PRETRAINED]
     pooler, judge = find_pooler(pretrained.encoder), find_next_sentence(pretrained.encoder)
     if len(pooler) < 2 or len(judge) < 2:
         log(f"left out: {pretrained.encoder} came without what tells whether a text follows another")
         return [], []
-    if pretrained.store.apart:
+    if pretrained.store.separate_encoding:
         log(
-            f"left out: the texts of {comparison.task['id']} are read apart, and next sentences are told of both in one"
+            f"left out: the texts of {comparison.task['id']} are read separately, and next sentences need both in one "
+            "sequence"
         )
         return [], []
     losses = {side: _next_sentence(comparison, side, pooler, judge) for side in comparison.sides}

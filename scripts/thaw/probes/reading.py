@@ -142,8 +142,10 @@ class Reading:
         pooling = self.entry.pooling
         head = HeadConfig(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
         width = Shape.of(read_json(self.inputs.encoder / "config.json")).width
-        apart = self.inputs.store.apart
-        return build(head, width, len(self.labels) or 1, self.task["type"], apart, self.layers).to(self.device)
+        separate_encoding = self.inputs.store.separate_encoding
+        return build(head, width, len(self.labels) or 1, self.task["type"], separate_encoding, self.layers).to(
+            self.device
+        )
 
     def _check(self, gold) -> None:
         """Raise UserError where there is nothing to tell apart."""
