@@ -14,7 +14,7 @@ from thaw.probes.edge import Prober, scores
 from thaw.probes.edge_reading import EdgeReading, Tokens
 from thaw.probes.layer_states import LayerStates, pieces, word_means
 from thaw.probes.side_by_side import Linear, train
-from thaw.schema.probe import PROBE_CONFIGS
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from tiny_trees import TreeBench, tree_corpus
 
 LONG = {

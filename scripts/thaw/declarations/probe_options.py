@@ -1,4 +1,4 @@
-"""The keys of the kinds of probes, beside those that all have (schema/probe.py).
+"""The keys of the kinds of probes, beside those that all have (schema/probe_entry.py).
 
 A kind whose keys are not among these has a model of its own beside its declaration (declarations/probes.py).
 """
@@ -14,7 +14,7 @@ ID = r"^[a-z0-9_]{1,60}$"
 
 
 class ProbeOptions(BaseModel):
-    """The keys of a kind of probe beside those that all have (schema/probe.py); this one has none."""
+    """The keys of a kind of probe beside those that all have (schema/probe_entry.py); this one has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

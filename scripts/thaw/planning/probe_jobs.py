@@ -15,7 +15,7 @@ from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.probe import ProbeConfig
+from thaw.schema.probe_entry import ProbeConfig
 
 PRETRAINED = "pretrained"  # the folder of probes on an encoder as it was fetched
 # Training rows that a probe may be fitted to: the subset's; as many that no run here has trained on; or none is left.

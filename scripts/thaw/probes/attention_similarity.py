@@ -31,7 +31,7 @@ def attention_similarity(comparison: EncoderComparison) -> tuple[list[dict], lis
         for one, other in sums:
             sums[one, other] = sums[one, other] + cosines(maps[one], maps[other], batch.mask).sum(1)
         count += len(batch.mask)
-    return _told(comparison, {pair: (found / count).tolist() for pair, found in sums.items()})
+    return _rows_and_scores(comparison, {pair: (found / count).tolist() for pair, found in sums.items()})
 
 
 def cosines(first: torch.Tensor, second: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -48,7 +48,7 @@ def _maps(encoder, batch) -> torch.Tensor:
     return torch.stack([layer.float() for layer in found])
 
 
-def _told(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[dict]]:
+def _rows_and_scores(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[dict]]:
     """Return rows and layer scores of cosines by pair, layer and head."""
     rows, layer_scores = [], []
     for layer in (number for number in comparison.numbers if number):

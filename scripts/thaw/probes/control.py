@@ -9,7 +9,7 @@ import numpy as np
 
 from thaw.core.runtime import derive_seed
 from thaw.evaluation.metrics import accuracy
-from thaw.probes.reading import Reading, Split, chosen
+from thaw.probes.reading import Reading, Split, best_strength
 
 
 def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
@@ -22,7 +22,7 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     pairs = zip(reading.fit(fitted), reading.fit(fitted, drawn.gold(fitted, "train")), strict=True)
     for layer, (real, random) in enumerate(pairs):
         found = [reading.main(held, layer, solution) for solution in real]
-        best = chosen(found, reading.entry.l2)
+        best = best_strength(found, reading.entry.l2)
         for place, (solution, memory) in enumerate(zip(real, random, strict=True)):
             scores = {name: _both(reading, splits[name], name, layer, solution, memory, drawn) for name in names}
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}

@@ -19,7 +19,7 @@ from thaw.evaluation.result_files import scored_splits, select_rows, task_with_d
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces
 from thaw.probes.probed_rows import read_rows
-from thaw.schema.probe import PROBE_CONFIGS
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 MAIN = "edge_f1"

@@ -15,7 +15,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.schema.probe import PROBE_CONFIGS
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 BETWEEN = "between_seeds"  # the name of the score between two runs
@@ -72,7 +72,7 @@ class EncoderComparison:
         encoder = inputs.adapted.encoder() if inputs.adapted else Encoder.load(inputs.encoder).eval()
         return encoder.to(inputs.device)
 
-    def told(self, measure: Callable) -> tuple[list[dict], list[dict]]:
+    def by_layer(self, measure: Callable) -> tuple[list[dict], list[dict]]:
         """Return rows and layer scores of a kind that has one number for each layer and pair.
 
         `measure(layer)` gives {(one side, other side): {score: value}}, with the kind's name among the scores.

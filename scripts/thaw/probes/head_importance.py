@@ -19,7 +19,7 @@ from thaw.core.runtime import derive_seed, progress
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches
 from thaw.heads.convex import Solution
-from thaw.probes.reading import Reading, Split, chosen
+from thaw.probes.reading import Reading, Split, best_strength
 from thaw.training.head_vectors import Reader
 from thaw.training.task_model import read_states
 
@@ -110,7 +110,7 @@ def _solution(reading: Reading, seed: int) -> tuple[Solution, Split]:
         raise UserError("head_importance: the last layer must be among layers:, since the loss is that of its probe")
     solutions = reading.fit(Split(fitted.rows, fitted.gold, fitted.layers[last:]))[0]
     found = [reading.main(held, last, solution) for solution in solutions]
-    return solutions[chosen(found, reading.entry.l2)], held
+    return solutions[best_strength(found, reading.entry.l2)], held
 
 
 def _by_row(split: Split) -> list[np.ndarray]:

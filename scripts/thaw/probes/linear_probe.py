@@ -4,7 +4,7 @@ Logistic regression for labels and tags, linear regression for scores, on each l
 figure 1; Liu N. et al. 2019).
 """
 
-from thaw.probes.reading import Reading, chosen
+from thaw.probes.reading import Reading, best_strength
 
 
 def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
@@ -13,7 +13,7 @@ def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     rows, layer_scores = [], []
     for layer, solutions in enumerate(reading.fit(fitted)):
         found = [reading.main(held, layer, solution) for solution in solutions]
-        best = chosen(found, reading.entry.l2)
+        best = best_strength(found, reading.entry.l2)
         for place, solution in enumerate(solutions):
             scores = {name: reading.scores(reading.splits[name], layer, solution) for name in reading.scored}
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}

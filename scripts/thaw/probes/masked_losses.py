@@ -35,7 +35,7 @@ def masked_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
         log(f"left out: {folder} came without what predicts masked tokens, so there is no loss of its own to compare")
         return [], []
     marks, chosen = Marks(tokenizer.mask_token_id, len(tokenizer)), comparison.rows()
-    return _told(comparison, lambda side, seed: _loss(comparison, side, marks, seed, chosen))
+    return _rows_and_scores(comparison, lambda side, seed: _loss(comparison, side, marks, seed, chosen))
 
 
 def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
@@ -56,10 +56,12 @@ def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[
         )
         return [], []
     losses = {side: _next_sentence(comparison, side, pooler, judge) for side in comparison.sides}
-    return _told(comparison, lambda side, seed: losses[side])
+    return _rows_and_scores(comparison, lambda side, seed: losses[side])
 
 
-def _told(comparison: EncoderComparison, loss: Callable[[int | None, int], float]) -> tuple[list[dict], list[dict]]:
+def _rows_and_scores(
+    comparison: EncoderComparison, loss: Callable[[int | None, int], float]
+) -> tuple[list[dict], list[dict]]:
     """Return the rows and layer scores of losses, `loss(side, seed)`, before and after each run."""
     name, rows, layer_scores = comparison.entry.kind, [], []
     for seed in comparison.seeds:

@@ -21,7 +21,7 @@ from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
 from thaw.probes.probed_rows import read_rows
 from thaw.schema.head import HeadConfig
-from thaw.schema.probe import PROBE_CONFIGS
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
@@ -163,7 +163,7 @@ class Reading:
             )
 
 
-def chosen(found: list[float | None], strengths: list[float]) -> int:
+def best_strength(scores: list[float | None], strengths: list[float]) -> int:
     """Return the place of the best score; of equals the one of the strongest penalty."""
-    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(found, strengths, strict=True)]
+    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(scores, strengths, strict=True)]
     return ranks.index(max(ranks))

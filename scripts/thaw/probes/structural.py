@@ -22,7 +22,7 @@ from thaw.probes.layer_states import LayerStates, word_means
 from thaw.probes.measures.tree_measures import attachment, correlation, root_accuracy, tree_depths, tree_distances
 from thaw.probes.probed_rows import read_rows
 from thaw.probes.side_by_side import train
-from thaw.schema.probe import PROBE_CONFIGS
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 SENTENCES = 20  # a batch, as in the authors' settings

@@ -13,7 +13,7 @@ from thaw.schema.experiment import OutputConfig
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
-from thaw.schema.probe import PROBE_CONFIGS
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
