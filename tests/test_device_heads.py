@@ -11,10 +11,11 @@ import pytest
 from pretended import OnCuda, pretended
 from test_contract_head import OUTPUTS, batch_of, cases, quick
 from thaw.adaptation.optimizers import optimizer
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.evaluation.metrics import METRICS, score
 from thaw.heads.pooling import POOLINGS
-from thaw.heads.registry import HEADS, build
+from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.model_trainer import ModelTrainer
@@ -22,7 +23,7 @@ from thaw.training.task_model import Feed, TaskModel
 from thaw.training.training_run import TrainingRun
 
 WIDTH, LENGTHS = 6, [2, 5, 3, 4]
-KINDS = [(kind, *case) for kind in HEADS for case in cases(HeadConfig(kind=kind))]
+KINDS = [(kind, *case) for kind in HEAD_KINDS for case in cases(HeadConfig(kind=kind))]
 ROWS = np.arange(len(LENGTHS))
 
 

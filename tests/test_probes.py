@@ -15,7 +15,7 @@ from thaw.heads.convex import Scale
 from thaw.probes.control import Drawn, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.mdl import mdl
-from thaw.probes.reading import Reading, chosen
+from thaw.probes.reading import Reading, best_strength
 from tiny_corpus import Bench, tiny_corpus
 
 STRENGTHS = [1e-3, 1e-1]
@@ -112,7 +112,7 @@ def test_the_strength_is_chosen_on_rows_that_are_neither_fitted_nor_scored(bench
     for end in ends:
         found = [row for row in table if row["layer"] == end["layer"]]
         assert end["l2"] == max(found, key=lambda row: (row["choice"], row["l2"]))["l2"]
-    assert chosen([0.5, None, 0.5], [1e-3, 1.0, 1e-2]) == 2
+    assert best_strength([0.5, None, 0.5], [1e-3, 1.0, 1e-2]) == 2
 
 
 def test_random_labels_of_words_hold_wherever_a_word_stands(benches):

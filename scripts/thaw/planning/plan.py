@@ -13,6 +13,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.digests import canonical
+from thaw.declarations.probes import draws
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.records import Records
@@ -20,7 +21,6 @@ from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.probes import draws
 
 
 def command(home: Path, files: list[Path], overrides: dict) -> str:

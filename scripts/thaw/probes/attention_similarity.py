@@ -31,7 +31,7 @@ def attention_similarity(comparison: EncoderComparison) -> tuple[list[dict], lis
         for one, other in sums:
             sums[one, other] = sums[one, other] + cosines(maps[one], maps[other], batch.mask).sum(1)
         count += len(batch.mask)
-    return _told(comparison, {pair: (found / count).tolist() for pair, found in sums.items()})
+    return _rows_and_scores(comparison, {pair: (found / count).tolist() for pair, found in sums.items()})
 
 
 def cosines(first: torch.Tensor, second: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -48,9 +48,9 @@ def _maps(encoder, batch) -> torch.Tensor:
     return torch.stack([layer.float() for layer in found])
 
 
-def _told(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[dict]]:
-    """Return rows and ends of cosines by pair, layer and head."""
-    rows, ends = [], []
+def _rows_and_scores(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[dict]]:
+    """Return rows and layer scores of cosines by pair, layer and head."""
+    rows, layer_scores = [], []
     for layer in (number for number in comparison.numbers if number):
         heads: dict[int, dict] = {seed: {} for seed in comparison.seeds}
         for seed, name, pair in comparison.pairs:
@@ -60,5 +60,5 @@ def _told(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[
             rows += [common | {"head": head, "cosine": value} for head, value in enumerate(cosines_of)]
         for seed, of_heads in heads.items():
             scores = {name: sum(values) / len(values) for name, values in of_heads.items()}
-            ends.append({"layer": layer, "seed": seed, "scores": {comparison.split: scores}, "heads": of_heads})
-    return rows, ends
+            layer_scores.append({"layer": layer, "seed": seed, "scores": {comparison.split: scores}, "heads": of_heads})
+    return rows, layer_scores

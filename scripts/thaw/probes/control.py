@@ -9,7 +9,7 @@ import numpy as np
 
 from thaw.core.runtime import derive_seed
 from thaw.evaluation.metrics import accuracy
-from thaw.probes.reading import Reading, Split, chosen
+from thaw.probes.reading import Reading, Split, best_strength
 
 
 def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
@@ -18,19 +18,19 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     drawn = Drawn(reading, seed)
     names = reading.scored if reading.words else ["train"]
     splits = {name: reading.splits[name] if reading.words else fitted for name in names}
-    rows, ends = [], []
+    rows, layer_scores = [], []
     pairs = zip(reading.fit(fitted), reading.fit(fitted, drawn.gold(fitted, "train")), strict=True)
     for layer, (real, random) in enumerate(pairs):
         found = [reading.main(held, layer, solution) for solution in real]
-        best = chosen(found, reading.entry.l2)
+        best = best_strength(found, reading.entry.l2)
         for place, (solution, memory) in enumerate(zip(real, random, strict=True)):
             scores = {name: _both(reading, splits[name], name, layer, solution, memory, drawn) for name in names}
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}
             told = {"chosen": place == best, "choice": found[place]}
             rows.append(common | told | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
             if place == best:
-                ends.append(common | {"scores": scores})
-    return rows, ends
+                layer_scores.append(common | {"scores": scores})
+    return rows, layer_scores
 
 
 class Drawn:

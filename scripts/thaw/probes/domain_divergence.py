@@ -13,7 +13,7 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.probes.measures.term_divergence import jensen_shannon, terms
-from thaw.probes.reading import Reading, Split, chosen
+from thaw.probes.reading import Reading, Split, best_strength
 
 ALL = "all"  # training rows of all domains together
 
@@ -29,19 +29,19 @@ def domain_divergence(reading: Reading, seed: int) -> tuple[list[dict], list[dic
         fitted, held = reading.divided(seed, part)
         for layer, solutions in enumerate(reading.fit(fitted)):
             found = [reading.main(held, layer, solution) for solution in solutions]
-            best = solutions[chosen(found, reading.entry.l2)]
+            best = solutions[best_strength(found, reading.entry.l2)]
             for (split, tested), told in domains.scored.items():
                 row = {"layer": reading.numbers[layer], "seed": seed, "split": split, "trained": trained}
                 row |= {"tested": tested, "divergence": domains.divergences[trained, split, tested]}
                 row |= {"rows": len(fitted.rows), "tested_rows": len(told.rows), "l2": best.l2}
                 rows.append(row | {"score": reading.main(told, layer, best)})
-    ends = []
+    layer_scores = []
     for number in reading.numbers:
         own = [row for row in rows if row["layer"] == number]
         scores = {split: _together([row for row in own if row["split"] == split]) for split in reading.scored}
         cells = [{key: row[key] for key in ("split", "trained", "tested", "divergence", "score")} for row in own]
-        ends.append({"layer": number, "seed": seed, "scores": scores, "cells": cells})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "scores": scores, "cells": cells})
+    return rows, layer_scores
 
 
 class Domains:

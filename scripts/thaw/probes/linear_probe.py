@@ -4,16 +4,16 @@ Logistic regression for labels and tags, linear regression for scores, on each l
 figure 1; Liu N. et al. 2019).
 """
 
-from thaw.probes.reading import Reading, chosen
+from thaw.probes.reading import Reading, best_strength
 
 
 def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer and strength, and for each layer what the chosen strength scores by split."""
     fitted, held = reading.divided(seed)
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for layer, solutions in enumerate(reading.fit(fitted)):
         found = [reading.main(held, layer, solution) for solution in solutions]
-        best = chosen(found, reading.entry.l2)
+        best = best_strength(found, reading.entry.l2)
         for place, solution in enumerate(solutions):
             scores = {name: reading.scores(reading.splits[name], layer, solution) for name in reading.scored}
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}
@@ -21,5 +21,5 @@ def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
             told |= {"steps": solution.steps, "converged": solution.converged}
             rows.append(common | told | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
             if place == best:
-                ends.append(common | {"scores": scores})
-    return rows, ends
+                layer_scores.append(common | {"scores": scores})
+    return rows, layer_scores

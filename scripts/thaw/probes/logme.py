@@ -5,19 +5,25 @@ Measured on the training rows that a seed leaves for fitting, standardised; it h
 
 import numpy as np
 
+from thaw.core.errors import UserError
 from thaw.probes.measures.information_estimates import standardised
 from thaw.probes.measures.log_evidence import logme as evidence
 from thaw.probes.reading import Reading
 
 
 def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
-    """Return a row for each layer, and for each layer its evidence on train, in nats a vector."""
+    """Return a row for each layer, and for each layer its evidence on train, in nats a vector.
+
+    Raises UserError for fewer than two vectors.
+    """
     fitted, _ = reading.divided(seed)
     targets = fitted.targets()
+    if len(targets) < 2:
+        raise UserError(f"task {reading.task['id']}: LogME needs two vectors to fit: take a larger subset")
     targets = targets.astype(np.int64) if reading.labels else targets.astype(np.float64)
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for number, vectors in zip(reading.numbers, fitted.layers, strict=True):
         value = evidence(standardised(vectors.values.cpu().numpy()), targets)
         rows.append({"layer": number, "seed": seed, "vectors": len(targets), "logme": value})
-        ends.append({"layer": number, "seed": seed, "scores": {"train": {"logme": value}}})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "scores": {"train": {"logme": value}}})
+    return rows, layer_scores

@@ -42,19 +42,19 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
     ]
     samples = {name: Sample.of(reading, name, seed) for name in reading.scored}
     found = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for layer, number in enumerate(reading.numbers):
         scores = {}
         for name, sample in samples.items():
             scores[name] = _bound(sample, layer, solutions[layer], len(fitted.rows))
             scores[name]["cka_with_last"] = _alignment(sample.layers[layer], sample.layers[-1])
             for kind, (result, partitions) in found[name][layer].items():
-                scores[name] |= _told(kind, result)
+                scores[name] |= _summary(kind, result)
                 common = {"layer": number, "seed": seed, "split": name, "rows": len(sample.labels), "estimator": kind}
                 for partition, values in zip(partitions, result.swept, strict=True):
                     rows.append(common | partition | dict(zip(("plain", "shuffled", "bits"), values, strict=True)))
-        ends.append({"layer": number, "seed": seed, "l2": solutions[layer].l2, "scores": scores})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "l2": solutions[layer].l2, "scores": scores})
+    return rows, layer_scores
 
 
 @dataclass
@@ -100,7 +100,7 @@ def _alignment(first: torch.Tensor, second: torch.Tensor) -> float | None:
     return cka(*sums)
 
 
-def _told(kind: str, result: Estimate) -> dict[str, float]:
+def _summary(kind: str, result: Estimate) -> dict[str, float]:
     """Return what a record says of an estimate: of its sweep the lowest and the highest."""
     swept = [bits for *_, bits in result.swept]
     values = {"": result.bits, "_plain": result.plain, "_shuffled": result.shuffled, "_noise": result.noise}

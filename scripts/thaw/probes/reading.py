@@ -21,7 +21,7 @@ from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
 from thaw.probes.probed_rows import read_rows
 from thaw.schema.head import HeadConfig
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
@@ -57,7 +57,7 @@ class Reading:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read the vectors of all layers on train (see `read_rows`), validation and test."""
         self.inputs, self.corpus, self.device = inputs, inputs.corpus, inputs.device
-        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
+        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
         self.labels = self.corpus.labels(self.task["target"])
         self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
         self.layers = spec["layers"]
@@ -142,11 +142,13 @@ class Reading:
         pooling = self.entry.pooling
         head = HeadConfig(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
         width = Shape.of(read_json(self.inputs.encoder / "config.json")).width
-        apart = self.inputs.store.apart
-        return build(head, width, len(self.labels) or 1, self.task["type"], apart, self.layers).to(self.device)
+        separate_encoding = self.inputs.store.separate_encoding
+        return build(head, width, len(self.labels) or 1, self.task["type"], separate_encoding, self.layers).to(
+            self.device
+        )
 
     def _check(self, gold) -> None:
-        """Raise UserError where there is nothing to tell apart."""
+        """Raise UserError where there are no two labels, or no two rows, one to fit and one to choose by."""
         flat = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in gold]) if self.words else np.asarray(gold)
         if self.labels and len(np.unique(flat)) < 2:
             only = self.labels[int(flat[0])]
@@ -154,9 +156,14 @@ class Reading:
                 f"task {self.task['id']}: all training rows of the subset have the one label {only!r}; a probe needs "
                 "two or more to tell apart: take a larger subset"
             )
+        if len(gold) < 2:
+            raise UserError(
+                f"task {self.task['id']}: a probe needs two training rows, to fit and to choose by; take a larger "
+                "subset"
+            )
 
 
-def chosen(found: list[float | None], strengths: list[float]) -> int:
+def best_strength(scores: list[float | None], strengths: list[float]) -> int:
     """Return the place of the best score; of equals the one of the strongest penalty."""
-    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(found, strengths, strict=True)]
+    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(scores, strengths, strict=True)]
     return ranks.index(max(ranks))

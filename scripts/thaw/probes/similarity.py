@@ -10,12 +10,12 @@ from thaw.probes.measures import similarity_indices
 
 def cka(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return debiased linear CKA of each layer, added up in batches."""
-    return comparison.told(lambda layer: _from_products(comparison, layer, similarity_indices.cka))
+    return comparison.by_layer(lambda layer: _from_products(comparison, layer, similarity_indices.cka))
 
 
 def svcca(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return SVCCA of each layer, and what it gives by chance: with the tokens of one side in another order."""
-    return comparison.told(lambda layer: _from_products(comparison, layer, similarity_indices.svcca, "chance"))
+    return comparison.by_layer(lambda layer: _from_products(comparison, layer, similarity_indices.svcca, "chance"))
 
 
 def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
@@ -28,7 +28,7 @@ def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
             pair: {"rsa": similarity_indices.rsa(*(states[side] for side in pair))} for _, _, pair in comparison.pairs
         }
 
-    return comparison.told(measure)
+    return comparison.by_layer(measure)
 
 
 def _from_products(comparison: EncoderComparison, layer: int, measure, chance: str = "") -> dict:

@@ -24,7 +24,7 @@ def weight_distance(comparison: EncoderComparison) -> tuple[list[dict], list[dic
             found[one, other] = {"weight_distance": distance / _norm(first.values()), "distance": distance}
         return found
 
-    return comparison.told(measure)
+    return comparison.by_layer(measure)
 
 
 def _weights(comparison: EncoderComparison, side: int | None) -> dict[str, dict[str, torch.Tensor]]:

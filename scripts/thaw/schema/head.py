@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from thaw.declarations.head_kinds import HEAD_KINDS, HeadOptions, options_of
+from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 
