@@ -104,13 +104,15 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
         if "pooling" in more and not HEAD_KINDS[kind].pools:
             continue
         task = HEAD_KINDS[kind].task_types[0]
-        apart = task.startswith("pair_")
-        more = {f"separate_{key}" if apart and key == "pooling" else key: value for key, value in more.items()}
+        separate_encoding = task.startswith("pair_")
+        more = {
+            f"separate_{key}" if separate_encoding and key == "pooling" else key: value for key, value in more.items()
+        }
         entry = HeadConfig(kind=kind, **more)
-        head = build(entry, 8, 2, task, apart, 3)
+        head = build(entry, 8, 2, task, separate_encoding, 3)
         assert entry.fixed == head.fixed, more
         if head.fixed:
-            states, batch = example(8, head.words, apart)
+            states, batch = example(8, head.words, separate_encoding)
             assert not head.vectors(states, batch).requires_grad, more
 
 

@@ -13,7 +13,7 @@ from thaw.schema.experiment import OutputConfig
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
@@ -29,7 +29,7 @@ BLOCKS = {
     "heads": ("heads.yaml", HeadConfig),
     "head_sets": ("heads.yaml", HeadSetConfig),
     "strategies": ("strategies.yaml", StrategyConfig),
-    "probes": ("probes.yaml", ProbeConfig),
+    "probes": ("probes.yaml", PROBE_CONFIGS),
     "outputs": ("outputs.yaml", OutputConfig),
     "findings": ("findings.yaml", FindingConfig),
     "advice": ("advice.yaml", AdviceConfig),

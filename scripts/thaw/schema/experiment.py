@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from thaw.declarations.probes import PROBES
 from thaw.schema.entry import CatalogueEntry, Id, Text
-from thaw.schema.probes import PROBE_FIGURES
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
@@ -41,7 +41,7 @@ class OutputConfig(CatalogueEntry):
         "trial_figure",
         "saving_figure",
         "gradient_figure",
-        *PROBE_FIGURES,
+        *dict.fromkeys(figure for probe in PROBES.values() for figure in probe.figures),
     ]
     caption: Text
     split: Literal["test", "validation"] = "test"
