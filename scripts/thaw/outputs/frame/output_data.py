@@ -1,4 +1,4 @@
-"""What an output is built from: runs.csv, the predictions of runs, records of probes; each read when it is asked for."""
+"""What an output is built from: runs.csv, predictions of runs, records of probes, each read when it is asked for."""
 
 from functools import cached_property
 from pathlib import Path

@@ -17,8 +17,10 @@ BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
 
 
 class PredictionFiles:
-    """Answers of runs to the test and validation splits of their tasks; corpora and records are read once, and what is drawn
-    again for each comparison with the same runs is drawn once."""
+    """Answers of runs to the test and validation splits of their tasks.
+
+    Corpora and records are read once, and the draws of the same runs are drawn once, however often they are compared.
+    """
 
     def __init__(self, results):
         self.results = Path(results)

@@ -8,8 +8,8 @@ from thaw.outputs.frame import aggregate
 def notes(found, runs, columns, spec: dict, role: str) -> list[str]:
     """Return the sentences under a table, none of them where it has nothing to say.
 
-    Args: found, the table's summary; runs as `read_runs` gives them; columns of the table; spec of step `table`; the role of the
-    scores.
+    Args: found, the table's summary; runs as `read_runs` gives them; columns of the table; spec of step `table`; the
+    role of the scores.
     """
     labels, fitted = spec["labels"], found[found["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]

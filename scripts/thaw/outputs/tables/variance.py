@@ -5,7 +5,6 @@ from math import prod, sqrt
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics import variance_components
 
