@@ -177,7 +177,7 @@ FIGURES = {
         _information_curves,
         "mutual information by layer: EDGE and k-means in panels of their own, with what shuffled labels give and what "
         "a held-out probe proves",
-        options.InformationOptions,
+        options.LastLayerOptions,
         **PROBED,
     ),
     "domain_figure": OutputKind(

@@ -27,7 +27,7 @@ class CostOptions(SplitOptions):
     )
 
 
-class InformationOptions(SplitOptions):
+class LastLayerOptions(SplitOptions):
     """Mutual information by layer."""
 
     last: bool | None = Field(None, description="what a layer shares with the last one, not with labels")
