@@ -220,7 +220,7 @@ def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("return rows, ends", "return rows", "my_probes.py:1: my_probes:norm must return two lists of dicts"),
+        ("return rows, layer_scores", "return rows", "my_probes.py:1: my_probes:norm must return two lists of dicts"),
         ('"length"\n', '"lenght"\n', "that have 'lenght'"),
         (".item()", "", "my_probes:norm must return"),
         ("norm(dim=1)", "norm(dim=2)", "my_probes:norm: .*my_probes.py:5: IndexError: Dimension out of range"),
