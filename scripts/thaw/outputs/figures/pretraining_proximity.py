@@ -47,7 +47,7 @@ def _points(axis, rows, marks: dict) -> None:
     for row in rows.itertuples():
         colour, marker = marks[row.task]
         bars = {"xerr": [[row.near - row.near_low], [row.near_high - row.near]]}
-        bars["yerr"] = [[row.gain - row.low], [row.high - row.gain]]
+        bars["yerr"] = [[max(0, row.gain - row.low)], [max(0, row.high - row.gain)]]
         axis.errorbar(row.near, row.gain, **bars, color=colour, marker=marker, elinewidth=0.9, zorder=4)
     axis.axhline(0, color=figure_style.GREY, linewidth=0.7)
     axis.set_xlabel(MEASURES[rows["measure"].iloc[0]][1])
