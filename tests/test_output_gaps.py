@@ -10,7 +10,6 @@ from conftest import run_step
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import failures, note_failure, reason
-from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import report_page
 from thaw.planning.configuration import load_plan, read_config
 
@@ -64,9 +63,7 @@ def test_with_what_it_asks_for_it_is_planned(home, output, changes):
 def test_a_mix_needs_every_layer(home, tmp_path):
     (tmp_path / "probes.yaml").write_text("probes: {some: {base: edge_small, layers: [1, 2]}}")
     chosen = {"tasks": ["entities"], "probes": ["some"], "catalogues": [str(tmp_path)]}
-    with pytest.raises(
-        UserError, match="layer_mixes cannot be drawn: it needs every layer, and probes.some reads some"
-    ):
+    with pytest.raises(UserError, match="layer_mixes cannot be drawn: it needs every layer, and probes.some reads"):
         planned(home, ["layer_mixes"], **chosen)
 
 
@@ -118,6 +115,4 @@ def test_the_report_names_the_gap_and_why(invented_results, tmp_path, invented_f
     content = report_page.content(invented_frame, invented.report_spec(), invented_results, tmp_path)
     page = report_page.page(content, "snakemake --")
     assert "Figure 1 could not be drawn." in page and page.count("R&amp;D went wrong") == 2
-    assert (
-        read_runs(tmp_path / "runs.csv") is not None and '<img src="data:' not in page.partition('id="layers"')[2][:300]
-    )
+    assert '<img src="data:' not in page.partition('id="layers"')[2]
