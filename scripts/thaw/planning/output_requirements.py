@@ -35,7 +35,7 @@ def _sizes(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _search(entry: OutputConfig, context: OutputContext) -> str:
-    if any(run.trials and run.search == run.cell for run in context.shown()):
+    if any(context.catalogue.get("strategies", run.strategy, "strategies").search for run in context.shown()):
         return ""
     return (
         "it draws what a search is worth, and no strategy of the experiment has a search: of its own; name one that "
