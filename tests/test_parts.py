@@ -14,6 +14,7 @@ from thaw.core import plugins
 from thaw.core.digests import canonical, file_sha256
 from thaw.core.errors import UserError
 from thaw.outputs.figures.probe_curves import points
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import Bench, tiny_corpus
 
@@ -211,7 +212,7 @@ def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
     out = bench.step("probe", probe_spec(bench), tmp_path / "out", "--catalogues", my)
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["main"] == "length" and [end["layer"] for end in metrics["layers"]] == [0, 1, 2, 3] * 2
-    found, majority = points([metrics], [out / "metrics.json"], "test")
+    found, majority = points([ProbeRecord(out / "metrics.json", metrics)], "test")
     assert found["mean"].tolist() == pytest.approx([e["scores"]["test"]["length"] for e in metrics["layers"][:4]])
     assert majority == {}
 

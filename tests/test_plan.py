@@ -149,6 +149,13 @@ def test_schemas_are_those_of_the_settings(home):
         assert json.loads((home / "workflow/schemas" / name).read_text()) == schema, "run: python scripts/schemas.py"
 
 
+def test_the_comment_of_outputs_is_that_of_their_declarations(home):
+    from thaw.schema.key_comments import outputs_comment
+
+    text = (home / "config/outputs.yaml").read_text(encoding="utf-8")
+    assert text.startswith(outputs_comment()), "run: python scripts/schemas.py"
+
+
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     command = [sys.executable, str(home / "scripts/plan.py"), "--runs", "--config", "seeds=[1]"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home).stdout

@@ -10,6 +10,7 @@ from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import PROBED_TYPES
 from thaw.planning import external_and_ensembles, output_jobs, probe_jobs
 from thaw.planning.jobs import JobTable, Result
+from thaw.planning.output_context import OutputContext
 from thaw.planning.paths import adapted_key, result_folder
 from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -134,11 +135,9 @@ class ExperimentJobs:
         every = digest([self.table.job(run.step, run.key).digest for run in self.runs] + ensembles)
         probed = [self.table.job("probe", key) for key in self.probes]
         origins = {corpus: job.spec["source"] for corpus, job in self.table.jobs["prepare"].items()}
-        outputs = output_jobs.specs(
-            self.experiment, self.catalogue, self.planner, runs, baselines, every, origins, probed
-        )
-        for step, key, spec in outputs:
-            more = {"left_out": left_out} if left_out and step == "report" else {}
+        context = OutputContext(self.experiment, self.catalogue, self.planner, runs, origins, probed)
+        for step, key, spec in output_jobs.specs(context, baselines, every, left_out):
+            more = {}
             if step == "collect" and self.experiment.partial:
                 budget = self.experiment.budget
                 more = {"missing": True} | ({"budget": budget} if budget else {})

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.digests import canonical
+from thaw.core.failed_outputs import failures
 from thaw.declarations.probes import draws
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
@@ -112,10 +113,21 @@ class Plan:
         return layout.key(step, dict(wildcards.items()))
 
     def canonical(self, step: str, wildcards) -> str:
-        """Return the spec of a rule's job as its one params string."""
+        """Return the spec of a rule's job as its one params string.
+
+        That of an output has how often it could not be drawn: a gap in its place is not what the plan wants, so that
+        the job runs again.
+        """
         key = self.key(step, wildcards)
         spec = self.records.spec(step, key)
-        return canonical(spec | self._stale(key) if step == "collect" else spec)
+        if step == "collect":
+            spec = spec | self._stale(key)
+        failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
+        return canonical(spec | ({"failures": failed} if failed else {}))
+
+    def _prefix(self, step: str, key: str) -> Path:
+        """Return the path of an output's files without their endings."""
+        return Path(self.files(step, key)[0]).with_suffix("")
 
     def is_current(self, step: str, key: str) -> bool:
         """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""

@@ -9,10 +9,10 @@ from thaw.core.errors import UserError, suggestion
 from thaw.schema.advice import AdviceConfig, GuidelineConfig
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import EncoderConfig
-from thaw.schema.experiment import OutputConfig
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
+from thaw.schema.output import OUTPUT_CONFIGS
 from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.validation import validate
@@ -30,7 +30,7 @@ BLOCKS = {
     "head_sets": ("heads.yaml", HeadSetConfig),
     "strategies": ("strategies.yaml", StrategyConfig),
     "probes": ("probes.yaml", PROBE_CONFIGS),
-    "outputs": ("outputs.yaml", OutputConfig),
+    "outputs": ("outputs.yaml", OUTPUT_CONFIGS),
     "findings": ("findings.yaml", FindingConfig),
     "advice": ("advice.yaml", AdviceConfig),
     "guidelines": ("advice.yaml", GuidelineConfig),

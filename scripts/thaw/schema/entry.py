@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from thaw.core.errors import suggestion
+from thaw.declarations.value_types import Id as Id
+from thaw.declarations.value_types import Text as Text
 
-Id = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
-Text = Annotated[str, Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0, lt=10)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -25,6 +25,17 @@ def plugin_or(kind: str, words: tuple[str, ...]):
 
     forms = [{"enum": list(words)}, {"type": "string", "pattern": IMPORT_PATH}]
     return Annotated[str, AfterValidator(known), WithJsonSchema({"anyOf": forms})]
+
+
+def one_of(kind: str, words: tuple[str, ...]):
+    """Return the type of a key that takes one of Thaw's words."""
+
+    def known(word: str) -> str:
+        if word not in words:
+            raise ValueError(f"'{word}' is no {kind}{suggestion(word, words)}")
+        return word
+
+    return Annotated[str, AfterValidator(known), WithJsonSchema({"enum": list(words)})]
 
 
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}

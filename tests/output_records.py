@@ -1,0 +1,251 @@
+"""A results folder for every kind of output: planned, prepared and fetched as by rules, with written runs and probes.
+
+The experiment has what all declared kinds need, so its plan gives each of them a true spec and says which records it is
+drawn from. Scores and costs of the records are made up, since no kind may depend on what they are.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from thaw.core.digests import digest
+from thaw.core.files import write_json, write_parquet
+from thaw.data.corpus import Corpus
+from thaw.declarations.outputs import OUTPUTS, step_of
+from thaw.declarations.probes import PROBES
+from thaw.outputs.frame import collection, runs_frame
+from thaw.outputs.frame.output_data import OutputData
+from thaw.planning.configuration import load_plan
+from tiny import tiny_encoder
+from tiny_corpus import run_in_process
+from workflow import HOME, Workplace
+
+LAYERS, SEEDS, HEADS, WIDTH = 3, [1, 2], 4, 32
+REQUIRED = {"whole": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
+CLAIM = {
+    "claim": "Thawing helps.",
+    "paper": "Nobody 2020",
+    "tasks": ["colour"],
+    "contrast": [{"strategy": "short_full"}, {"times": -1, "strategy": "frozen"}],
+    "above": 0.0,
+}
+
+
+class OutputRecords:
+    """The plan, the results folder, and of each kind of output the spec and the data that its step gets."""
+
+    def __init__(self, folder: Path, **changes):
+        """Plan the experiment with one output of each kind, and write all that they are drawn from."""
+        place = Workplace(folder, tiny_encoder("bert", folder / "source", LAYERS))
+        self.results = folder / "results"
+        _catalogues(place)
+        kinds = {f"a_{kind}": _entry(kind) for kind in OUTPUTS}
+        place.write("my/outputs.yaml", {"outputs": kinds})
+        self.plan = load_plan(_experiment(folder, list(kinds), changes), HOME, str(self.results))
+        for key, job in self.plan.jobs["prepare"].items():
+            out = self.results / "data" / key
+            run_in_process("prepare", "--spec", job.canonical, "--data-dir", folder / "data", "--out", out)
+        (encoder,) = self.plan.jobs["fetch"].items()
+        run_in_process("fetch", "--spec", encoder[1].canonical, "--out", self.results / "encoders" / encoder[0])
+        for key in self.plan.jobs["features"]:
+            _write_store(self.results / "features" / key)
+        self.corpora = {path.name: Corpus(path) for path in (self.results / "data").iterdir()}
+        for run in self.plan.runs["all_kinds"]:
+            self._write_run(run)
+        for key, job in self.plan.jobs["baseline"].items():
+            write_json(self.results / "baselines" / key / "metrics.json", self._record(job.spec, 0.3))
+        for key in self.plan.probes["all_kinds"]:
+            _write_probe(Path(self.plan.files("probe", key)[0]), self.plan.job("probe", key).spec)
+        self.collect()
+
+    def collect(self) -> None:
+        """Write runs.csv of all records that are there; one that is not is marked as missing."""
+        spec = self.plan.job("collect", "all_kinds").spec | {"missing": True}
+        rows = collection.rows(spec, self.results, self.results / "logs")
+        frame = pandas.DataFrame(rows, columns=runs_frame.COLUMNS)
+        (self.results / "outputs/all_kinds").mkdir(parents=True, exist_ok=True)
+        frame.to_csv(self.results / "outputs/all_kinds/runs.csv", index=False)
+
+    def spec(self, kind: str) -> dict:
+        """Return the spec of the output of a kind."""
+        return self.plan.job(step_of(kind), f"all_kinds/a_{kind}").spec
+
+    def probes(self, kind: str) -> list[Path]:
+        """Return the records of probes that a kind is drawn from."""
+        step = step_of(kind)
+        paths = self.plan.probed("all_kinds", f"a_{kind}") if step == "figure" else []
+        return [Path(path) for path in paths if Path(path).exists()]
+
+    def data(self, kind: str) -> OutputData:
+        """Return what the builder of a kind reads."""
+        return OutputData(self.results, self.results / "outputs/all_kinds/runs.csv", self.probes(kind))
+
+    def _record(self, spec: dict, score: float) -> dict:
+        """Return a metrics.json."""
+        task, corpus = spec["task"], self.corpora[spec["task"]["corpus"]]
+        rows = {split: len(corpus.frame(split)) for split in corpus.splits}
+        metrics = dict.fromkeys(task["metrics"], score)
+        scores = {split: metrics for split in rows}
+        if spec.get("also"):
+            scores, rows = scores | {"colour_others/test": metrics}, rows | {"colour_others/test": 20}
+        return {"spec": spec, "digest": digest(spec), "scores": scores, "rows": rows, "flags": []}
+
+    def _write_run(self, run) -> None:
+        """Write all that a run leaves and outputs read: scores, cost, history, predictions, and its search's choice."""
+        folder, thawed = self.results / run.folder, int(run.strategy != "frozen") + (run.value or 0)
+        seed = {"seed": run.seed} if run.step == "fit_heads" else {}
+        spec = self.plan.job(run.step, run.key).spec | seed
+        score = 0.5 + 0.1 * thawed + 0.01 * run.seed
+        write_json(folder / "metrics.json", self._record(spec, score))
+        write_json(folder / "cost.json", _cost(10.0 * (1 + thawed) + run.seed, thawed))
+        history = {"phase": [1, 1], "epoch": [1, 2], "gradient/head": [1.0, 0.5], "gradient/layer.3": [0.3, 0.2]}
+        pandas.DataFrame(history if run.step == "train" else {"strength": [1.0]}).to_csv(
+            folder / "history.csv", index=False
+        )
+        corpus, parts = self.corpora[spec["task"]["corpus"]], []
+        for split in ("validation", "test"):
+            gold = corpus.frame(split)[spec["task"]["target"]]
+            given = gold if run.seed == 1 else gold.iloc[::-1]
+            rows = corpus.frame(split)["row"]
+            parts.append(pandas.DataFrame({"split": split, "row": rows, "prediction": list(given)}))
+        write_parquet(folder / "predictions.parquet", pandas.concat(parts, ignore_index=True))
+        if spec.get("chosen") and not run.trial:
+            trials = [{"settings": {"rate": n}, "mean": 0.5 + n / 10, "seeds": {"1": 0.5}} for n in range(3)]
+            chosen = {"digest": spec["chosen"], "metric": spec["task"]["metrics"][0], "trials": trials}
+            write_json(folder.parent / "chosen.json", chosen)
+
+
+def _entry(kind: str) -> dict:
+    """Return an entry of a kind, with the keys that it must have."""
+    fields = OUTPUTS[kind].options.model_fields
+    needed = {name: REQUIRED[name] for name, field in fields.items() if field.is_required()}
+    return {"kind": kind, "caption": f"What a {kind} shows.", **needed}
+
+
+def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
+    """Return an experiment that has what every kind needs."""
+    probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
+    chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
+    chosen |= {"strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search"], "adapted": ["short_full"]}
+    chosen |= {"probes": [*probes, "mutual_information", "by_genre", "head_importance"], "probe_tasks": ["entities"]}
+    chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
+    return chosen | changes
+
+
+def _catalogues(place: Workplace) -> None:
+    """Add to a workplace what kinds need: a second corpus to test on, subsets, a search, domains, and a claim."""
+    tasks, strategies = place.files["my/tasks.yaml"], place.files["my/strategies.yaml"]
+    things = tasks["corpora"]["things"]
+    things["targets"]["genre"] = "label"
+    tasks["corpora"]["others"] = things
+    tasks["tasks"]["colour_others"] = tasks["tasks"]["colour"] | {"corpus": "others"}
+    tasks["tasks"]["colour"] = tasks["tasks"]["colour"] | {"also": [{"task": "colour_others"}]}
+    tasks["subsets"] = {"few": {"rows": 16}, "more": {"rows": 32}}
+    search = {"search": {"grid": {"rate": ["1e-3", "1e-2"]}, "seeds": [1]}}
+    strategies["strategies"]["short_search"] = strategies["strategies"]["short_full"] | search
+    place.write("my/tasks.yaml", tasks)
+    place.write("my/strategies.yaml", strategies)
+    place.write("my/probes.yaml", {"probes": {"by_genre": {"kind": "domain_divergence", "domain": "genre"}}})
+    place.write("my/findings.yaml", {"findings": {"thawing_helps": CLAIM}})
+    for path in (place.folder / "data").glob("*.csv"):
+        head, *lines = path.read_text().splitlines()
+        genres = (f"{line},{('east', 'west')[i % 2]}" for i, line in enumerate(lines))
+        path.write_text("\n".join([f"{head},genre", *genres]) + "\n")
+
+
+def _cost(seconds: float, thawed: int) -> dict:
+    """Return a cost.json."""
+    return {
+        "seconds": {"load": 1.0, "train": seconds, "evaluate": 1.0, "total": seconds + 2},
+        "flops": 1e9 * (1 + thawed),
+        "peak_memory_mb": 500.0,
+        "parameters": {"trained": 1000 * (1 + thawed), "total": 10000},
+        "versions": {"torch": "2.13.0"},
+        "hardware": {"device": "cpu", "cpu": "a processor", "threads": 1},
+        "date": "2026-01-02T03:04:05+00:00",
+    }
+
+
+def _write_store(folder: Path) -> None:
+    """Write the cards of a store."""
+    for layer in range(LAYERS + 1):
+        write_json(folder / f"b{layer}.json", {"boundary": layer, "seconds": 6.0})
+    split = {"examples": 20, "truncated": 0, "truncated_labels": {}}
+    write_json(folder / "tokens.json", {"splits": dict.fromkeys(("train", "validation", "test"), split), "pad": 0})
+
+
+def _write_probe(path: Path, spec: dict) -> None:
+    """Write what a probe leaves, in the form that its kind has."""
+    kind = spec["probe"]["kind"]
+    main = PROBES[kind].measure or spec["task"]["metrics"][0]
+    made = FORMS.get(kind, _scores)
+    ends = [
+        made(layer, seed, main) | {"layer": layer, "seed": seed} for seed in spec["seeds"] for layer in spec["read"]
+    ]
+    majority = {"test": dict.fromkeys(spec["task"].get("metrics", ["edge_f1"]), 0.4)}
+    write_json(path, {"spec": spec, "digest": digest(spec), "main": main, "layers": ends, "majority": majority})
+
+
+def _value(layer: int, seed: int) -> float:
+    return 0.5 + 0.1 * layer + 0.01 * seed
+
+
+def _scores(layer: int, seed: int, main: str) -> dict:
+    return {"scores": {split: {main: _value(layer, seed)} for split in ("train", "validation", "test")}}
+
+
+def _one_split(layer: int, seed: int, main: str) -> dict:
+    names = dict.fromkeys((main, "between_seeds", "before"), _value(layer, seed))
+    return {"scores": {"validation": names}}
+
+
+def _attention(layer: int, seed: int, main: str) -> dict:
+    maps = dict.fromkeys((main, "between_seeds"), [_value(layer, seed)] * HEADS)
+    return _one_split(layer, seed, main) | {"heads": maps}
+
+
+def _edge(layer: int, seed: int, main: str) -> dict:
+    mix = {"scores": _scores(layer, seed, main)["scores"], "weights": [1 / (layer + 1)] * (layer + 1)}
+    return _scores(layer, seed, main) | {"mix": mix}
+
+
+def _information(layer: int, seed: int, main: str) -> dict:
+    names = ("bound", "bound_error", "entropy", "with_last", "cka_with_last")
+    scores = dict.fromkeys((main, *names), _value(layer, seed))
+    for estimator in ("edge", "kmeans"):
+        parts = ("", "_noise", "_shuffled", "_lowest", "_highest", "_plain")
+        scores |= {f"{estimator}{part}": _value(layer, seed) for part in parts}
+    return {"scores": {split: scores for split in ("validation", "test")}}
+
+
+def _domains(layer: int, seed: int, main: str) -> dict:
+    pairs = [(one, other) for one in ("east", "west") for other in ("east", "west")]
+    cells = [
+        {
+            "split": "test",
+            "trained": one,
+            "tested": other,
+            "score": _value(layer, seed),
+            "divergence": 0.1 * (one < other),
+        }
+        for one, other in pairs
+    ]
+    return _scores(layer, seed, main) | {"cells": cells}
+
+
+def _heads(layer: int, seed: int, main: str) -> dict:
+    removed = [{"order": o, "share": s, "score": 0.9 - s} for o in ("importance", "random") for s in (0.0, 0.5)]
+    return _scores(layer, seed, main) | {"heads": list(np.linspace(0.1, 0.9, HEADS)), "removed": removed}
+
+
+FORMS = {
+    "cka": _one_split,
+    "attention_similarity": _attention,
+    "weight_distance": _one_split,
+    "logme": lambda layer, seed, main: {"scores": {"train": {main: _value(layer, seed)}}},
+    "edge": _edge,
+    "mutual_information": _information,
+    "domain_divergence": _domains,
+    "head_importance": _heads,
+}

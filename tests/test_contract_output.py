@@ -1,0 +1,107 @@
+"""The contract of an output, tried for every kind that is declared: a new kind is tried without a line here."""
+
+import json
+import subprocess
+import sys
+
+import pandas
+import pytest
+
+from output_records import OutputRecords
+from thaw.declarations.outputs import OUTPUTS, step_of
+from thaw.outputs.figures.panels import Figure
+from thaw.outputs.tables import writers
+from thaw.outputs.tables.table_model import Table
+from workflow import HOME
+
+FORMATS = {"table": ("csv", "tex", "md", "html"), "figure": ("pdf", "svg", "png", "csv")}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory) -> OutputRecords:
+    """All that every kind is drawn from. Nobody changes it."""
+    return OutputRecords(tmp_path_factory.mktemp("records"))
+
+
+def built(records: OutputRecords, kind: str, **changes) -> Table | Figure:
+    """Return the output of a kind; `changes` replace what its data hold."""
+    data = records.data(kind)
+    for name, value in changes.items():
+        setattr(data, name, value)
+    return OUTPUTS[kind].load()(data, records.spec(kind))
+
+
+def write(made: Table | Figure, prefix) -> None:
+    if isinstance(made, Figure):
+        made.write(prefix)
+    else:
+        writers.write(made, prefix)
+
+
+def assert_drawn(made: Table | Figure) -> None:
+    """Assert that an output says something, in each format where it is text."""
+    if isinstance(made, Figure):
+        assert made.drawn.get_axes() and made.csv.count("\n") > 1
+    else:
+        assert all(written(made) for written in writers.FORMATS.values()) and len(made.records()) > 1
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_it_is_written_in_all_formats_and_the_same_bytes_twice(records, tmp_path, kind):
+    step = step_of(kind)
+    made = built(records, kind)
+    assert isinstance(made, Table if step == "table" else Figure)
+    write(made, tmp_path / "one")
+    write(built(records, kind), tmp_path / "two")
+    for ending in FORMATS[step]:
+        first, second = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("one", "two"))
+        assert first == second and len(first) > 50, f"{ending} differs, or is empty"
+    assert len(pandas.read_csv(tmp_path / "one.csv")) > 0, "there is no number behind it"
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_missing_runs_leave_the_rest(records, kind):
+    """All runs of one task are missing, as where a job failed and the experiment allows that."""
+    frame = records.data(kind).runs.copy()
+    gone = (frame["task"] == "weight") & (frame["kind"] == "run")
+    frame.loc[gone, "missing"] = "not run"
+    numbers = ["value", "train_seconds", "after_seconds", "extraction_seconds", "flops", "trained_parameters"]
+    frame.loc[gone, numbers] = float("nan")
+    assert_drawn(built(records, kind, runs=frame))
+
+
+@pytest.fixture(scope="module")
+def alone(records):
+    """The runs of one task with one encoder, head and seed."""
+    frame = records.data("strategy_table").runs
+    return frame[(frame["task"] == "colour") & ((frame["seed"] == 1) | frame["seed"].isna())]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OUTPUTS if kind != "spread_table"])  # which needs two seeds
+def test_one_seed_of_one_task_is_enough(records, alone, kind):
+    data = records.data(kind)
+    data.runs = alone
+    if records.probes(kind):
+        data.probes = [probe for probe in data.probes if probe.of["task"] == "colour"] or data.probes
+    assert_drawn(OUTPUTS[kind].load()(data, records.spec(kind)))
+
+
+@pytest.mark.parametrize("step", ["table", "figure"])
+def test_no_output_imports_torch(records, tmp_path, step):
+    """Each would take two seconds longer, on the login node of a cluster too."""
+    kinds = [kind for kind in OUTPUTS if step_of(kind) == step]
+    code = (
+        "import json, sys\n"
+        f"sys.path[:0] = [{str(HOME / 'scripts')!r}]\n"
+        f"import thaw.steps.{step}\n"
+        "from thaw.declarations.outputs import OUTPUTS\n"
+        "from thaw.outputs.frame.output_data import OutputData\n"
+        "results, runs, jobs = json.load(sys.stdin)\n"
+        "for kind, spec, probes in jobs:\n"
+        "    OUTPUTS[kind].load()(OutputData(results, runs, probes), spec)\n"
+        "    assert 'torch' not in sys.modules, kind + ' imports torch'\n"
+    )
+    jobs = [(kind, records.spec(kind), [str(path) for path in records.probes(kind)]) for kind in kinds]
+    given = [str(records.results), str(records.results / "outputs/all_kinds/runs.csv"), jobs]
+    done = subprocess.run([sys.executable, "-c", code], input=json.dumps(given), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

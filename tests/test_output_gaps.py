@@ -1,0 +1,118 @@
+"""Outputs that cannot be drawn: refused by the plan where it can know, else a gap that is tried again."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import invented
+from conftest import run_step
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.failed_outputs import failures, note_failure, reason
+from thaw.outputs.report import report_page
+from thaw.planning.configuration import load_plan, read_config
+
+BARE = {"strategies": ["frozen"], "seeds": [1], "tasks": ["sentiment"]}
+REFUSED = {  # an output, changes to an experiment, and what is said
+    "sizes": ({}, r"the experiment has one \(all\); name subsets of two sizes"),
+    "trials": ({}, "no strategy of the experiment has a search: of its own"),
+    "savings": ({}, r"whole: full is none of the experiment's strategies \(frozen\); add it"),
+    "comparisons": ({"strategies": ["full"]}, "compares full with another strategy, and the experiment has none"),
+    "relative": ({}, "whole: full is none of the experiment's strategies"),
+    "gains": ({"probes": ["logme"]}, "whole: full is none of the experiment's strategies"),
+    "transfer_table": ({}, "no task of the experiment has also: to name them"),
+    "spread": ({}, "has one seed, one order of the rows and one draw of each size"),
+    "gradients": ({"gradients": True}, "no strategy of the experiment trains a layer"),
+    "probe_curves": ({}, r"draws probes of kind linear, .*; say probes: \[linear\]"),
+    "wei2022_serving": ({}, "whole: .* is none of the experiment's strategies"),
+    "peters2019_table_1": ({}, "no task here that a guideline is about has runs of both"),
+}
+
+
+def planned(home, outputs, results="results", **changes):
+    config = BARE | {"outputs": outputs, "baselines": []} | changes
+    return load_plan(read_config([str(home / "config/config.yaml")], config), home, str(results))
+
+
+@pytest.mark.parametrize("output", REFUSED)
+def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, output):
+    changes, said = REFUSED[output]
+    with pytest.raises(UserError, match=f"outputs.{output}.kind: {output} cannot be drawn: .*{said}"):
+        planned(home, [output], **changes)
+
+
+@pytest.mark.parametrize(
+    "output, changes",
+    [
+        ("sizes", {"subsets": ["n100_d1", "n500_d1"]}),
+        ("trials", {"strategies": ["stack_searched"]}),
+        ("savings", {"strategies": ["frozen", "full"]}),
+        ("comparisons", {"strategies": ["frozen", "full"]}),
+        ("spread", {"seeds": [1, 2]}),
+        ("spread", {"strategies": ["full_ordered"]}),
+        ("spread", {"subsets": ["n100_d1", "n100_d2"]}),
+        ("gradients", {"strategies": ["full"], "gradients": True}),
+        ("probe_curves", {"probes": ["linear"]}),
+    ],
+)
+def test_with_what_it_asks_for_it_is_planned(home, output, changes):
+    assert planned(home, [output], **changes).shown("demo")
+
+
+def test_a_mix_needs_every_layer(home, tmp_path):
+    (tmp_path / "probes.yaml").write_text("probes: {some: {base: edge_small, layers: [1, 2]}}")
+    chosen = {"tasks": ["entities"], "probes": ["some"], "catalogues": [str(tmp_path)]}
+    with pytest.raises(UserError, match="layer_mixes cannot be drawn: it needs every layer, and probes.some reads"):
+        planned(home, ["layer_mixes"], **chosen)
+
+
+def test_of_a_scaled_experiment_it_is_left_out_and_said_so(home):
+    plan = planned(home, ["main_table", "spread"], seeds=[1, 2], scale_down={"seeds": [1]})
+    assert [output["id"] for output in plan.job("report", "demo_scaled").spec["outputs"]] == ["main_table"]
+    assert plan.left_out[-1].startswith("Output spread was left out: it parts the deviation of scores")
+
+
+@pytest.fixture
+def results(invented_results, tmp_path):
+    """Return a results folder in which a table failed for a reason that the plan cannot know."""
+    (tmp_path / "runs.csv").write_bytes((invented_results / "outputs/invented/runs.csv").read_bytes())
+    return tmp_path
+
+
+def draw(results, step: str, spec: dict):
+    arguments = ["--runs", results / "runs.csv", "--results", results, "--out", results / f"{step}s/mine"]
+    return run_step(step, "--spec", canonical(spec), *arguments)
+
+
+@pytest.mark.parametrize("step, kind", [("table", "strategy_table"), ("figure", "layer_figure")])
+def test_a_gap_says_why_and_is_tried_again(results, step, kind):
+    good, prefix = invented.shown("mine", kind), results / f"{step}s/mine"
+    done = draw(results, step, good | {"split": "nowhere"})
+    assert "FAILED, a gap is drawn in its place" in done.stderr and done.returncode == 0
+    why = "no run has a score on split nowhere; choose another for this output"
+    assert reason(prefix) == why and failures(prefix) == 1
+    assert why in (results / f"{step}s/mine.csv").read_text()
+    assert "Traceback" not in done.stderr, "the user can mend it: no trace of ours"
+    broken = draw(results, step, {key: value for key, value in good.items() if key != "labels"})
+    assert "Traceback" in broken.stderr and reason(prefix).startswith("KeyError: 'labels'") and failures(prefix) == 2
+    draw(results, step, good)
+    assert reason(prefix) == "" and failures(prefix) == 2, "its spec has the number, and it is not drawn once more"
+
+
+def test_a_gap_changes_the_spec_until_it_is_drawn(home, tmp_path):
+    plan = planned(home, ["main_table"], results=tmp_path)
+    wildcards = SimpleNamespace(items=lambda: {"experiment": "demo", "id": "main_table"}.items())
+    plain = plan.canonical("table", wildcards)
+    note_failure(tmp_path / "outputs/demo/tables/main_table", "why")
+    again = plan.canonical("table", wildcards)
+    assert again != plain and json.loads(again) == json.loads(plain) | {"failures": 1}
+
+
+def test_the_report_names_the_gap_and_why(invented_results, tmp_path, invented_frame):
+    invented.draw_report(invented_results, tmp_path)
+    note_failure(tmp_path / "figures/layers", "R&D went wrong")
+    content = report_page.content(invented_frame, invented.report_spec(), invented_results, tmp_path)
+    page = report_page.page(content, "snakemake --")
+    assert "Figure 1 could not be drawn." in page and page.count("R&amp;D went wrong") == 2
+    assert '<img src="data:' not in page.partition('id="layers"')[2]
