@@ -6,7 +6,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo paper papers test test-slow test-recovery test-slurm slurm fuzz fuzz-guided mutants bench \
+.PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu slurm fuzz fuzz-guided mutants bench \
     bench-quick clean
 
 CORES ?= all
@@ -60,6 +60,9 @@ test-recovery: $(INSTALLED)  ## kills, full disks, flipped bits, lost GPUs; some
 
 test-slurm: $(INSTALLED) slurm  ## a small experiment on a SLURM of its own; installs Debian's where it is root
 	@pytest -q -s -m "slow or not slow" tests/test_slurm.py
+
+test-gpu: $(INSTALLED)  ## smoke tests on a CUDA device, under ten minutes; one line where there is none
+	@pytest -q -s -rs -m gpu tests/gpu || { test $$? = 5 && echo "no test was run"; }
 
 slurm:
 	@PATH=$$PATH:/usr/sbin; { command -v slurmctld && command -v slurmd; } > /dev/null || { test "$$(id -u)" = 0 && apt-get update -q && \

@@ -21,7 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from plan import configuration, readable, selecting
-from thaw.core.runtime import run_step
+from thaw.core import devices
+from thaw.core.runtime import run_step, versions
 from thaw.outputs.wording import plural
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan
@@ -115,18 +116,39 @@ def disk(plan: Plan) -> Iterator[Line]:
 
 
 def gpu(plan: Plan) -> Iterator[Line]:
-    """Look for a GPU."""
+    """Describe each GPU, driver and libraries; or say why torch sees none, where there is one."""
     import torch
 
-    if torch.cuda.is_available():
-        for n in range(torch.cuda.device_count()):
-            found = torch.cuda.get_device_properties(n)
-            yield OK, "gpu", f"{found.name}, {readable(found.total_memory)}"
-    elif shutil.which("nvidia-smi"):
-        said = "nvidia-smi is here, but this torch does not see a GPU: install the build for your driver"
-        yield NOTE, "gpu", f"{said} (https://pytorch.org)"
-    else:
-        yield NOTE, "gpu", "none: training runs on the processor; scripts/plan.py says how long that takes"
+    seen, reason = devices.look()
+    if not seen:
+        promise = devices.promised(dict(os.environ), devices.cards())
+        yield no_gpu(promise, torch.__version__, torch.version.cuda, reason)
+        return
+    for n in range(torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(n)
+        capability, code = (card.major, card.minor), torch.cuda.get_arch_list()
+        yield one_gpu(card.name, card.total_memory, capability, torch.__version__, code)
+    found = versions(torch.device("cuda"))
+    said = f"driver {found['driver']}, torch {found['torch']} for CUDA {found['cuda']}, cuDNN {found['cudnn']}"
+    yield OK, "gpu", said
+
+
+def no_gpu(promise: str | None, version: str, cuda: str | None, reason: str) -> Line:
+    """Return the line for a machine on which torch sees no GPU. Args: as of `devices.refusal`."""
+    if promise:
+        return PROBLEM, "gpu", devices.refusal(promise, version, cuda, reason)
+    return NOTE, "gpu", "none: training runs on the processor; scripts/plan.py says how long that takes"
+
+
+def one_gpu(name: str, memory: int, capability: tuple[int, int], version: str, code: list[str]) -> Line:
+    """Return the line of one card. Args: its name, bytes and compute capability; torch's version and architectures."""
+    if not devices.supported(capability, code):
+        return PROBLEM, "gpu", devices.unsupported(name, capability, version, code)
+    bf16 = "native" if devices.native_bf16(capability) else "emulated, so that precision: bf16 is refused"
+    said = f"{name}, {readable(memory)}, compute capability {capability[0]}.{capability[1]}, bf16 {bf16}"
+    if " MIG " in name:
+        return NOTE, "gpu", f"{said}; a MIG instance: a job sees one of them, and Thaw was never tried on any"
+    return OK, "gpu", said
 
 
 def bf16(plan: Plan) -> Iterator[Line]:
@@ -135,11 +157,15 @@ def bf16(plan: Plan) -> Iterator[Line]:
 
     info = Path("/proc/cpuinfo")
     flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
-    has = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else bool(flags & BF16)
+    seen = devices.look()[0]
+    cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
     phases = [phase for step, key in _computing(plan) for phase in plan.job(step, key).spec.get("phases", [])]
     asked = any(phase.get("precision") == "bf16" for phase in phases)
-    if has:
+    if all(map(devices.native_bf16, cards)) if seen else flags & BF16:
         yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase makes use of that"
+    elif asked and seen:
+        change = "leave precision: bf16 out, or choose other cards (CUDA_VISIBLE_DEVICES)"
+        yield PROBLEM, "bf16", f"a strategy asks for it, and a GPU here emulates it and is refused: {change}"
     elif asked:
         yield NOTE, "bf16", "a strategy asks for it, and this machine does not compute in it: fp32 is faster here"
     else:

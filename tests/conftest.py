@@ -1,6 +1,7 @@
 """Fixtures that several tests share: real data and the real encoder where they are at hand, else a clear skip."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.entry import spec_of
 
 HOME = Path(__file__).parents[1]
+DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried there, as far as it makes sense
 
 
 def pytest_addoption(parser):
@@ -29,9 +31,52 @@ def pytest_configure(config):
     plugins.set_folders(config.getoption("catalogues"))
 
 
-def pytest_collection_modifyitems(items):
-    """Put the longest file first, so that it does not run alone at the end where several workers share the tests."""
+def pytest_collection_modifyitems(config, items):
+    """Put the longest file first, so that it does not run alone at the end where several workers share the tests.
+
+    Where there is no card, tests/gpu is left out but for one test, whose skip says so for all of them.
+    """
     items.sort(key=lambda item: item.path.name != "test_workflow.py")
+    on_a_card = [item for item in items if item.get_closest_marker("gpu")]
+    if not on_a_card or DRY or config.getoption("markexpr") != "gpu":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        reason = f"no CUDA device here: the {len(on_a_card)} tests of tests/gpu were left out"
+        on_a_card[0].add_marker(pytest.mark.skip(reason=reason))
+        config.hook.pytest_deselected(items=on_a_card[1:])
+        items[:] = [item for item in items if item not in on_a_card[1:]]
+
+
+@pytest.fixture
+def device():
+    """The device that tests/gpu tries: the first card. A dry run tries the tests alone, on the CPU or pretended."""
+    import torch
+
+    from pretended import pretended
+    from thaw.core.runtime import set_threads
+
+    set_threads(1)
+    if DRY == "pretended":
+        with pretended() as there:
+            yield there
+    elif DRY:
+        yield torch.device("cpu")
+    else:
+        torch.use_deterministic_algorithms(True)
+        yield torch.device("cuda", 0)
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
+def card():
+    """The first card, where a dry run cannot stand for it."""
+    import torch
+
+    if DRY:
+        pytest.skip("needs a card, also in a dry run")
+    return torch.device("cuda", 0)
 
 
 @pytest.fixture(scope="session")

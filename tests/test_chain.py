@@ -57,6 +57,30 @@ def test_words_left_out_anywhere_are_as_if_they_were_not_there():
     assert chain.log_likelihood(all_of_them, tags[:1], torch.zeros_like(mask)).item() == 0
 
 
+@pytest.mark.parametrize("mask", [[1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0], [1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]])
+def test_a_score_made_at_once_is_the_one_made_word_by_word(mask):
+    """A GPU makes it at once; word by word it is the likelihood and the sum over all sequences."""
+    chain, _, emissions, tags, _ = case(3)
+    mask = torch.tensor([mask]).bool()
+    count, short = int(mask.sum()), emissions[:1, mask[0]]
+    every = torch.tensor(list(product(range(TAGS), repeat=count)))
+    whole = chain.score(short.expand(len(every), -1, -1), every, torch.ones(len(every), count, dtype=torch.bool))
+    at_once = chain.score(emissions[:1], tags[:1], mask) - whole.logsumexp(0)
+    by_word = chain.log_likelihood(emissions[:1], tags[:1], mask)
+    torch.testing.assert_close(at_once, by_word, atol=1e-4, rtol=1e-5)
+    for parameter in chain.parameters():
+        ours, theirs = (torch.autograd.grad(each.sum(), parameter, retain_graph=True)[0] for each in (at_once, by_word))
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+def test_a_device_is_asked_for_nothing():
+    """On the device meta, which has no values: the likelihood, its gradient and the best sequence."""
+    chain, _, emissions, tags, mask = case(3)
+    emissions, tags, mask = (tensor.to("meta") for tensor in (emissions, tags, mask))
+    chain.to("meta").log_likelihood(emissions, tags, mask).sum().backward()
+    assert chain.transitions.grad.device.type == chain.best(emissions, mask).device.type == "meta"
+
+
 def allowed(tags: tuple[str, ...]) -> bool:
     """Tell whether BIO allows a sequence."""
     before = ("O", *tags)

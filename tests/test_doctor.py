@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import doctor
+
 WORDS = ("packages", "cores", "memory", "disk", "gpu", "bf16", "sources", "slurm", "tex")
 
 
@@ -42,3 +44,30 @@ def test_a_wrong_selection_is_one_sentence(home):
     command = [sys.executable, str(home / "scripts/doctor.py"), "--config", "seed=[1]"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("error: config: seed: unknown key; did you mean 'seeds'?")
+
+
+H100 = ("NVIDIA H100 80GB HBM3", 85_029_158_912, (9, 0))
+T4 = ("Tesla T4", 15_655_829_504, (7, 5))
+V100 = ("Tesla V100-SXM2-16GB", 16_935_682_048, (7, 0))
+SLICE = ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5_100_273_664, (8, 0))
+CODE = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]  # of torch 2.13's wheels for CUDA 13.0
+CARDS = {
+    H100: ("ok", "79.2 GiB, compute capability 9.0, bf16 native"),
+    T4: ("ok", "compute capability 7.5, bf16 emulated, so that precision: bf16 is refused"),
+    V100: ("PROBLEM", "compute capability 7.0, and torch 2.13.0+cu130 has code for sm_75,"),
+    SLICE: ("note", "bf16 native; a MIG instance"),
+}
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_card_is_described_and_one_without_code_is_a_problem(card):
+    name, memory, capability = card
+    mark, about, said = doctor.one_gpu(name, memory, capability, "2.13.0+cu130", CODE)
+    assert (mark, about) == (CARDS[card][0], "gpu") and said.startswith(name) and CARDS[card][1] in said
+
+
+def test_a_card_that_torch_does_not_see_is_a_problem_and_no_card_is_none():
+    promise = "this machine has an NVIDIA card (/dev/nvidia0)"
+    mark, _, said = doctor.no_gpu(promise, "2.13.0+cpu", None, "")
+    assert mark == "PROBLEM" and said.startswith(promise) and "built without CUDA" in said
+    assert doctor.no_gpu(None, "2.13.0+cpu", None, "")[0] == "note"

@@ -104,6 +104,19 @@ def test_a_tokenizer_of_another_model(tmp_path, shown):
     assert doubts(0, size * 2) == ["foreign_tokenizer"], "half the embeddings are never named"
 
 
+def test_kernels_that_are_not_deterministic(shown):
+    shown.train("sound", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2})
+    cost = shown.folder / "runs/t/all/e/linear/sound/base/seed1/cost.json"
+    before = cost.read_text()
+    assert "deterministic" not in json.loads(before), "on the CPU all are"
+    try:
+        for strict, flags in {True: False, False: True}.items():
+            cost.write_text(json.dumps(json.loads(before) | {"deterministic": strict}))
+            assert ("not_deterministic" in shown.flags("sound")) == flags
+    finally:
+        cost.write_text(before)
+
+
 def test_every_flag_is_explained(home):
     told = (home / "docs/results.md").read_text()
     assert [flag for flag in wording.FLAG_LABELS if f"`{flag}`" not in told] == []

@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import Digits, Sequence
 
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
+from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches, remake
@@ -182,9 +182,28 @@ def test_a_payload_that_comes_out_differently_is_refused(encoder, corpus, tmp_pa
     card = tmp_path / "joint" / "b1.json"
     card.write_text(card.read_text().replace(store.boundary_card(1)["sha256"], "0" * 64))
     store.payload_path(1).unlink()
-    with pytest.raises(UserError, match="made again, is not what its card describes"):
+    with pytest.raises(UserError, match="made again on cpu, is not what its card describes"):
         store.require([1], lambda missing: remake(store, encoder, missing, CPU))
     assert not list((tmp_path / "joint").glob("*b1.safetensors*"))
+
+
+def test_a_payload_of_another_device_is_made_again_with_a_card_of_its_own(encoder, corpus, tmp_path, capsys):
+    """A GPU's bits no CPU can make: the card of what is made here says so; one that names no device is of this one."""
+    out = tmp_path / "joint"
+    store = run_features(encoder, corpus, out, [1, 2])
+    before, cards = store.boundary_card(1), {n: out / f"b{n}.json" for n in (1, 2)}
+    write_json(cards[1], before | {"device": "NVIDIA A100-SXM4-40GB", "sha256": "0" * 64})
+    second = {key: value for key, value in store.boundary_card(2).items() if key != "device"}
+    write_json(cards[2], second)
+    for n in (1, 2):
+        store.payload_path(n).unlink()
+    store.require([1, 2], lambda missing: remake(store, encoder, missing, CPU))
+    assert store.boundary_card(1) == before and store.boundary_card(2) == second
+    assert "boundary 1 was made on NVIDIA A100-SXM4-40GB and now on cpu" in capsys.readouterr().err
+    store.payload_path(2).unlink()
+    write_json(cards[2], second | {"sha256": "0" * 64})
+    with pytest.raises(UserError, match="made again on cpu, is not what"):
+        store.require([2], lambda missing: remake(store, encoder, missing, CPU))
 
 
 def test_words_are_placed_on_their_first_pieces(encoder, tmp_path):

@@ -5,10 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
 from thaw.declarations.heads import HEAD_KINDS
-from thaw.features.batch import Batch
+from thaw.features.batch import Batch, packed, unpacked
 from thaw.heads.base import IGNORED, NO_TAG, Head, word_targets
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
@@ -109,6 +110,37 @@ def test_words_read_their_first_piece_and_unseen_ones_have_no_part():
     found = scorer.decode(logits, batch)
     assert found[0, 2] == found[1, 1] == NO_TAG
     assert found[0, 0] == logits[0, 0].argmax()
+
+
+def test_a_batch_on_a_device_knows_itself_on_the_cpu():
+    with FakeTensorMode():
+        batch = batch_of([3, 2], [[1, 2], [1]])
+        sent = batch.to("cuda:0")
+        for name, value in vars(batch).items():
+            if torch.is_tensor(value):
+                there = getattr(sent, name)
+                assert str(there.device) == "cuda:0" and (there.shape, there.dtype) == (value.shape, value.dtype)
+        assert sent.host is batch and batch.host is batch and sent.to("cuda:0") is sent
+        back = sent.to("cpu")
+        assert back.mask.device.type == "cpu" and back.host is back
+
+
+def test_what_is_packed_for_one_copy_comes_out_as_it_was():
+    made = [
+        torch.arange(5),
+        torch.tensor([[True], [False]]),
+        torch.zeros(0, 3),
+        torch.tensor([1, -2], dtype=torch.int8),
+    ]
+    made += [torch.randn(3, 2).bfloat16(), torch.randn(2, 1, 3).expand(2, 4, 3), torch.tensor(0.5, dtype=torch.float64)]
+    for before, after in zip(made, unpacked(packed(made), made), strict=True):
+        assert torch.equal(before, after) and before.dtype == after.dtype
+
+
+def test_targets_of_words_are_on_the_device_of_the_batch():
+    with FakeTensorMode():  # pretends a GPU, and raises where tensors of two devices meet
+        first_pieces = torch.tensor([[1, 2, 4], [1, -1, -1]], device="cuda:0")
+        assert word_targets([[1, 2, 3], [0]], first_pieces).device == first_pieces.device
 
 
 def test_kaiming_starts_every_matrix_by_the_number_of_its_inputs():

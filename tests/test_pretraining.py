@@ -72,6 +72,7 @@ def test_chosen_tokens_are_predicted_as_by_the_whole_model(family, tmp_path):
     model = MaskedModel(tiny_encoder(family, tmp_path / "e", layers=1), seed=1).eval()
     ids = torch.randint(5, 60, (3, 7), generator=torch.Generator().manual_seed(1))
     batch = SimpleNamespace(input_ids=ids, mask=ids > 0, type_ids=None, chosen=ids % 3 == 0)
+    batch.places = batch.chosen.flatten().nonzero().squeeze(1)
     with torch.no_grad():
         whole = model.whole(**model.encoder.inputs(batch)).logits[batch.chosen]
         assert torch.allclose(model(batch), whole, atol=1e-5)

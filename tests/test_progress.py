@@ -8,14 +8,19 @@ import time
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from test_house import PACKAGE
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core import devices
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
+from thaw.schema.phases import PhaseConfig
 from thaw.training import progress
+from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import FILE, Progress
+from thaw.training.run_state import RunState
 from thaw.training.training_run import train
 from tiny_corpus import Bench, tiny_corpus
 from trained import equal, losses, tensors
@@ -102,7 +107,7 @@ def test_what_goes_on_counts_the_seconds_before_and_a_short_run_writes_nothing(b
     assert watch.start == pytest.approx(begin - sum(before.values()))
 
 
-@pytest.mark.parametrize("harm", ["cut short", "of other settings", "of another torch", "of no run"])
+@pytest.mark.parametrize("harm", ["cut short", "of other settings", "of another torch", "of a GPU", "of no run"])
 def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, bench, tmp_path, monkeypatch, capsys):
     spec = bench.spec(*WAYS["l2_to_start"])
     with monkeypatch.context() as patched, pytest.raises(Stopped):
@@ -113,11 +118,39 @@ def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, b
         file.write_bytes(file.read_bytes()[:1000])
     if harm == "of another torch":
         monkeypatch.setattr(progress, "versions", lambda: {"torch": "0.1"})
+    if harm == "of a GPU":
+        with safe_open(file, "pt") as read:
+            state, kept = json.loads(read.metadata()["state"]), {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118 - no mapping
+        state["due"]["device"] = "NVIDIA A100-SXM4-40GB"
+        save_file(kept, file, {"state": json.dumps(state)})
     if harm == "of no run":
         save_file({"now:x": torch.zeros(1)}, file)
     again, (_, whole) = trained(bench, spec, tmp_path), bench.train(spec)
     assert equal(tensors(again), tensors(whole))
     assert "training begins anew" in "".join(capsys.readouterr())
+
+
+def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monkeypatch):
+    """The device "meta" stands for a GPU: PyTorch raises where its tensors meet those of the CPU."""
+    spec = bench.spec(WAYS["l2_to_start"][0] | {"pick": "best"})
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        stop_after(patched, 1)
+        trained(bench, spec, tmp_path)
+    run, left = bench.run(spec), Progress(tmp_path, spec, Stopwatch())
+    left.restore(run)
+    (stage,) = PhaseConfig.stages_of_spec(spec["phases"][0])
+    member = RunState(1, PhaseConfig.of_spec(spec["phases"][0]), spec["seed"])
+    trainee, training = run.trainee(member, stage, [run]), PhaseTraining([member], [stage["epochs"]])
+    trainee.model.to("meta")
+    training.enter(trainee, stage["components"], run.highest)
+    left.resume(training)
+    known = [value for held in training.optimizer.state.values() for value in held.values()]
+    assert known and {value.device.type for value in known} == {"meta"}
+    for parameter in member.parameters.values():
+        parameter.grad = torch.zeros_like(parameter)
+    member.pull_to_start()
+    training.optimizer.step()
+    member.go_back()
 
 
 def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
@@ -150,3 +183,20 @@ def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
     assert json.dumps(read_json(tmp_path / "run/cost.json")["flops"]) == json.dumps(
         read_json(tmp_path / "whole/cost.json")["flops"]
     )
+
+
+def test_that_kernels_were_not_deterministic_is_kept_too(bench, tmp_path, monkeypatch):
+    before = torch.get_deterministic_debug_mode()
+    monkeypatch.setattr(devices, "_relaxed", [])
+    spec = bench.spec({"train": ["head", {"top": "k"}], "epochs": 3})
+    with monkeypatch.context() as stopped:
+        stop_after(stopped, 1)
+        devices.relax("put_")
+        with pytest.raises(Stopped):
+            trained(bench, spec, tmp_path)
+    devices._relaxed.clear()  # as in a new process
+    try:
+        trained(bench, spec, tmp_path)
+        assert devices.relaxed() == ["put_"]
+    finally:
+        torch.set_deterministic_debug_mode(before)

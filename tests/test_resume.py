@@ -1,6 +1,8 @@
 """Resume: every family starts at every boundary and ends bit for bit where its full pass ends."""
 
 import copy
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -49,6 +51,36 @@ def test_resumed_is_full_at_every_boundary(folders, family):
         assert [name for name in resumed.components() if name != "embeddings"] == [
             f"layer.{n}" for n in range(boundary + 1, LAYERS + 1)
         ]
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize(
+    "family", sorted(set(FAMILIES) - {"mpnet"})
+)  # its eager attention asks for its masks by itself
+def test_a_pass_does_not_wait_for_a_device(folders, family, padded):
+    """A batch on the device meta has no values that a pass could ask for, from text or resumed."""
+    encoder = Encoder.load(folders[family]).to("meta")
+    batch = padded_batch(encoder)
+    if not padded:
+        batch = replace(batch, mask=torch.ones_like(batch.mask))
+    batch = batch.to("meta")
+    states = encoder.boundaries(batch)
+    for boundary in range(LAYERS):
+        encoder.resume_at(boundary).thaw({"layer.3"})
+        final = encoder.train()(batch, states[boundary])
+        assert final.device.type == "meta" and final.shape == (5, 11, 32)
+        final.sum().backward()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_masks_are_those_of_transformers(folders, family):
+    """A batch that knows its padding and one that does not give the same bits, padded and not."""
+    encoder = Encoder.load(folders[family])
+    batch = padded_batch(encoder)
+    for mask in (batch.mask, torch.ones_like(batch.mask)):
+        known, unknown = (make(**vars(batch) | {"mask": mask}) for make in (Batch, SimpleNamespace))
+        for one, other in zip(encoder.boundaries(known), encoder.boundaries(unknown), strict=True):
+            assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

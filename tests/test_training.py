@@ -246,6 +246,11 @@ def test_precision_bf16_is_another_and_finite(bench):
     assert all(value.dtype == torch.float32 for value in tensors(bf16).values())
 
 
+def test_precision_tf32_is_fp32_on_a_cpu(bench):
+    fp32, tf32 = (bench.train(bench.spec(TOP | {"precision": precision}))[1] for precision in ("fp32", "tf32"))
+    assert losses(fp32) == losses(tf32)
+
+
 def test_a_loss_that_is_not_finite_ends_the_run_with_a_flag(tmp_path):
     huge = [row | {"score": row["score"] * 1e30} for row in rows("regression", 24, 1)]
     corpus = tiny_corpus(tmp_path / "corpus", "regression", train=huge)

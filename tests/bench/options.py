@@ -5,7 +5,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from thaw.core.devices import cards
+
 HOME = Path(__file__).parents[2]
+
+
+def _gpus() -> int:
+    """Return the number of GPUs that CUDA_VISIBLE_DEVICES leaves, 1 where there is none."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return max(1, len(visible.split(",") if visible else cards()))
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,7 @@ class Options:
     peers: str = sys.executable  # the Python in which the peers are installed
     cores: int = os.cpu_count() or 1
     threads: int = 1  # of each of Thaw's jobs; so many jobs run side by side as the cores allow
+    gpus: int = _gpus()  # each does one job at a time; counts where a job ran on one
     quick: bool = False  # one task, and fewer points in the parts that have many
 
     @property

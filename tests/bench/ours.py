@@ -116,15 +116,24 @@ class Place:
         return frame[frame["main"] & (frame["kind"] == "run")][columns].to_dict("records")
 
     def _engine(self, jobs: list[dict]) -> float:
-        """Return the seconds inside the engine, by its own clocks, spread over the cores that its jobs leave to others.
+        """Return the seconds inside the engine, by its own clocks, each spread over what computes at the same time.
 
         Those are the passes of the encoder and the whole of each job that trains, without the start of its process.
         """
-        total = sum(max(card["seconds"] for card in cards) for cards in self._stores().values())
+        total = 0.0
+        for cards in self._stores().values():
+            total += max(card["seconds"] for card in cards) * share(cards[0]["device"], self.options)
         for job in jobs:
-            costs = [self.folder / file for file in job["files"] if file.endswith("/cost.json")]
-            total += max(map(_whole, costs), default=0.0)
-        return total * self.options.threads / self.options.cores
+            total += max(map(self._spread, self._costs(job)), default=0.0)
+        return total
+
+    def _costs(self, job: dict) -> list[dict]:
+        """Return what the runs of a job say they cost."""
+        return [read_json(self.folder / file) for file in job["files"] if file.endswith("/cost.json")]
+
+    def _spread(self, cost: dict) -> float:
+        """Return the seconds of the job that wrote a cost, spread over what computes at the same time."""
+        return whole(cost) * share(cost["hardware"]["device"], self.options)
 
     def _stores(self) -> dict[Path, list[dict]]:
         """Return the cards of all boundaries by the folder of their store."""
@@ -139,9 +148,10 @@ class Place:
         return dict(Counter(found for text in logs for found in PASS.findall(text)))
 
     def rows(self, record: dict) -> dict[str, float]:
-        """Return the seconds of each task and strategy, `task/strategy`: of its jobs, spread over the cores.
+        """Return the seconds of each task and strategy, `task/strategy`: of its jobs, spread over the cores or GPUs.
 
-        A job that does several is shared between them.
+        A job that does several is shared between them. On a GPU the seconds are those of its own clock: from outside
+        a job also takes the time in which it waits for its turn.
 
         What no strategy has to itself (start, data, encoder, passes, outputs) is `shared`: the rest of the whole.
         """
@@ -149,15 +159,23 @@ class Place:
         for job in record["jobs"]:
             runs = [file.split("/") for file in job["files"] if file.startswith("results/runs/")]
             places = sorted({f"{parts[2]}/{parts[6]}" for parts in runs})
-            seconds = (job["span"][1] - job["span"][0]) * self.options.threads / self.options.cores
+            costs = self._costs(job)
+            if any(cost["hardware"]["device"] != "cpu" for cost in costs):
+                seconds = max(map(self._spread, costs))
+            else:
+                seconds = (job["span"][1] - job["span"][0]) * share("cpu", self.options)
             for place in places:
                 found[place] = found.get(place, 0.0) + seconds / len(places)
         return found | {"shared": record["wall"] - sum(found.values())}
 
 
-def _whole(path: Path) -> float:
+def share(device: str, options: Options) -> float:
+    """Return by what a job's seconds count in those of all: threads by cores, or one by the GPUs, which take turns."""
+    return options.threads / options.cores if device == "cpu" else 1 / options.gpus
+
+
+def whole(cost: dict) -> float:
     """Return the seconds of the job that wrote a cost.json, which holds one run's share of them."""
-    cost = read_json(path)
     return cost["seconds"]["total"] * cost.get("runs_in_job", 1)
 
 

@@ -5,8 +5,8 @@ A result carries the digest of its spec. Where the planned digest is already the
 and their time stamps say nothing: they are ancient. Where it is not, they are plain inputs, because Snakemake looks at
 no job's params once a job above it runs: an ancient chain would stop after its first link.
 
-Memory and time follow from the encoder and the work; on one machine they limit nothing. Partitions, accounts and GPUs
-are a site's own and stand in no rule: workflow/profiles/slurm says how to ask for them.
+Memory and time follow from the encoder, the work and whether a GPU is asked for; on one machine they limit nothing.
+Partitions, accounts and GPUs are a site's own and stand in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
 from thaw.planning.cost_estimate import request
@@ -23,10 +23,18 @@ def made(step, name, key=None):
     return files
 
 
+def asks_for_gpu(step):
+    """Return whether the jobs of a step have a GPU: --set-resources for its rule, else --default-resources, say so."""
+    settings = workflow.resource_settings
+    asked = {**(settings.default_resources or {}), **settings.overwrite_resources.get(step, {})}
+    return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
+
+
 def needs(step, key=None):
     """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt."""
+    gpu = asks_for_gpu(step)
 
     def resource(name):
-        return lambda wildcards, attempt: request(PLAN, step, key or PLAN.key(step, wildcards), attempt)[name]
+        return lambda wildcards, attempt: request(PLAN, step, key or PLAN.key(step, wildcards), attempt, gpu)[name]
 
     return {name: resource(name) for name in ("mem_mb", "runtime")}

@@ -1,6 +1,7 @@
 """Optimizers: AdamW of torch, and Adam as the first BERT code had it."""
 
 import inspect
+from collections.abc import Iterator
 
 import torch
 
@@ -20,15 +21,28 @@ class BertAdam(torch.optim.Optimizer):
     def step(self, closure=None) -> None:
         """Make one update of all parameters that have a gradient."""
         for group in self.param_groups:
-            first, second = group["betas"]
-            for parameter in (p for p in group["params"] if p.grad is not None):
-                state = self.state[parameter]
-                if not state:
-                    state.update(mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
-                state["mean"].lerp_(parameter.grad, 1 - first)
-                state["square"].mul_(second).addcmul_(parameter.grad, parameter.grad, value=1 - second)
-                parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                parameter.addcdiv_(state["mean"], state["square"].sqrt().add_(group["eps"]), value=-group["lr"])
+            for parameters in together([p for p in group["params"] if p.grad is not None]):
+                self._update(parameters, group)
+
+    def _update(self, parameters: list, group: dict) -> None:
+        """Update some parameters of a group by the same operations."""
+        first, second = group["betas"]
+        gradients, means, squares = ([p.grad for p in parameters], *self._means(parameters))
+        torch._foreach_lerp_(means, gradients, 1 - first)
+        torch._foreach_mul_(squares, second)
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - second)
+        torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_addcdiv_(parameters, means, roots, value=-group["lr"])
+
+    def _means(self, parameters: list) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Return the running means of some parameters' gradients and of their squares."""
+        states = [self.state[parameter] for parameter in parameters]
+        for parameter, state in zip(parameters, states, strict=True):
+            if not state:
+                state.update(mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
+        return [state["mean"] for state in states], [state["square"] for state in states]
 
 
 class AdamW(torch.optim.AdamW):
@@ -41,6 +55,18 @@ def optimizer(name: str, groups: list[dict]) -> torch.optim.Optimizer:
     """Return the optimizer of a name, "adamw" or "bert_adam", over some parameter groups."""
     _uncompiled()
     return BertAdam(groups) if name == "bert_adam" else AdamW(groups, fused=True)
+
+
+def together(tensors: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """Yield the tensors that one operation should take at once.
+
+    On a GPU all of them: each launch costs more than the work on a small tensor. On a CPU one by one, so that the next
+    operation finds a tensor still in the cache.
+    """
+    if tensors and tensors[0].device.type == "cpu":
+        yield from ([tensor] for tensor in tensors)
+    elif tensors:
+        yield tensors
 
 
 def _uncompiled() -> None:

@@ -1,4 +1,4 @@
-"""All results on disk as one tidy table, for notebooks: `from thaw import results; results.table()`."""
+"""All results on disk as one tidy table, for notebooks: `from thaw.api import results; results.table()`."""
 
 from pathlib import Path
 

@@ -6,7 +6,6 @@ torch's counter counts nothing for the fused attention on CPU, hence formulas. A
 addition are two operations; only matrix products are counted: embeddings, norms and activations are not.
 """
 
-import sys
 from collections.abc import Iterable
 
 from thaw.compute_cost.model_shape import Shape
@@ -68,10 +67,3 @@ def _weight_gradients(shape: Shape, tokens: int, parts: set[str]) -> int:
         return total + attention
     values = (shape.first(tokens) - output) // 2
     return total + (output + values if "query_value" in parts else 0)
-
-
-def _wait_for_device() -> None:
-    """Wait until all CUDA work queued so far is done; on CPU there is nothing to wait for."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.synchronize()

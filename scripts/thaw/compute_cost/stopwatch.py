@@ -6,7 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from thaw.compute_cost.flops import _wait_for_device
+from thaw.core.devices import claim_device, is_strict
 from thaw.core.runtime import hardware, versions
 
 
@@ -14,7 +14,7 @@ class Stopwatch:
     """Seconds by part: `with watch("train"): ...` adds to a part, `seconds()` gives all and their total."""
 
     def __init__(self):
-        self.start = time.perf_counter()
+        self.start, self.device = time.perf_counter(), None
         self.parts: dict[str, float] = {"load": 0.0, "train": 0.0, "evaluate": 0.0}
 
     @contextlib.contextmanager
@@ -27,6 +27,13 @@ class Stopwatch:
             _wait_for_device()
             self.parts[part] = self.parts.get(part, 0.0) + time.perf_counter() - begin
 
+    @contextlib.contextmanager
+    def paused(self):
+        """Count nothing of the time spent inside."""
+        begin = time.perf_counter()
+        yield
+        self.start += time.perf_counter() - begin
+
     def seconds(self, runs: int = 1) -> dict[str, float]:
         """Return a run's share of the seconds of each part, to the millisecond, and of the total since the start."""
         parts = self.parts | {"total": time.perf_counter() - self.start}
@@ -36,22 +43,41 @@ class Stopwatch:
 def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
     """Return what a run took and where, as it stands in cost.json: seconds, peak memory, versions, hardware, date.
 
-    Of several runs in one job each has an equal share of its seconds, and says how many they were.
+    Of several runs in one job each has an equal share of its seconds, and says how many they were. On a GPU it says
+    whether all kernels were deterministic; on the CPU all are.
     """
     return {
         **({"runs_in_job": runs} if runs > 1 else {}),
         "seconds": watch.seconds(runs),
         "peak_memory_mb": peak_memory_mb(),
-        "versions": versions(),
+        "versions": versions(device),
         "hardware": hardware(device),
+        **({"deterministic": is_strict()} if device.type == "cuda" else {}),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
 def peak_memory_mb() -> float:
-    """Return the largest memory in MiB since the start, CUDA's if it is used, else the process's."""
+    """Return the largest memory in MiB since the start, the GPU's if it is used, else the process's."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         return round(torch.cuda.max_memory_allocated() / 2**20, 1)
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20, 1)
+
+
+def _wait_for_device() -> None:
+    """Wait until all CUDA work queued so far is done; on CPU there is nothing to wait for."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+@contextlib.contextmanager
+def claimed(watch: Stopwatch, *arguments):
+    """Give a device as `claim_device` does; the wait for it is none of the job's seconds."""
+    with contextlib.ExitStack() as held:
+        with watch.paused():
+            device = held.enter_context(claim_device(*arguments))
+        watch.device = device
+        yield device

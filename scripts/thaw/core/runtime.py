@@ -1,13 +1,12 @@
-"""How a step runs: seeds, threads, the device and its lock, progress and log."""
+"""How a step runs: seeds, threads, progress, log, and what it ran on."""
 
 import contextlib
 import errno
-import fcntl
 import gc
 import hashlib
 import os
+import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from thaw.core.errors import UserError
 
 # What the libraries write where memory or a GPU gives way.
 NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "Unable to allocate")
+DETERMINISTIC_CUBLAS = (":4096:8", ":16:8")  # work spaces of cuBLAS with which it is; strict mode asks for one of them
 GPU = ("CUDA error", "CUDA driver", "cuDNN error", "CUBLAS_STATUS", "NVML", "GPU is lost")
 LESS_DISK = (
     "nothing half-written was left; free some (results/features/**/*.safetensors may be deleted, and are made again "
@@ -23,6 +23,10 @@ LESS_DISK = (
 LESS_MEMORY = (
     "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
     "smaller encoder; on a cluster --set-resources <rule>:mem_mb=<more> asks for more"
+)
+LESS_GPU_MEMORY = (
+    "a smaller batch_size in the strategy's phases or a smaller max_length in the task's view needs less, as does a "
+    "smaller encoder; nvidia-smi shows what else is on the card"
 )
 ELSE = "on another (CUDA_VISIBLE_DEVICES=<number>) or on the processor (CUDA_VISIBLE_DEVICES=)"
 
@@ -52,8 +56,9 @@ def explain_error(error: BaseException) -> str | None:
     if isinstance(error, ImportError):
         return f"{text}: a library is missing or broken; pip install -r requirements.txt puts it in its place"
     if isinstance(error, MemoryError) or any(word in str(error) for word in NO_MEMORY):
-        where = " of the GPU" if "CUDA" in text else ""
-        return f"the memory{where} is not enough ({text}): {LESS_MEMORY}"
+        if "CUDA" in text:
+            return f"the memory of the GPU is not enough ({text}): {LESS_GPU_MEMORY}"
+        return f"the memory is not enough ({text}): {LESS_MEMORY}"
     if isinstance(error, RuntimeError) and any(word in str(error) for word in GPU):
         return (
             f"the GPU failed ({text}); finished results stay. Run again, and where nvidia-smi lists it no more, {ELSE}"
@@ -112,82 +117,51 @@ def seeded(seed: int, name: str):
     """Set torch's global generators from a named stream, and restore them on leaving."""
     import torch
 
-    with torch.random.fork_rng(enabled=True):
+    used = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []  # not all devices of the machine
+    with torch.random.fork_rng(devices=used):
         torch.manual_seed(derive_seed(seed, name))
         yield
 
 
 def set_threads(count: int) -> None:
-    """Use this many threads in torch and ask for deterministic kernels, so that a spec gives the same numbers."""
+    """Use this many threads in torch and ask for deterministic kernels, so that a spec gives the same numbers.
+
+    What concerns CUDA is set before torch opens a device. There fp32 means all bits, also in LSTMs and convolutions.
+    """
+    if os.environ.get("CUBLAS_WORKSPACE_CONFIG") not in DETERMINISTIC_CUBLAS:
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = DETERMINISTIC_CUBLAS[0]
+    if "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:  # the older name of the same variable
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")  # batches have many different lengths
     import torch
     from torch.utils import deterministic
 
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(count)
-    torch.set_deterministic_debug_mode("warn")
+    torch.backends.cudnn.allow_tf32 = False
+    if not torch.are_deterministic_algorithms_enabled():  # a claimed GPU may ask for more than a warning
+        torch.set_deterministic_debug_mode("warn")
     deterministic.fill_uninitialized_memory = False  # nothing reads it, and to fill it takes a twentieth of a step
 
 
-@contextlib.contextmanager
-def claim_device(alone: bool = True):
-    """Give the first free CUDA device, else wait for one; without CUDA the CPU.
-
-    A lock file per physical device makes jobs of one machine take turns; it follows CUDA_VISIBLE_DEVICES, and
-    disappears with its process. A job that is not `alone`, as one that trains heads alone, takes no lock and waits for
-    none: it computes beside whatever trains where no device is free.
-    """
-    import torch
-
-    if not torch.cuda.is_available():
-        yield torch.device("cpu")
-        return
-    names = [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
-    with contextlib.ExitStack() as opened:
-        files = [opened.enter_context(_lock_file(name)) for name in names]
-        yield torch.device("cuda", _first_lock(files) if alone else _free(files))
-
-
-def _lock_file(name: str):
-    """Open the lock file of a device: to read, since another user of this machine may have made it."""
-    path = Path(tempfile.gettempdir()) / f"thaw-{name}.lock"
-    if not path.exists():
-        path.touch()
-    return open(path)
-
-
-def _first_lock(files) -> int:
-    """Lock one of the open files and return its position; poll every half second until one is free."""
-    announced = False
-    while True:
-        for position, file in enumerate(files):
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return position
-        if not announced:
-            log("waiting for a free device")
-            announced = True
-        time.sleep(0.5)
-
-
-def _free(files) -> int:
-    """Return the position of the first of the open files that nobody has locked, else any position."""
-    for position, file in enumerate(files):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(file, fcntl.LOCK_UN)
-            return position
-    return os.getpid() % len(files)
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that decide a number."""
+def versions(device=None) -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide a number, and of a GPU's driver and libraries."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": sys.version.split()[0]}
     for name in ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn"):
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
+    if device is not None and device.type == "cuda":
+        import torch
+
+        found |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
+        found["driver"] = driver("\n".join(_lines("/proc/driver/nvidia/version"))) or "unknown"
     return found
+
+
+def driver(text: str) -> str | None:
+    """Return the version of the NVIDIA driver from the text of /proc/driver/nvidia/version, None where it has none."""
+    match = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
+    return match[1] if match else None
 
 
 def hardware(device) -> dict:

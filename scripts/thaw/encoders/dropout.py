@@ -21,7 +21,17 @@ class FastDropout(nn.Dropout):
 
 
 def noise(shape, share: float, sources: list[np.random.SFC64] | None = None) -> torch.Tensor:
-    """Return float32 of a shape, 0 with the given share and else 1 / (1 - share).
+    """Return float32 of a shape on the CPU, 0 with the given share and else 1 / (1 - share); see `kept`."""
+    return torch.from_numpy(np.multiply(_kept(shape, share, sources), np.float32(1 / (1 - share)))).view(shape)
+
+
+def kept(shape, share: float, sources: list[np.random.SFC64] | None = None) -> torch.Tensor:
+    """Return which numbers of a shape are kept by a dropout of the given share, bool, on the CPU."""
+    return torch.from_numpy(_kept(shape, share, sources)).view(shape)
+
+
+def _kept(shape, share: float, sources: list[np.random.SFC64] | None) -> np.ndarray:
+    """Return which numbers of a shape, flat, are kept by a dropout of the given share.
 
     The random numbers are those of some sources, one for each entry of the first dimension; without any, of one that
     begins with a draw of torch's generator. Draws and comparisons are numpy's, whose code for 16 bits takes a tenth of
@@ -30,8 +40,7 @@ def noise(shape, share: float, sources: list[np.random.SFC64] | None = None) -> 
     sources = sources or [np.random.SFC64(int(torch.randint(2**63 - 1, ())))]
     count = math.prod(shape) // len(sources)
     drawn = [source.random_raw(-(-count // 4)).view(np.uint16)[:count] for source in sources]
-    kept = (drawn[0] if len(drawn) == 1 else np.concatenate(drawn)) >= round(share * LEVELS)
-    return torch.from_numpy(np.multiply(kept, np.float32(1 / (1 - share)))).view(shape)
+    return (drawn[0] if len(drawn) == 1 else np.concatenate(drawn)) >= round(share * LEVELS)
 
 
 def replace(model: nn.Module) -> None:

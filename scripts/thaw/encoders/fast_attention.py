@@ -6,12 +6,15 @@ transformers is loaded with the first of its models, since processes without any
 B examples, h heads, T tokens, e width of a head.
 """
 
+import contextlib
+
 import torch
 from torch import nn
 
 from thaw.encoders.dropout import noise
 
 NAME = "thaw"
+_read: list = [None]  # the batch that an encoder reads now
 
 
 def attend(module, query, key, value, mask, dropout: float = 0.0, scaling: float | None = None, **others):
@@ -34,13 +37,39 @@ def attend(module, query, key, value, mask, dropout: float = 0.0, scaling: float
     return torch.matmul(kept.to(value.dtype), value).transpose(1, 2).contiguous(), None
 
 
+@contextlib.contextmanager
+def reading(batch):
+    """Let `mask` know, within a context, which batch an encoder reads."""
+    _read[0] = batch
+    try:
+        yield
+    finally:
+        _read[0] = None
+
+
+def mask(*given, attention_mask: torch.Tensor | None = None, **named) -> torch.Tensor | None:
+    """Return transformers' own mask for scaled dot products, None where none is needed.
+
+    transformers looks for padding where the mask is, and in each pass waits for the GPU to say whether there is any;
+    the batch of an encoder knows that on the CPU. The mask is the same.
+    """
+    from transformers.masking_utils import sdpa_mask
+
+    host = getattr(_read[0], "host", None)
+    if host is not None and attention_mask is not None and attention_mask.shape == host.mask.shape:
+        if host.mask.all():
+            attention_mask = None
+        else:
+            named |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+    return sdpa_mask(*given, attention_mask=attention_mask, **named)
+
+
 def replace(model: nn.Module) -> None:
     """Let a model of transformers that would attend by torch's scaled dot product attend by this."""
     if getattr(model.config, "_attn_implementation", None) != "sdpa":
         return
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
 
     AttentionInterface.register(NAME, attend)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
+    AttentionMaskInterface.register(NAME, mask)
     model.set_attn_implementation(NAME)

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from thaw.core.runtime import seeded
+from thaw.encoders import fast_attention
 from thaw.encoders.loading import find_pooler, load_masked, quiet
 from thaw.encoders.transformers import Encoder
 
@@ -52,18 +53,19 @@ class MaskedModel(nn.Module):
         self.head = Predictor(self.whole, self.encoder.model)
 
     def forward(self, batch) -> torch.Tensor:
-        """Return logits [M, V] of the tokens `batch.chosen` [S, T], row after row.
+        """Return logits [M, V] of the chosen tokens, row after row; `batch.places` [M] are theirs among S x T.
 
         The model's own forward does it; only the chosen states are handed on from the encoder, since all others would
         be multiplied with the whole vocabulary for nothing.
         """
 
         def choose(module, inputs, output):
-            output["last_hidden_state"] = output[0][batch.chosen].unsqueeze(0)
+            output["last_hidden_state"] = output[0].flatten(0, 1)[batch.places].unsqueeze(0)
 
         hook = self.encoder.model.register_forward_hook(choose)
         try:
-            return self.whole(**self.encoder.inputs(batch)).logits[0]
+            with fast_attention.reading(batch):
+                return self.whole(**self.encoder.inputs(batch)).logits[0]
         finally:
             hook.remove()
 

@@ -36,6 +36,16 @@ def load_model(folder) -> torch.nn.Module:
     return read_builtin(kind.model, folder) if kind else loading.load_model(folder)
 
 
+def import_code(folder) -> None:
+    """Import the code that `load_model` needs for a folder: two seconds in which nothing is computed."""
+    import transformers.modeling_utils  # noqa: F401
+    from transformers import CONFIG_MAPPING, MODEL_MAPPING
+
+    name = read_json(Path(folder) / "config.json").get("model_type")
+    if name in CONFIG_MAPPING:
+        MODEL_MAPPING.get(CONFIG_MAPPING[name], None)
+
+
 def load_tokenizer(folder, words: bool = False):
     """Return the tokenizer of a folder; `words`: it will be given lists of words."""
     kind = builtin_kind(folder)

@@ -59,7 +59,9 @@ POOLINGS = {
     "cls": lambda states, mask: states[:, 0],
     "mean": _mean,
     "max": lambda states, mask: states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1),
-    "lasttoken": lambda states, mask: states[torch.arange(len(states)), mask.sum(1).clamp(min=1) - 1],
+    "lasttoken": lambda states, mask: states[
+        torch.arange(len(states), device=states.device), mask.sum(1).clamp(min=1) - 1
+    ],
 }
 
 

@@ -67,7 +67,8 @@ class Encoder(nn.Module):
             raise ValueError(f"this encoder starts at {self.start}: state must {'not ' * (state is not None)}be given")
         self._entry.state = state
         try:
-            return self.model(**self.inputs(batch))[0]
+            with fast_attention.reading(batch):
+                return self.model(**self.inputs(batch))[0]
         finally:
             self._entry.state = None
 

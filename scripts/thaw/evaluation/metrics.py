@@ -57,6 +57,12 @@ def mcc(gold, predicted) -> float:
     return float((right * n - truth @ answers) / math.sqrt(varied)) if varied else 0.0
 
 
+def import_for(metrics: list[str]) -> None:
+    """Import what some metrics need, before a device waits for it."""
+    if {"pearson", "spearman"} & set(metrics):
+        import scipy.stats  # noqa: F401
+
+
 def pearson(gold, predicted) -> float:
     """Return Pearson's linear correlation; NaN where either side is constant."""
     from scipy.stats import pearsonr

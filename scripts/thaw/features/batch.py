@@ -4,9 +4,11 @@ B examples, S sequences (B; 2B where the texts of pairs are read separately: fir
 other), T tokens of the longest, W words of the longest.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
+
+ALIGNED = 16  # bytes: where a tensor begins among others
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,48 @@ class Batch:
     first_pieces: torch.Tensor | None  # [B, W] int64, position of each word's first piece; None without words
     rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
     texts: torch.Tensor | None = None  # [S, T] int8: 1 first text, 2 second, 0 padding and special; None in no store
+    origin: "Batch | None" = None  # of a batch on a GPU, the same batch on the CPU
 
     def __len__(self) -> int:
         """Return the number of examples."""
         return len(self.rows)
 
+    @property
+    def host(self) -> "Batch":
+        """The same batch on the CPU: what is counted there waits for no GPU."""
+        return self if self.origin is None else self.origin
+
     def to(self, device) -> "Batch":
         """Return the same batch on another device."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return type(self)(*(value if value is None else value.to(device) for value in values))
+        device = torch.device(device)
+        if device == self.mask.device:
+            return self
+        names = [field.name for field in fields(self) if torch.is_tensor(getattr(self, field.name))]
+        moved = dict(zip(names, send([getattr(self, name) for name in names], device), strict=True))
+        return replace(self, **moved, origin=None if device.type == "cpu" else self.host)
+
+
+def send(tensors: list[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+    """Return tensors of the CPU on a device; on a GPU by one copy of them all, which nobody waits for."""
+    if device.type != "cuda":
+        return [tensor.to(device) for tensor in tensors]
+    return unpacked(packed(tensors, pin=True).to(device, non_blocking=True), tensors)
+
+
+def packed(tensors: list[torch.Tensor], pin: bool = False) -> torch.Tensor:
+    """Return the bytes of some tensors of the CPU one after the other, uint8, in pinned memory if asked to."""
+    flat = torch.empty(sum(map(_room, tensors)), dtype=torch.uint8, device="cpu", pin_memory=pin)
+    for part, tensor in zip(unpacked(flat, tensors), tensors, strict=True):
+        part.copy_(tensor)
+    return flat
+
+
+def unpacked(flat: torch.Tensor, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return views of such bytes with the types and shapes of the tensors that were packed."""
+    parts = zip(flat.split([_room(tensor) for tensor in tensors]), tensors, strict=True)
+    return [part.narrow(0, 0, tensor.nbytes).view(tensor.dtype).view(tensor.shape) for part, tensor in parts]
+
+
+def _room(tensor: torch.Tensor) -> int:
+    """Return the bytes that a tensor takes among others, up to where the next one may begin."""
+    return -(-tensor.nbytes // ALIGNED) * ALIGNED

@@ -10,8 +10,8 @@ import torch
 
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
-from thaw.core.files import atomic_write
-from thaw.core.runtime import log, progress, set_threads
+from thaw.core.files import atomic_write, write_json
+from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features.payload import Payload, floats
 from thaw.features.store import FeatureStore
@@ -42,39 +42,51 @@ def extract(
     """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
 
     States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
-    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree.
+    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree. `device` may be a
+    context that gives one: it ends with the last pass, before the payloads are hashed.
     """
-    encoder = encoder.to(device).eval()
+    given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in boundaries}
         shapes = {split: (store.tokens(split), encoder.width) for split in store.splits}
         payloads = {n: Payload.create(path, dtype, shapes) for n, path in paths.items()}
-        for split in store.splits:
-            _pass(store, encoder, split, payloads, device)
+        with given as place:
+            encoder = encoder.to(place).eval()
+            for split in store.splits:
+                _pass(store, encoder, split, payloads, place)
+            _look_again(store, encoder, payloads, place)
+            encoder.cpu()
         for payload in payloads.values():
             payload.flush()
-        _look_again(store, encoder, payloads, device)
         facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
         for n, checksum in (due or {}).items():
             if facts[n]["sha256"] != checksum:
                 raise UserError(
-                    f"{store.payload_path(n)}, made again, is not what its card describes: this machine, its number of "
-                    f"threads or its libraries differ from those that made it; delete {store.folder} and run again"
+                    f"{store.payload_path(n)}, made again on {hardware(device)['device']}, is not what its card "
+                    "describes: this machine, its number of threads or its libraries differ from those that made it; "
+                    f"delete {store.folder} and run again"
                 )
         return facts
 
 
 def remake(store: FeatureStore, encoder_folder, boundaries: list[int], device) -> None:
-    """Make payloads again that were freed, with the thread count of their cards; they must come out the same."""
+    """Make payloads again that were freed, with the thread count of their cards; they must come out the same.
+
+    That no other device can do than the one on a card, where it names one. What another one writes has been looked at
+    as each pass is, up to rounding, and gets a new card.
+    """
     encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
-    cards = {n: store.boundary_card(n) for n in boundaries}
+    cards, here = {n: store.boundary_card(n) for n in boundaries}, hardware(device)["device"]
     log(f"making freed payloads again: boundaries {', '.join(map(str, boundaries))} of {store.folder}")
     try:
         set_threads(store.card["threads"])
-        due = {n: card["sha256"] for n, card in cards.items()}
-        extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, due)
+        due = {n: card["sha256"] for n, card in cards.items() if card.get("device", here) == here}
+        facts = extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, due)
     finally:
         set_threads(threads)
+    for n in facts.keys() - due.keys():
+        log(f"boundary {n} was made on {cards[n]['device']} and now on {here}: its states differ in rounding")
+        write_json(store.card_path(n), cards[n] | facts[n] | {"device": here})
 
 
 def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Payload], device) -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.features.batch import Batch
+from thaw.features.checksums import checksum
 from thaw.features.payload import Payload, floats
 from thaw.features.spellings import read_spellings
 
@@ -160,7 +160,7 @@ class FeatureStore:
 
     def has(self, boundary: int) -> bool:
         """Tell whether a boundary's card and its payload are there."""
-        return self._card_path(boundary).is_file() and self.payload_path(boundary).is_file()
+        return self.card_path(boundary).is_file() and self.payload_path(boundary).is_file()
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
@@ -177,18 +177,18 @@ class FeatureStore:
         """Make sure that payloads are there and are what their cards say, or raise a UserError.
 
         `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
-        the others wait; what it writes must have the checksum on the card.
+        the others wait; what it writes must have the checksum on the card, which another device writes anew.
         """
-        cards = {boundary: self.boundary_card(boundary) for boundary in boundaries}
         with self._lock():
             missing = [boundary for boundary in boundaries if not self.payload_path(boundary).is_file()]
             if missing and remake:
                 remake(missing)
+            cards = {boundary: self.boundary_card(boundary) for boundary in boundaries}
         for boundary, card in cards.items():
             path = self.payload_path(boundary)
             if not path.is_file():
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
-            if file_sha256(path) != card["sha256"]:
+            if checksum(path) != card["sha256"]:
                 path.unlink()
                 raise UserError(
                     f"{path} is not the file that its card describes (sha256 differs): the disk fails, or somebody "
@@ -199,22 +199,22 @@ class FeatureStore:
         """Return the path of a boundary's payload."""
         return self.folder / f"b{boundary}.safetensors"
 
-    def _card_path(self, boundary: int) -> Path:
+    def card_path(self, boundary: int) -> Path:
         """Return the path of a boundary's card."""
         return self.folder / f"b{boundary}.json"
 
     def boundary_card(self, boundary: int) -> dict:
         """Return a boundary's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
-        card = read_json(self._card_path(boundary))
+        card = read_json(self.card_path(boundary))
         for key in ("digest", "weights", "tokenizer", "data"):
             if card[key] != self.card[key]:
                 raise UserError(
-                    f"{self._card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
+                    f"{self.card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
                     f"({self.card[key]}); delete {self.folder} and run the workflow again"
                 )
         if card["boundary"] != boundary:
             raise UserError(
-                f"{self._card_path(boundary)} is the card of boundary {card['boundary']}; delete {self.folder} and run "
+                f"{self.card_path(boundary)} is the card of boundary {card['boundary']}; delete {self.folder} and run "
                 "the workflow again"
             )
         return card
@@ -244,7 +244,7 @@ class FeatureStore:
         makes both again.
         """
         path = self.folder / "tokens.parquet"
-        if not path.is_file() or file_sha256(path) != self.card["sha256"]:
+        if not path.is_file() or checksum(path) != self.card["sha256"]:
             (self.folder / "tokens.json").unlink(missing_ok=True)
             raise UserError(
                 f"{path} is missing or not the file that its card describes (sha256 differs); the card was deleted, "

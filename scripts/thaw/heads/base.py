@@ -138,8 +138,11 @@ class VectorHead(Head):
 
 
 def word_targets(tags: list[list[int]], first_pieces: torch.Tensor) -> torch.Tensor:
-    """Return tag targets [B, W]: -100 for padding and for words without a piece (first_pieces -1)."""
-    targets = torch.full(first_pieces.shape, IGNORED)
+    """Return tag targets [B, W] on the device of first_pieces.
+
+    They are -100 for padding and for words without a piece (first_pieces -1).
+    """
+    targets = torch.full(first_pieces.shape, IGNORED, device="cpu")  # filled row by row there, and sent once
     for row, sentence in enumerate(tags):
-        targets[row, : len(sentence)] = torch.tensor(sentence)
-    return targets.masked_fill(first_pieces < 0, IGNORED)
+        targets[row, : len(sentence)] = torch.tensor(sentence, device="cpu")
+    return targets.to(first_pieces.device).masked_fill(first_pieces < 0, IGNORED)

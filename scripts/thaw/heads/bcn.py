@@ -52,26 +52,26 @@ class BcnHead(VectorHead):
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last maxout layer [B, 2h] of states [S, T, d]."""
         if self.pairs:
-            u, u_mask, v, v_mask = two_texts(states, batch, self.separate_encoding)
-            pair = Pair(self._encoded(u, u_mask), u_mask, self._encoded(v, v_mask), v_mask)
-            to_u, to_v = aligned(pair)
-            pooled = [self._pooled(pair.u, to_u, u_mask), self._pooled(pair.v, to_v, v_mask)]
+            u, u_mask, v, v_mask, u_lengths, v_lengths = two_texts(states, batch, self.separate_encoding)
+            u, v = self._encoded(u, u_mask, u_lengths), self._encoded(v, v_mask, v_lengths)
+            to_u, to_v = aligned(Pair(u, u_mask, v, v_mask))
+            pooled = [self._pooled(u, to_u, u_mask, u_lengths), self._pooled(v, to_v, v_mask, v_lengths)]
         else:
-            text, mask = one_text(states, batch.texts, 1)
-            text = self._encoded(text, mask)
-            pooled = [self._pooled(text, aligned(Pair(text, mask, text, mask))[0], mask)]
+            text, mask, lengths = one_text(states, batch, 1)
+            text = self._encoded(text, mask, lengths)
+            pooled = [self._pooled(text, aligned(Pair(text, mask, text, mask))[0], mask, lengths)]
         vectors = torch.cat(pooled, -1)
         for layer in self.reduction:
             vectors = layer(self.dropout(vectors))
         return vectors
 
-    def _encoded(self, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _encoded(self, text: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return a text [B, n, 2h] of its states [B, n, d]."""
-        return self.encoding(self.dropout(torch.relu(self.first(self.dropout(text)))), mask)
+        return self.encoding(self.dropout(torch.relu(self.first(self.dropout(text)))), mask, lengths)
 
-    def _pooled(self, text: torch.Tensor, said: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _pooled(self, text: torch.Tensor, said: torch.Tensor, mask: torch.Tensor, lengths) -> torch.Tensor:
         """Return the four poolings [B, 8h] of a text integrated with what was said to it, both [B, n, 2h]."""
-        found = self.integrator(torch.cat([text, text - said, text * said], -1), mask)
+        found = self.integrator(torch.cat([text, text - said, text * said], -1), mask, lengths)
         return torch.cat(
             [largest(found, mask), mean(found, mask), -largest(-found, mask), self.attention(found, mask)], -1
         )

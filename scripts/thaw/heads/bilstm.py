@@ -8,7 +8,7 @@ import torch
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import bilstm
-from thaw.heads.recurrent import PackedBiLstm
+from thaw.heads.recurrent import PackedBiLstm, ends
 from thaw.schema.head import HeadConfig
 
 
@@ -26,9 +26,9 @@ class BiLstmHead(LinearHead):
         self.recurrent = PackedBiLstm(width, chosen.size, chosen.layers, entry.dropout)
         self.initialise()
 
-    def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return the states [N, n, 2h] of the BiLSTM's top layer."""
-        return self.recurrent(self.dropout(states), mask)
+        return self.recurrent(self.dropout(states), mask, ends(counted))
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of the BiLSTM on all tokens, or all seen words, padding apart."""

@@ -44,19 +44,19 @@ class BiMpmHead(VectorHead):
         self.aggregation = PackedBiLstm(width, size)
         self.hidden = nn.Linear(4 * size, size)
 
-    def read(self, text: torch.Tensor, mask: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def read(self, text: torch.Tensor, mask: torch.Tensor, lengths) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return each stream of a text [B, n, d]: its states [B, n, h] and what stands for the whole [B, h]."""
-        found = self.reading(self.dropout(text), mask)
+        found = self.reading(self.dropout(text), mask, lengths)
         return list(zip(found.chunk(2, -1), self.reading.whole(found, mask), strict=True))
 
-    def aggregated(self, matches: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def aggregated(self, matches: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
         """Return one vector [B, 2h] of the matches [B, n, m] of a text."""
-        return torch.cat(self.aggregation.whole(self.aggregation(matches, mask), mask), -1)
+        return torch.cat(self.aggregation.whole(self.aggregation(matches, mask, lengths), mask), -1)
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last layer [B, h] of states [S, T, d]."""
         pair = two_texts(states, batch, self.separate_encoding)
-        u, v = self.read(pair.u, pair.u_mask), self.read(pair.v, pair.v_mask)
+        u, v = self.read(pair.u, pair.u_mask, pair.u_lengths), self.read(pair.v, pair.v_mask, pair.v_lengths)
         both = [self._side(u, v, pair), self._side(v, u, pair.swapped())]
         return torch.relu(self.hidden(self.dropout(torch.cat(both, -1))))
 
@@ -64,7 +64,7 @@ class BiMpmHead(VectorHead):
         """Return one vector of the first text's matches with the second."""
         sides = zip(self.streams, ours, theirs, strict=True)
         matches = [match(own, other, whole, pair.v_mask) for match, (own, _), (other, whole) in sides]
-        return self.aggregated(self.dropout(torch.cat(matches, -1)), pair.u_mask)
+        return self.aggregated(self.dropout(torch.cat(matches, -1)), pair.u_mask, pair.u_lengths)
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output."""

@@ -19,7 +19,7 @@ class BiMpmNoLstmHead(BiMpmHead):
         """Return the width of the one stream; nothing reads the states."""
         return [width]
 
-    def read(self, text: torch.Tensor, mask: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def read(self, text: torch.Tensor, mask: torch.Tensor, lengths) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return the one stream of a text: its states [B, n, d] and their mean [B, d]."""
         return [(self.dropout(text), mean(text, mask))]
 

@@ -40,22 +40,35 @@ class LinearChainCrf(nn.Module):
     def log_likelihood(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the log-likelihood [B] of tags [B, W]: their score less the logarithm of the sum over all sequences.
 
-        The sum is taken by the forward algorithm in log space.
+        The sum is taken by the forward algorithm in log space. The score of the tags is added up beside it on a CPU,
+        and at once on a GPU, where each word's few operations would wait for their launches.
         """
-        tags = tags.masked_fill(~mask, 0)
+        tags, at_once = tags.masked_fill(~mask, 0), emissions.device.type != "cpu"
         own = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
         score, total = torch.zeros_like(own[:, 0]), torch.zeros_like(emissions[:, 0])
         begun, last = torch.zeros_like(mask[:, 0]), torch.zeros_like(tags[:, 0])
         for word in range(emissions.shape[1]):
             now, seen = tags[:, word], mask[:, word]
-            step = torch.where(begun, self.transitions[last, now], self.start[now])
-            score = torch.where(seen, score + step + own[:, word], score)
+            if not at_once:
+                step = torch.where(begun, self.transitions[last, now], self.start[now])
+                score = torch.where(seen, score + step + own[:, word], score)
             paths = (total.unsqueeze(2) + self.transitions).logsumexp(1)
             reached = torch.where(begun.unsqueeze(1), paths, self.start) + emissions[:, word]
             total = torch.where(seen.unsqueeze(1), reached, total)
             last, begun = torch.where(seen, now, last), begun | seen
-        found = score + self.end[last] - (total + self.end).logsumexp(1)
-        return torch.where(begun, found, 0.0)
+        score = self.score(emissions, tags, mask) if at_once else score + self.end[last]
+        return torch.where(begun, score - (total + self.end).logsumexp(1), 0.0)
+
+    def score(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the score [B] of tags [B, W], which are real ones where the mask is False too."""
+        words = torch.arange(mask.shape[1], device=mask.device)
+        latest = words.where(mask, -1).cummax(1).values  # the last seen word up to each, -1 before the first
+        before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], 1)
+        moved = self.transitions[tags.gather(1, before.clamp(min=0)), tags]
+        steps = torch.where(before < 0, self.start[tags], moved)
+        own = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
+        last = tags.gather(1, latest[:, -1:].clamp(min=0)).squeeze(1)
+        return (steps + own).masked_fill(~mask, 0.0).sum(1) + self.end[last]
 
     def best(self, emissions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the best sequence of tags [B, W] within the constraints, by Viterbi; any tag where mask is False."""

@@ -53,7 +53,7 @@ class DenseNetHead(LinearHead):
         self.blocks = nn.ModuleList(Block(size, entry.chosen.kernel) for _ in range(BLOCKS))
         self.initialise()
 
-    def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return [N, n, c + d]: the last block's states, and [CLS] or, for words, the states themselves."""
         found = self.narrowed(self.dropout(states))
         for block in self.blocks:

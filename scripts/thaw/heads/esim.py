@@ -33,17 +33,18 @@ class EsimHead(VectorHead):
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last layer [B, h] of states [S, T, d]."""
-        u, u_mask, v, v_mask = two_texts(states, batch, self.separate_encoding)
-        u, v = (self.encoding(self.dropout(text), mask) for text, mask in ((u, u_mask), (v, v_mask)))
+        u, u_mask, v, v_mask, *lengths = two_texts(states, batch, self.separate_encoding)
+        u = self.encoding(self.dropout(u), u_mask, lengths[0])
+        v = self.encoding(self.dropout(v), v_mask, lengths[1])
         said = aligned(Pair(u, u_mask, v, v_mask))
-        u, v = self._composed(u, said[0], u_mask), self._composed(v, said[1], v_mask)
+        u, v = self._composed(u, said[0], u_mask, lengths[0]), self._composed(v, said[1], v_mask, lengths[1])
         pooled = [mean(u, u_mask), largest(u, u_mask), mean(v, v_mask), largest(v, v_mask)]
         return torch.tanh(self.hidden(self.dropout(torch.cat(pooled, -1))))
 
-    def _composed(self, a: torch.Tensor, b: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _composed(self, a: torch.Tensor, b: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return a text [B, n, 2h] of its tokens and what the other says to them, both [B, n, 2h]."""
         enhanced = torch.relu(self.enhanced(torch.cat([a, b, a - b, a * b], -1)))
-        return self.composition(self.dropout(enhanced), mask)
+        return self.composition(self.dropout(enhanced), mask, lengths)
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output; the layer between reads padding too."""

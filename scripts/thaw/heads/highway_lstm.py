@@ -9,7 +9,7 @@ from torch import nn
 from thaw.features.batch import Batch
 from thaw.heads.linear import LinearHead
 from thaw.heads.operations import bilstm, matrix
-from thaw.heads.recurrent import PackedBiLstm
+from thaw.heads.recurrent import PackedBiLstm, ends
 from thaw.schema.head import HeadConfig
 
 CARRY = -1.0  # the gate's bias at the start: mostly open for what comes from below (Srivastava et al., section 2.2)
@@ -26,10 +26,10 @@ class HighwayLayer(nn.Module):
         self.carried = nn.Linear(width, 2 * size, bias=False)
         nn.init.constant_(self.gate.bias, CARRY)
 
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return states [N, n, 2h] of states [N, n, d]."""
+    def forward(self, states: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return states [N, n, 2h] of states [N, n, d]; `lengths` [N] on the CPU."""
         gate = torch.sigmoid(self.gate(states))
-        return gate * self.recurrent(states, mask) + (1 - gate) * self.carried(states)
+        return gate * self.recurrent(states, mask, lengths) + (1 - gate) * self.carried(states)
 
 
 class HighwayLstmHead(LinearHead):
@@ -46,10 +46,11 @@ class HighwayLstmHead(LinearHead):
         self.layers = nn.ModuleList(HighwayLayer(2 * size if n else width, size) for n in range(layers))
         self.initialise()
 
-    def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return the states [N, n, 2h] of the top layer."""
+        lengths = ends(counted)
         for layer in self.layers:
-            states = layer(self.dropout(states), mask)
+            states = layer(self.dropout(states), mask, lengths)
         return states
 
     def vector_flops(self, batch: Batch) -> float:

@@ -37,18 +37,22 @@ class LinearHead(VectorHead):
         learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
         return kind is not None and kind.fixed and not learned
 
-    def context(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return tokens or words [N, n, D] that have seen each other, of states [N, n, d] with their mask.
 
-        Here they stay as they are.
+        `counted` is the mask on the CPU. Here they stay as they are.
         """
         return states
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return what the matrix reads of states [S, T, d]: [B, F], or [B, W, F] for words."""
+        mask = batch.first_pieces >= 0 if self.words else batch.mask
+        counted = mask
+        if batch.origin is not None:
+            counted = batch.host.first_pieces >= 0 if self.words else batch.host.mask
         if self.words:
-            return self.context(word_states(states, batch), batch.first_pieces >= 0)
-        pooled = self.pooling(self.context(states, batch.mask), batch.mask)
+            return self.context(word_states(states, batch), mask, counted)
+        pooled = self.pooling(self.context(states, mask, counted), mask)
         return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.separate_encoding else pooled
 
     def vector_flops(self, batch: Batch) -> float:

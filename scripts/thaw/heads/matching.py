@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from thaw.heads.operations import attention, matrix
+from thaw.heads.pooling import states_at
 
 STRATEGIES = 4
 TINY = 1e-8  # least norm that is divided by
@@ -35,7 +36,7 @@ class PerspectiveMatching(nn.Module):
         # Cosines may be negative and cancel each other; the length of the mean does not matter to a cosine.
         mean = weights @ v
         nearest = cosines.masked_fill(hidden, -torch.inf).argmax(2)
-        nearest = v.gather(1, nearest.unsqueeze(2).expand(-1, -1, v.shape[2]))
+        nearest = states_at(v, nearest)
         found = [
             perspective_cosine(u, whole.unsqueeze(1), self.full),
             every_cosine(u, v, self.maxpooling).masked_fill(hidden.unsqueeze(1), -torch.inf).amax(3).transpose(1, 2),

@@ -9,39 +9,49 @@ from typing import NamedTuple
 import torch
 
 from thaw.features.batch import Batch
+from thaw.heads.pooling import states_at
 
 
 class Pair(NamedTuple):
-    """The states of two texts without special tokens, each with its mask; what is masked is 0."""
+    """The states of two texts without special tokens, each with its mask; what is masked is 0.
+
+    Lengths [B], where they are known, are on the CPU.
+    """
 
     u: torch.Tensor
     u_mask: torch.Tensor
     v: torch.Tensor
     v_mask: torch.Tensor
+    u_lengths: torch.Tensor | None = None
+    v_lengths: torch.Tensor | None = None
 
     def swapped(self) -> "Pair":
         """Return the second text as the first, and the first as the second."""
-        return Pair(self.v, self.v_mask, self.u, self.u_mask)
+        return Pair(self.v, self.v_mask, self.u, self.u_mask, self.v_lengths, self.u_lengths)
 
 
 def two_texts(states: torch.Tensor, batch: Batch, separate_encoding: bool) -> Pair:
     """Return the two texts of states [S, T, d], which are read jointly or separately."""
     step = 2 if separate_encoding else 1
-    first, second = slice(None, None, step), slice(step - 1, None, step)
-    return Pair(*one_text(states[first], batch.texts[first], 1), *one_text(states[second], batch.texts[second], 2))
+    u, u_mask, u_lengths = one_text(states, batch, 1, slice(None, None, step))
+    v, v_mask, v_lengths = one_text(states, batch, 2, slice(step - 1, None, step))
+    return Pair(u, u_mask, v, v_mask, u_lengths, v_lengths)
 
 
-def one_text(states: torch.Tensor, texts: torch.Tensor, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the tokens of one text of each sequence, moved to the front [B, U, d], and their mask [B, U].
+def one_text(
+    states: torch.Tensor, batch: Batch, number: int, read: slice = slice(None)
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the tokens of one text, moved to the front [B, U, d], their mask [B, U], and lengths [B] on the CPU.
 
-    Args: states [B, T, d]; texts [B, T], which text each token belongs to; the text's number. A text without a token
-    (one of odd characters alone) reads the first token of its sequence.
+    Args: states [S, T, d]; their batch; the text's number; the sequences to look at. A text without a token (one of
+    odd characters alone) reads the first token of its sequence.
     """
-    chosen = owned(texts, number)
-    order = (~chosen).to(torch.int8).argsort(dim=1, stable=True)[:, : int(chosen.sum(1).max())]
+    states, chosen = states[read], owned(batch.texts[read], number)
+    lengths = (chosen if batch.origin is None else owned(batch.host.texts[read], number)).sum(1)
+    order = (~chosen).to(torch.int8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
     mask = chosen.gather(1, order)
-    found = states.gather(1, order.unsqueeze(2).expand(-1, -1, states.shape[2]))
-    return found.masked_fill(~mask.unsqueeze(2), 0.0), mask
+    found = states_at(states, order)
+    return found.masked_fill(~mask.unsqueeze(2), 0.0), mask, lengths
 
 
 def owned(texts: torch.Tensor, number: int) -> torch.Tensor:

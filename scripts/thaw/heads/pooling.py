@@ -89,5 +89,13 @@ POOLINGS = {
 
 def word_states(states: torch.Tensor, batch: Batch) -> torch.Tensor:
     """Return the state of each word's first piece [B, W, d]; a word without one reads the first token's."""
-    where = batch.first_pieces.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
-    return states.gather(1, where)
+    return states_at(states, batch.first_pieces.clamp(min=0))
+
+
+def states_at(states: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Return the states [B, n, d] at some places [B, n] of states [B, T, d].
+
+    By whole rows: `gather` would need an index, and its gradient a sum, for each number of each state.
+    """
+    starts = torch.arange(len(states), device=states.device).unsqueeze(1) * states.shape[1]
+    return states.flatten(0, 1).index_select(0, (starts + places).flatten()).view(*places.shape, -1)

@@ -17,13 +17,15 @@ class PackedBiLstm(nn.Module):
         dropout = dropout if layers > 1 else 0.0
         self.lstm = nn.LSTM(width, size, layers, batch_first=True, bidirectional=True, dropout=dropout)
 
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, states: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
         """Return the top layer's states [N, n, 2h], forward half first, of states [N, n, d]; zero after the end.
 
         The end of a sequence is its last position with mask True; a sequence without one is read as its first
-        position. Computed in float32 under autocast too, since rounding adds up along a sequence.
+        position. Computed in float32 under autocast too, since rounding adds up along a sequence. `lengths` [N] are
+        those ends, on the CPU, where packing wants them; without them a GPU is waited for.
         """
-        packed = pack_padded_sequence(states.float(), ends(mask).cpu(), batch_first=True, enforce_sorted=False)
+        lengths = ends(mask).cpu() if lengths is None else lengths
+        packed = pack_padded_sequence(states.float(), lengths, batch_first=True, enforce_sorted=False)
         with torch.autocast(states.device.type, enabled=False):
             return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=states.shape[1])[0]
 

@@ -30,10 +30,10 @@ class SimTransformerHead(BiMpmNoLstmHead):
         )
         self.hidden = nn.Linear(2 * size, size)
 
-    def aggregated(self, matches: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def aggregated(self, matches: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
         """Return one vector [B, h] of the matches [B, n, m] of a text."""
         found = self.widened(matches)
-        found = found + positions(found.shape[1], found.shape[2]).to(found)
+        found = found + positions(found.shape[1], found.shape[2], found.device).to(found.dtype)
         for layer in self.layers:
             found = layer(found, src_key_padding_mask=~mask)
         return mean(found, mask)
@@ -45,8 +45,8 @@ class SimTransformerHead(BiMpmNoLstmHead):
         return pairs * (matrix(self.widened.in_features, size, u + v) + len(self.layers) * layer)
 
 
-def positions(count: int, width: int) -> torch.Tensor:
+def positions(count: int, width: int, device: torch.device) -> torch.Tensor:
     """Return sines and cosines [count, width] of the positions (Vaswani et al. 2017, section 3.5)."""
-    rates = torch.exp(-math.log(10_000) * torch.arange(0, width, 2) / width)
-    angles = torch.arange(count).unsqueeze(1) * rates
+    rates = torch.exp(-math.log(10_000) * torch.arange(0, width, 2, device=device) / width)
+    angles = torch.arange(count, device=device).unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)

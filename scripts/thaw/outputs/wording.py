@@ -45,6 +45,8 @@ FLAG_LABELS = {
     "all_seen": "is judged on rows that all share a sentence with train",
     "label_unknown": "is tested on a label that train does not have",
     "foreign_tokenizer": "reads its texts by a tokenizer that seems to be another model's",
+    "not_deterministic": "was computed on a GPU by kernels that are not deterministic: the same spec gives other last "
+    "digits each time",
 }
 SYNTHETIC = "SYNTHETIC"
 MISSING = "‡"

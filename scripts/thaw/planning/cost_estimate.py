@@ -27,7 +27,8 @@ UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and t
 
 # What a job asks of a cluster. MiniLM's runs on real text did 20 to 30 GFLOP/s a thread, evaluation and all, and took
 # 1.6 GB at most.
-RATE = 10e9  # operations a second and thread; on a GPU a job ends long before its time
+RATE = 10e9  # operations a second and thread
+GPU_RATE = 5e12  # operations a second of a GPU: a third of what a T4 states for fp32 with training; nobody measured it
 MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
 PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
 VOCABULARY = 100_000  # rows of the embeddings, which no catalogue tells
@@ -160,13 +161,14 @@ def operations(plan: Plan, step: str, key: str) -> float:
     return 0.0
 
 
-def request(plan: Plan, step: str, key: str, attempt: int = 1) -> dict[str, int]:
-    """Return what a job asks of a cluster: memory in MB (mem_mb) and minutes (runtime).
+def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False) -> dict[str, int]:
+    """Return what a job asks of a cluster: memory in MB (mem_mb) and minutes (runtime), of a GPU where it has one.
 
     Both double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
     system takes its pages back where memory is short.
     """
-    minutes = MINUTES + operations(plan, step, key) / (RATE * plan.threads) / 60
+    rate = GPU_RATE if gpu else RATE * plan.threads
+    minutes = MINUTES + operations(plan, step, key) / rate / 60
     more = 2 ** (attempt - 1)
     memory = PROCESS_MB + _bytes(plan, step, key) / 1e6
     return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}

@@ -119,7 +119,7 @@ class EdgeReading:
 
     def _tokens(self, batch: Batch, states: torch.Tensor, of, ends: np.ndarray, labels: list) -> Tokens:
         """Return what edges are told by. Args: their batch, states [K, B, T, d], the row of each, ends, labels."""
-        starts, stops = (each.cpu().numpy() for each in pieces(batch))
+        starts, stops = (each.numpy() for each in pieces(batch.host))
         sides = [ends[:, :2], ends[:, 2:]] if self.pairs else [ends[:, :2]]
         told = np.all([_whole(starts, of, side) for side in sides], axis=0)
         long, spans = batch.mask.shape[1], []
@@ -131,7 +131,7 @@ class EdgeReading:
         used = np.unique(np.concatenate([places[inside] for places, inside in spans]))
         flat = states.flatten(1, 2)[:, torch.from_numpy(used).to(states.device)]
         placed = [(np.where(inside, np.searchsorted(used, places), 0), inside) for places, inside in spans]
-        gold = torch.zeros(int(told.sum()), len(self.labels))
+        gold = torch.zeros(int(told.sum()), len(self.labels), device="cpu")
         for row, edge in enumerate(np.flatnonzero(told)):
             gold[row, labels[edge]] = 1
         tensors = [tuple(torch.from_numpy(each).to(self.device) for each in pair) for pair in placed]

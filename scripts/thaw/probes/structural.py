@@ -150,7 +150,8 @@ def structural(reading: TreeReading, seed: int) -> tuple[list[dict], list[dict]]
 def losses(space: Space, kind: str, trees: Trees, part: tuple) -> torch.Tensor:
     """Return the loss of each layer [K]: the mean absolute error in a sentence, and of that the mean over sentences."""
     positions, words, seen = part
-    found, gold = getattr(space, kind)(words), torch.zeros(*seen.shape, *seen.shape[1:] * (kind == "distances"))
+    found = getattr(space, kind)(words)
+    gold = torch.zeros(*seen.shape, *seen.shape[1:] * (kind == "distances"), device="cpu")  # filled there, sent once
     for row, position in enumerate(positions):
         truth = torch.from_numpy(getattr(trees, kind)[position])
         gold[row][tuple(slice(size) for size in truth.shape)] = truth.float()

@@ -85,8 +85,10 @@ class PhaseConfig(BaseModel):
     )
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm over the trained parameters")
     clip_each: bool = Field(False, description="clip holds for each tensor by itself, as in some papers' BertAdam")
-    precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="bf16: autocast of the trained part, but for a head alone on vectors that stay the same"
+    precision: Literal["fp32", "tf32", "bf16"] = Field(
+        "fp32",
+        description="bf16: autocast of the trained part, but for a head alone on vectors that stay the same; tf32: a "
+        "GPU multiplies with ten bits, where it can",
     )
     frozen_dropout: bool = Field(False, description="dropout stays on in frozen layers, as in some papers: no cache")
     l2: list[Annotated[float, Field(ge=0)]] = Field(

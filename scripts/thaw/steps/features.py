@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import time
 from pathlib import Path
 
+from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.core.runtime import claim_device, hardware, log, run_step, set_threads
+from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.experiment import ComputeConfig
 
@@ -42,7 +42,8 @@ def main() -> None:
     write_tokens(spec, arguments.data, corpus, arguments.encoder, encoder, out, card)
     drop_others(out, card["digest"], encoder["layers"])
     if arguments.boundaries:
-        write_boundaries(out, arguments.encoder, sorted(set(arguments.boundaries)), spec["dtype"])
+        numbers = sorted(set(arguments.boundaries))
+        run_relaxed_if_needed(lambda: write_boundaries(out, arguments.encoder, numbers, spec["dtype"]))
 
 
 def boundary(word: str) -> int:
@@ -76,18 +77,18 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
 
 def write_boundaries(out: Path, folder: Path, boundaries: list[int], dtype: str) -> None:
     """Run the encoder once over each split and write a card for each boundary, after its payload."""
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.encoders.transformers import Encoder
     from thaw.features.extract import extract
     from thaw.features.store import FeatureStore
 
     store, encoder = FeatureStore(out), Encoder.load(folder)
-    with claim_device() as device:
-        start = time.perf_counter()
-        facts = extract(store, encoder, boundaries, dtype, device)
-        seconds = round(time.perf_counter() - start, 3)
-        device_name = hardware(device)["device"]
+    store.sizes("train")  # reads the tokens before a device is claimed
+    watch = Stopwatch()
+    facts = extract(store, encoder, boundaries, dtype, claimed(watch))
+    seconds = watch.seconds()["total"]
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
-    shared |= {"dtype": dtype, "width": encoder.width, "seconds": seconds, "device": device_name}
+    shared |= {"dtype": dtype, "width": encoder.width, "seconds": seconds, "device": hardware(watch.device)["device"]}
     for n in boundaries:
         write_json(out / f"b{n}.json", {"boundary": n, **shared, **facts[n]})
     log(f"{len(boundaries)} boundaries, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")

@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import time
 from pathlib import Path
 
+from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json
-from thaw.core.runtime import claim_device, hardware, log, run_step, set_threads
+from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
@@ -22,35 +22,35 @@ def main() -> None:
     arguments = parser.parse_args()
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
-    with claim_device() as device:
-        execute(spec, arguments, device)
+    run_relaxed_if_needed(lambda: execute(spec, arguments))
 
 
-def execute(spec: dict, folders, device) -> None:
-    """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments; device."""
+def execute(spec: dict, folders) -> None:
+    """Read the rows with the adapted encoder, in one pass. Args: spec; the parsed arguments."""
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import extract
     from thaw.probes.probed_rows import read_rows
     from thaw.training.adapted import AdaptedEncoder
 
-    start = time.perf_counter()
-    (found,) = run_inputs.open_inputs(spec, folders, device)
+    watch = Stopwatch()
+    (found,) = run_inputs.open_inputs(spec, folders)
     adapted = AdaptedEncoder.of(folders.encoder, folders.run, spec["run"])
     weights = file_sha256(folders.run.parent / "encoder.safetensors")
     changes = {"digest": digest(spec), "weights": weights}
     store = write_excerpt(found.store, folders.out, read_rows(spec, found.corpus), changes)
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
-    facts = extract(store, encoder, numbers, spec["dtype"], device)
+    facts = extract(store, encoder, numbers, spec["dtype"], claimed(watch))
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
     for n in numbers:
         write_json(
             folders.out / f"b{n}.json",
             {"boundary": n, **shared, "dtype": spec["dtype"], "width": encoder.width, **facts[n]},
         )
-    seconds = round(time.perf_counter() - start, 3)
-    card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(device)["device"]}
+    seconds = watch.seconds()["total"]
+    card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}
     card |= {"bytes": sum(found["bytes"] for found in facts.values())}
     write_json(folders.out / "card.json", card)
     log(f"{len(numbers)} boundaries, {card['bytes'] / 2**20:.1f} MiB, {seconds:.1f} s")

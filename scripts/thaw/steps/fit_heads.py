@@ -10,7 +10,8 @@ import json
 import math
 from pathlib import Path
 
-from thaw.core.runtime import claim_device, log, run_step, set_threads
+from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.runtime import log, run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
@@ -27,27 +28,30 @@ def main() -> None:
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     solved = spec["phases"][0].get("optimizer") == "lbfgs"
-    with claim_device(alone=False) as device:
-        (fit if solved else train)(spec, arguments, device)
+    run_relaxed_if_needed(lambda: (fit if solved else train)(spec, arguments))
     log(f"seeds {', '.join(map(str, arguments.seeds))} written to {arguments.out}")
 
 
-def fit(spec: dict, folders, device) -> None:
-    """Fit the head on a device in each view that the run reads, and write every seed's folder with the better one.
+def fit(spec: dict, folders) -> None:
+    """Fit the head in each view that the run reads, and write every seed's folder with the better one.
 
     Args: spec; the parsed arguments, for their folders and seeds. Of equal views the first is taken.
     """
-    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.head_fitting import HeadFit
+    from thaw.training.placing import operations, prepare, send
     from thaw.training.run_files import write_run
 
     watch = Stopwatch()
     with watch("load"):
-        runs = [HeadFit(spec, found) for found in run_inputs.open_inputs(spec, folders, device)]
-    fits = [run.run(watch) for run in runs]
+        runs = [HeadFit(spec, found) for found in run_inputs.open_inputs(spec, folders)]
+        prepare(runs[0])
+    with claimed(watch, True, operations(runs)) as device:
+        fits = [send(run, device).run(watch) for run in runs]
+        spent = measure_cost(watch, device)
     best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].validation is None else fits[i].validation)
     run, fitted = runs[best], fits[best]
-    cost = fitted.cost | {"flops": sum(found.cost["flops"] for found in fits)} | measure_cost(watch, device)
+    cost = fitted.cost | {"flops": sum(found.cost["flops"] for found in fits)} | spent
     if len(runs) > 1:
         log(f"pairs read {run.pairs}, chosen on {run.task['validation']}")
     for seed in folders.seeds:
@@ -56,19 +60,22 @@ def fit(spec: dict, folders, device) -> None:
         write_run(folders.out / f"seed{seed}", spec | {"seed": seed}, run, fitted, outcome, cost)
 
 
-def train(spec: dict, folders, device) -> None:
-    """Train the head on a device with every seed, and write their folders. Args: as of `fit`."""
-    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+def train(spec: dict, folders) -> None:
+    """Train the head with every seed, and write their folders. Args: as of `fit`."""
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.training.placing import hand_over, operations, prepare, send
     from thaw.training.run_files import write_run
     from thaw.training.training_run import TrainingRun, train_heads
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders, device)
+        (found,) = run_inputs.open_inputs(spec, folders)
         settings = run_inputs.chosen(spec, folders.chosen)
         runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for seed in folders.seeds]
-    trained = train_heads(runs, watch)
-    shared = measure_cost(watch, device, len(runs))
+        prepare(runs[0])
+    with claimed(watch, True, operations(runs)) as device:
+        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
+        shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
         write_run(folders.out / f"seed{run.spec['seed']}", run.spec, run, left, left.outcome, left.cost | shared)
 

@@ -5,9 +5,10 @@ import json
 import shutil
 from pathlib import Path
 
+from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import read_json, write_json
-from thaw.core.runtime import claim_device, run_step, set_threads
+from thaw.core.runtime import run_step, set_threads
 from thaw.encoders.names import TOKENIZER
 from thaw.schema.experiment import ComputeConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -23,15 +24,12 @@ def main() -> None:
     arguments = parser.parse_args()
     spec, out = arguments.spec, arguments.out
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
-    with claim_device() as device:
-        facts, cost = pretrain(spec, arguments.encoder, arguments.features, out, device)
-    write_json(out / "cost.json", cost)
-    write_json(out / "card.json", facts | {"encoder": out.name, "digest": digest(spec)})
+    run_relaxed_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))
 
 
-def pretrain(spec: dict, folder: Path, features: Path, out: Path, device) -> tuple[dict, dict]:
-    """Train on a device and put the encoder's files in place; return what its card says, and its cost."""
-    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+def pretrain(spec: dict, folder: Path, features: Path, out: Path) -> None:
+    """Train, put the encoder's files in place, and write its cost and its card."""
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.encoders.folders import staged, verified
     from thaw.evaluation.result_files import check_digest
     from thaw.features.store import FeatureStore
@@ -42,8 +40,11 @@ def pretrain(spec: dict, folder: Path, features: Path, out: Path, device) -> tup
     check_digest(features / "tokens.json", spec["features"])
     with watch("load"):
         store = FeatureStore(features)
-        training = Pretraining(FurtherPretrainingConfig.model_validate(spec["settings"]), store, folder, device)
-    said, cost = training.train(watch)
+        training = Pretraining(FurtherPretrainingConfig.model_validate(spec["settings"]), store, folder)
+    with claimed(watch) as device:
+        said, cost = training.on(device).train(watch)
+        cost |= measure_cost(watch, device)
+        training.model.cpu()
     with staged(out) as staging:
         for name in TOKENIZER:
             if (folder / name).is_file():
@@ -52,7 +53,8 @@ def pretrain(spec: dict, folder: Path, features: Path, out: Path, device) -> tup
         facts = read_json(folder / "card.json") | verified(staging)
     facts["pretraining"] = [*facts["pretraining"], f"training text of {store.card['corpus']}"]
     said |= {"corpus": store.card["corpus"], "settings": spec["settings"]}
-    return facts | {"further": said}, cost | measure_cost(watch, device)
+    write_json(out / "cost.json", cost)
+    write_json(out / "card.json", facts | {"further": said, "encoder": out.name, "digest": digest(spec)})
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import argparse
 import json
 from pathlib import Path
 
+from thaw.core.devices import look, run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_text
-from thaw.core.runtime import claim_device, log, run_step, set_threads
+from thaw.core.runtime import log, run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
@@ -25,27 +26,32 @@ def main() -> None:
     arguments = parser.parse_args()
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
-    with claim_device() as device:
-        probe(spec, arguments, device)
+    run_relaxed_if_needed(lambda: probe(spec, arguments))
 
 
-def probe(spec: dict, folders, device) -> None:
-    """Probe on a device and write the results. Args: spec; the parsed arguments, for their folders."""
+def probe(spec: dict, folders) -> None:
+    """Probe and write the results. Args: spec; the parsed arguments, for their folders."""
     import pandas
 
-    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.encoders.registry import import_code
     from thaw.probes.registry import run
 
     watch = Stopwatch()
     with watch("load"):
-        (pretrained,) = run_inputs.open_inputs(spec, folders, device)
+        (pretrained,) = run_inputs.open_inputs(spec, folders)
         adapted = run_inputs.open_adapted(spec, folders.adapted, folders.runs, pretrained)
+        if look()[0]:  # else nobody waits, and not each probe needs it
+            import_code(folders.encoder)
     log(f"{spec['of']['probe']}: layers {', '.join(map(str, spec['read']))}")
-    with watch("train"):
-        rows, found = run(spec, pretrained, adapted)
+    with claimed(watch) as device:
+        adapted = {seed: one.on(device) for seed, one in adapted.items()}
+        with watch("train"):
+            rows, found = run(spec, pretrained.on(device), adapted)
+        cost = measure_cost(watch, device)
     table = pandas.DataFrame(rows).to_csv(index=False, lineterminator="\n")
     write_text(folders.out / "layers.csv", table)
-    write_json(folders.out / "cost.json", measure_cost(watch, device))
+    write_json(folders.out / "cost.json", cost)
     write_json(folders.out / "metrics.json", {"spec": spec, "digest": digest(spec), **found})
     log(f"written to {folders.out}")
 

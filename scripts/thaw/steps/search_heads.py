@@ -4,7 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from thaw.core.runtime import claim_device, run_step, set_threads
+from thaw.core.devices import run_relaxed_if_needed
+from thaw.core.runtime import run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
@@ -17,26 +18,29 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="folder of the variant")
     arguments = parser.parse_args()
     set_threads(ComputeConfig.model_validate(arguments.spec["compute"]).threads)
-    with claim_device(alone=False) as device:
-        search(arguments.spec, arguments, device)
+    run_relaxed_if_needed(lambda: search(arguments.spec, arguments))
 
 
-def search(spec: dict, folders, device) -> None:
-    """Train every trial with every seed on a device, and write chosen.json, last, with the history and cost of all.
+def search(spec: dict, folders) -> None:
+    """Train every trial with every seed, and write chosen.json, last, with the history and cost of all.
 
     Args: spec; the parsed arguments, for their folders.
     """
-    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.files import write_json
     from thaw.evaluation.model_selection import choose_trial
+    from thaw.training.placing import hand_over, operations, prepare, send
     from thaw.training.training_run import TrainingRun, train_heads
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders, device)
+        (found,) = run_inputs.open_inputs(spec, folders)
         grid = [(settings, seed) for settings in spec["grid"] for seed in spec["seeds"]]
         runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for settings, seed in grid]
-    trained = train_heads(runs, watch)
+        prepare(runs[0])
+    with claimed(watch, True, operations(runs)) as device:
+        trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
+        spent = measure_cost(watch, device)
     task = runs[0].task
     scores = [left.outcome["scores"][task["validation"]][task["metrics"][0]] for left in trained]
     seeds, each = list(map(str, spec["seeds"])), len(spec["seeds"])
@@ -46,7 +50,7 @@ def search(spec: dict, folders, device) -> None:
     ]
     cost = {key: sum(left.cost[key] for left in trained) for key in ("flops", "tokens", "steps")}
     parameters = trained[0].cost["parameters"]
-    write_json(folders.out / "cost.json", cost | {"parameters": parameters} | measure_cost(watch, device))
+    write_json(folders.out / "cost.json", cost | {"parameters": parameters} | spent)
     write_history(folders.out / "trials.csv", task, each, runs, trained)
     write_json(folders.out / "chosen.json", choose_trial(spec, task, trials))
 

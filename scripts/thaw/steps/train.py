@@ -4,9 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
+from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
-from thaw.core.runtime import claim_device, run_step, set_threads
+from thaw.core.runtime import run_step, set_threads
 from thaw.schema.experiment import ComputeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training import run_inputs
@@ -23,31 +24,37 @@ def main() -> None:
     arguments = parser.parse_args()
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
-    with claim_device() as device:
-        execute(spec, arguments, device)
+    run_relaxed_if_needed(lambda: execute(spec, arguments))
 
 
-def execute(spec: dict, folders, device) -> None:
-    """Train a run on a device and write its folder. Args: spec; the parsed arguments, for their folders."""
-    from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+def execute(spec: dict, folders) -> None:
+    """Train a run and write its folder. Args: spec; the parsed arguments, for their folders.
+
+    A device is claimed for the training alone: imports and opening come before it, writing after it.
+    """
+    from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.evaluation.result_files import save_tensors
     from thaw.training.adapted import BASE
+    from thaw.training.placing import hand_over, prepare, send
     from thaw.training.progress import Progress
     from thaw.training.run_files import write_run
     from thaw.training.training_run import TrainingRun, train
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders, device)
+        (found,) = run_inputs.open_inputs(spec, folders)
         run = TrainingRun(spec, found, start(spec, folders.after), run_inputs.chosen(spec, folders.chosen))
-        progress = Progress(folders.out, spec, watch)
-    (left,) = train([run], watch, progress)
+        prepare(run)
+    with claimed(watch) as device:
+        progress = Progress(folders.out, spec, watch, device)
+        (left,) = hand_over([run], train([send(run, device)], watch, progress))
+        cost = left.cost | measure_cost(watch, device)
     if spec["keep"]:
         note = {BASE: read_json(folders.encoder / "card.json")["sha256"]} | (
             left.inserts.note() if left.inserts else {}
         )
         save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
-    write_run(folders.out, spec, run, left, left.outcome, left.cost | measure_cost(watch, device))
+    write_run(folders.out, spec, run, left, left.outcome, cost)
     progress.end()
 
 

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 from thaw.core.runtime import derive_seed
-from thaw.encoders.dropout import noise
+from thaw.encoders.dropout import kept, noise
 from thaw.evaluation.result_files import Predictions
+from thaw.features.batch import send
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.training.head_vectors import Reader, Vectors
@@ -43,11 +44,21 @@ class Product(torch.autograd.Function):
 
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return the products of pairs of matrices."""
-    if left.is_cuda:
-        return torch.bmm(left, right)
+    """Return the products of pairs of matrices, each made as if it were the only one.
+
+    On a GPU too: for a batch of products, or where a matrix begins at an odd address, cuBLAS may choose another kernel
+    than for one, and so other last bits.
+    """
+    if left.device.type != "cpu":
+        pairs = zip(left.unbind(), right.unbind(), strict=True)
+        return torch.stack([torch.mm(_aligned(one), _aligned(other)) for one, other in pairs])
     with np.errstate(all="ignore"):  # one that diverges is found by its loss
         return torch.from_numpy(np.matmul(left.detach().numpy(), right.detach().numpy()))
+
+
+def _aligned(matrix: torch.Tensor) -> torch.Tensor:
+    """Return a matrix that begins where memory of its own would, at 16 bytes, as that of a stack of one does."""
+    return matrix.clone() if matrix.storage_offset() * matrix.element_size() % 16 else matrix
 
 
 class BatchedLayers(nn.Module):
@@ -62,8 +73,14 @@ class BatchedLayers(nn.Module):
             layer.weight.data, layer.bias.data = self.weight.data[place], self.bias.data[place]
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Return [M, n, D] of each member's own vectors [M, n, F]."""
-        return Product.apply(vectors, self.weight) + self.bias.unsqueeze(1)
+        """Return [M, n, D] of each member's own vectors [M, n, F].
+
+        On a GPU the bias is a product with ones: the sum that is its gradient would depend on the number of members.
+        """
+        made = Product.apply(vectors, self.weight)
+        if vectors.device.type == "cpu":
+            return made + self.bias.unsqueeze(1)
+        return made + Product.apply(vectors.new_ones(*vectors.shape[:2], 1), self.bias.unsqueeze(2))
 
 
 class BatchedDropout(nn.Module):
@@ -79,7 +96,10 @@ class BatchedDropout(nn.Module):
         """Return vectors [M, n, F], some numbers 0 and the others larger by as much."""
         if not self.share:
             return vectors
-        return vectors * noise(vectors.shape, self.share, self.sources).to(vectors.device)
+        if vectors.device.type == "cpu":
+            return vectors * noise(vectors.shape, self.share, self.sources)
+        (drawn,) = send([kept(vectors.shape, self.share, self.sources)], vectors.device)
+        return vectors * (drawn * (1 / (1 - self.share)))
 
 
 class BatchedHeadTrainer:
@@ -132,12 +152,17 @@ class BatchedHeadTrainer:
         parts = [orders[:, start : start + size] for start in range(0, len(self.rows), size)]
         if self.train.seen is not None:  # sentences differ in length: a stack of words has one member
             parts = [self.train.places(part[0])[None] for part in parts]
-        return [torch.from_numpy(part).to(self.targets.device) for part in parts]
+        return send([torch.from_numpy(part) for part in parts], self.targets.device)
 
     def losses(self, places: torch.Tensor) -> torch.Tensor:
         """Return each member's loss [M] on its own batch of vectors [M, n]."""
         chosen = self.train.values.index_select(0, places.flatten()).view(*places.shape, -1)
-        return self.front.loss(self.front.logits(chosen), self.targets[places]).view(-1)
+        logits, targets = self.front.logits(chosen), self.targets[places]
+        if logits.device.type == "cpu":
+            return self.front.loss(logits, targets).view(-1)
+        # a GPU adds up a row in another order when there are more of them
+        pairs = zip(logits.unbind(), targets.unbind(), strict=True)
+        return torch.stack([self.front.loss(one, own) for one, own in pairs])
 
     def backward(self, losses: torch.Tensor) -> None:
         """Give each member's parameters the gradients of its loss."""
@@ -150,13 +175,14 @@ class BatchedHeadTrainer:
     def clip(self, largest: float, each: bool) -> None:
         """Shrink gradients whose norm is larger, over all of a member's parameters or of each by itself.
 
-        Norms are summed row by row, which gives the same bits however many members there are.
+        Norms are summed row by row, on a GPU member by member, which gives the same bits however many there are.
         """
         norms = torch.stack([_norms(gradient) for gradient in self.gradients])
         norms = norms if each else _norms(norms.T.contiguous()).expand_as(norms)
         for gradient, found in zip(self.gradients, norms, strict=True):
             shrunk = (largest / (found + 1e-6)).clamp(max=1.0)
-            if (shrunk != 1.0).any():
+            # times 1 changes nothing, but to find that out a GPU would be waited for
+            if shrunk.device.type != "cpu" or (shrunk != 1.0).any():
                 gradient.mul_(shrunk.view(-1, *[1] * (gradient.ndim - 1)))
 
     @torch.no_grad()
@@ -177,6 +203,8 @@ class BatchedHeadTrainer:
 
 def _norms(values: torch.Tensor) -> torch.Tensor:
     """Return the norm [M] over all but the first dimension."""
+    if values.device.type != "cpu":
+        return torch.stack([torch.linalg.vector_norm(own) for own in values.unbind()])
     while values.ndim > 1:
         values = torch.linalg.vector_norm(values, dim=-1)
     return values

@@ -13,6 +13,7 @@ import torch
 
 from thaw.compute_cost.flops import Shape, training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import derive_seed, log
@@ -25,6 +26,7 @@ from thaw.training.model_trainer import ModelTrainer
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.run_state import RunState
 
+CPU = torch.device("cpu")
 HELD_OUT = 20  # one row in so many of train is not trained on
 
 
@@ -50,7 +52,7 @@ class TokenModel(torch.nn.Module):
 class Pretraining:
     """One further pretraining in the making: settings, store of the corpus' tokens, folder of the encoder, device."""
 
-    def __init__(self, entry: FurtherPretrainingConfig, store: FeatureStore, folder: Path, device: torch.device):
+    def __init__(self, entry: FurtherPretrainingConfig, store: FeatureStore, folder: Path, device: torch.device = CPU):
         """Open the encoder and part the training rows. Raises UserError for an encoder that knows no mask."""
         self.entry, self.store, self.device = entry, store, device
         tokenizer = load_tokenizer(folder)
@@ -68,12 +70,19 @@ class Pretraining:
         if not len(self.rows):
             raise UserError(f"{store.card['corpus']} has {total} training row; further pretraining needs two or more")
 
+    def on(self, device: torch.device) -> "Pretraining":
+        """Let the encoder train on a device; return the same further pretraining."""
+        self.device = device
+        self.model.to(device)
+        return self
+
     def train(self, watch: Stopwatch) -> tuple[dict, dict]:
         """Train all epochs; return what a card says of it, and its cost but for what the step measures.
 
         A loss that leaves the finite numbers is a UserError.
         """
         phase, components = self.entry.phase, ["head", *self.model.encoder.components()]
+        use_precision(phase.precision, self.device)
         member = RunState(1, phase, self.entry.seed)
         training = PhaseTraining([member], [1] * phase.epochs)
         single = ModelTrainer(self.tokens, self._feed("masks"), self.rows, lambda rows, batch: batch.tokens)

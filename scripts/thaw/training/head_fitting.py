@@ -61,13 +61,14 @@ class HeadFit:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
         self.inputs, self.corpus, self.store = inputs, inputs.corpus, inputs.store
-        self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
+        self.folder, corpus = inputs.encoder, inputs.corpus
         self.task = task_with_defaults(spec["task"])
         self.labels = corpus.labels(self.task["target"])
         self.rows = subset_rows(corpus, self.task, spec["subset"])
         self.scored = scored_rows(self.task, corpus, spec["subset"])
         self.shape = Shape.of(read_json(self.folder / "config.json"))
-        (phase,) = spec["phases"]
+        self.phases = spec["phases"]
+        (phase,) = self.phases
         self.boundary, self.stored = phase["boundary"], cached_layers_read([phase])
         self.strengths = PhaseConfig.of_spec(phase).l2
         entry = HeadConfig.model_validate(spec["head"])
@@ -81,6 +82,11 @@ class HeadFit:
                 f"optimizer lbfgs cannot fit a head with pooling: {entry.pooling}, which is learned too; "
                 "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"
             )
+
+    @property
+    def device(self) -> torch.device:
+        """The device on which the head is fitted."""
+        return self.inputs.device
 
     def run(self, watch: Stopwatch) -> FittedHead:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and answer."""

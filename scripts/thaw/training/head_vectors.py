@@ -12,6 +12,7 @@ from thaw.core.runtime import progress
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import Predictions
+from thaw.features.batch import send
 from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
@@ -88,10 +89,13 @@ class Reader:
         for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
             batch, stored = feed(split, rows[positions])
             read = self.head.vectors(read_states(self.encoder, self.head, batch, stored), batch)
+            parts = read.split(1)
+            if words is not None:
+                known = batch.host.first_pieces >= 0
+                (places,) = send([known.flatten().nonzero().squeeze(1)], read.device)
+                parts = read.flatten(0, 1)[places].split(known.sum(1).tolist())
             for i, position in enumerate(positions):
-                if words is None:
-                    found[position] = read[i : i + 1]
-                else:
-                    seen[position] = (batch.first_pieces[i] >= 0).cpu().numpy()[: words[position]]
-                    found[position] = read[i][batch.first_pieces[i] >= 0]
+                found[position] = parts[i]
+                if words is not None:
+                    seen[position] = known[i, : words[position]].numpy()
         return Vectors(torch.cat(found), None if words is None else seen)

@@ -18,10 +18,14 @@ MASKED, KEPT = 0.8, 0.1  # of the chosen tokens; the others become random ones (
 
 @dataclass(frozen=True)
 class MaskedBatch(Batch):
-    """A batch in which tokens are hidden: `chosen` [S, T] are to be predicted, `tokens` [M] are what stood there."""
+    """A batch in which tokens are hidden: `chosen` [S, T] are to be predicted, `tokens` [M] are what stood there.
+
+    `places` [M] are those of the chosen ones among all S x T.
+    """
 
     chosen: torch.Tensor | None = None
     tokens: torch.Tensor | None = None
+    places: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ def masked(batch: Batch, share: float, marks: Marks, random: torch.Generator) ->
     seen = torch.where(kind < MASKED, marks.mask, torch.where(kind < MASKED + KEPT, batch.input_ids, other))
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
     values["input_ids"] = torch.where(chosen, seen, batch.input_ids)
-    return MaskedBatch(**values, chosen=chosen, tokens=batch.input_ids[chosen])
+    places = chosen.flatten().nonzero().squeeze(1)
+    return MaskedBatch(**values, chosen=chosen, tokens=batch.input_ids.flatten()[places], places=places)
 
 
 class MaskedFeed(Feed):

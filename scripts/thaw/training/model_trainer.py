@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from thaw.adaptation.optimizers import together
 from thaw.core.runtime import derive_seed, seeded
 from thaw.evaluation.result_files import Predictions
 from thaw.features.store import FeatureStore
@@ -58,7 +59,7 @@ class ModelTrainer:
         """Return the loss of a batch, [1]."""
         rows = self.rows[places]
         batch, stored = self.feed("train", rows)
-        self.spent.head_flops += self.model.head.flops(batch)
+        self.spent.head_flops += self.model.head.flops(batch.host)
         self.spent.lengths += [batch.mask.shape[1]] * len(batch.mask)
         return self.model.head.loss(self.model(batch, stored), self.targets(rows, batch)).view(1)
 
@@ -73,8 +74,13 @@ class ModelTrainer:
         """
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         trained = [parameter for parameter in trained if parameter.grad is not None]
-        for clipped in [[p] for p in trained] if each else [trained]:
-            torch.nn.utils.clip_grad_norm_(clipped, largest)
+        if not each:
+            torch.nn.utils.clip_grad_norm_(trained, largest)
+            return
+        for gradients in together([parameter.grad for parameter in trained]):
+            norms = torch.stack(torch._foreach_norm(gradients))
+            shares = (largest / (norms + 1e-6)).clamp(max=1.0)  # as clip_grad_norm_ has it
+            torch._foreach_mul_(gradients, list(shares.unbind()))
 
     def answers(
         self, place: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None

@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 
 from thaw.adaptation.peft_modules import add_inserts
+from thaw.core.devices import relax, relaxed
 from thaw.core.digests import digest
-from thaw.core.runtime import log, versions
+from thaw.core.runtime import hardware, log, versions
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import PhaseLog
 
@@ -26,10 +27,15 @@ COUNTED = ("counts", "flops", "added")  # of a run, what `keep` adds up over sta
 class Progress:
     """The file of one run, beside its results."""
 
-    def __init__(self, folder: Path, spec: dict, watch):
-        """Read what is there, if it is of this spec and these versions. Args: the run's folder, spec and Stopwatch."""
+    def __init__(self, folder: Path, spec: dict, watch, device: torch.device | None = None):
+        """Read what is there, if it is of this spec, these versions and this kind of GPU: another gives other bits.
+
+        Args: the run's folder, spec and Stopwatch; the device that trains, None for the CPU.
+        """
         self.path, self.watch, self.written = folder / FILE, watch, time.monotonic()
         self.due = {"digest": digest(spec), "torch": versions()["torch"]}
+        if device is not None and device.type != "cpu":
+            self.due["device"] = hardware(device)["device"]
         self.state, self.tensors = self._read()
 
     def _read(self) -> tuple[dict, dict[str, torch.Tensor]]:
@@ -46,7 +52,7 @@ class Progress:
             log(f"{self.path} cannot be read ({error}); training begins anew")
             return {}, {}
         if state["due"] != self.due:
-            log(f"{self.path} is of other settings or another torch; training begins anew")
+            log(f"{self.path} is of other settings, another torch or another device; training begins anew")
             return {}, {}
         return state, tensors
 
@@ -73,6 +79,8 @@ class Progress:
                 run.inserts = add_inserts(
                     run.inserts, PhaseConfig.of_spec(entry), stage["components"], run.spec["seed"]
                 )
+        for operation in self.state.get("relaxed", []):
+            relax(operation)
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
@@ -80,19 +88,23 @@ class Progress:
 
     @torch.no_grad()
     def resume(self, training) -> None:
-        """Give a phase that has entered the stage in which it stood its weights and what its optimizer knew."""
+        """Give a phase that has entered the stage in which it stood its weights and what its optimizer knew.
+
+        All of it goes to the device of what trains: the file was read to the CPU.
+        """
         (member,) = training.members
+        device = next(iter(member.parameters.values())).device
         training.epoch, training.steps = self.state["epoch"], self.state["steps"]
         member.best = -math.inf if self.state["best"] is None else self.state["best"]
-        member.start, member.stale = self._part("start"), self.state["stale"]
+        member.start, member.stale = self._part("start", device), self.state["stale"]
         if self.state["kept"] is not None:
-            member.kept = self.state["kept"], self._part("kept")
+            member.kept = self.state["kept"], self._part("kept", device)
         now, known = self._part("now"), self._part("optimizer")
         for name, parameter in member.parameters.items():
             parameter.copy_(now[name])
             held = {key.rpartition("/")[2]: value for key, value in known.items() if key.rpartition("/")[0] == name}
             if held:
-                training.optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in held.items()}
+                training.optimizer.state[parameter] = {key: value.to(device) for key, value in held.items()}
 
     def write(self, run, training) -> None:
         """Write where a run stands after an epoch, unless that was done a moment ago."""
@@ -104,6 +116,7 @@ class Progress:
         kept, values = member.kept or (None, {})
         state = {"due": self.due, "phase": member.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": member.stale, "kept": kept, "seconds": self.watch.parts}
+        state |= {"relaxed": relaxed()} if relaxed() else {}
         state |= {"best": member.best if math.isfinite(member.best) else None}
         state |= {"courses": [asdict(course) for course in run.courses]} | {
             name: getattr(run, name) for name in COUNTED
@@ -117,14 +130,20 @@ class Progress:
             "kept": values,
             "optimizer": {f"{name}/{key}": value for name, held in known.items() for key, value in held.items()},
         }
-        tensors = {f"{part}:{name}": value for part, named in parts.items() for name, value in named.items()}
-        save_tensors(self.path, {name: value.clone() for name, value in tensors.items()}, {"state": json.dumps(state)})
+        # each tensor a copy, since some share their memory; on the CPU, since a GPU may have no room for another
+        tensors = {
+            f"{part}:{name}": value.detach().to("cpu", copy=True)
+            for part, named in parts.items()
+            for name, value in named.items()
+        }
+        save_tensors(self.path, tensors, {"state": json.dumps(state)})
         self.written = time.monotonic()
 
     def end(self) -> None:
         """Remove the file: the run's results are written."""
         self.path.unlink(missing_ok=True)
 
-    def _part(self, part: str) -> dict[str, torch.Tensor]:
-        """Return the tensors of one part by name."""
-        return {name.partition(":")[2]: value for name, value in self.tensors.items() if name.partition(":")[0] == part}
+    def _part(self, part: str, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
+        """Return the tensors of one part by name, on a device."""
+        named = {name.partition(":")[::2]: value for name, value in self.tensors.items()}
+        return {name: value.to(device) for (owner, name), value in named.items() if owner == part}

@@ -12,6 +12,7 @@ import torch
 
 from thaw.core import plugins
 from thaw.core.boundaries import cached_layers_read
+from thaw.core.devices import claim_device
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.encoders.parity import check_once
@@ -34,10 +35,15 @@ class Inputs:
     corpus: Corpus
     store: FeatureStore
     encoder: Path
-    device: torch.device
+    device: torch.device = torch.device("cpu")  # until the job's turn on one has come
     further: list[tuple[TransferSet, FeatureStore]] = field(default_factory=list)
     vectors: dict = field(default_factory=dict)
     adapted: AdaptedEncoder | None = None
+
+    def on(self, device: torch.device) -> "Inputs":
+        """Let what is read go to a device; return the same inputs."""
+        self.device = device
+        return self
 
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
@@ -55,11 +61,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--also-tokens", type=Path, nargs="*", default=[], help="tokens.json of its stores")
 
 
-def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
+def open_inputs(spec: dict, folders) -> list[Inputs]:
     """Open what the parsed arguments `folders` name, one Inputs for each view that the run reads.
 
-    Payloads that were freed are made again, and an encoder that is about to be resumed is proved once. Raises UserError
-    for a folder that was made for another spec.
+    No device is claimed, so that hashing keeps nobody from one, but where payloads were freed: they are made again. An
+    encoder that is about to be resumed is proved once. Raises UserError for a folder that was made for another spec.
     """
     plugins.verify_plugins(spec, folders.catalogues)
     due = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
@@ -68,16 +74,15 @@ def open_inputs(spec: dict, folders, device: torch.device) -> list[Inputs]:
     corpus = Corpus(folders.data)
     target = spec["task"]["target"]
     stores = [
-        _store(folder, expected, spec, folders.encoder, device)
-        for folder, expected in zip(folders.features, due, strict=True)
+        _store(folder, expected, spec, folders.encoder) for folder, expected in zip(folders.features, due, strict=True)
     ]
-    found = [Inputs(corpus, store, folders.encoder, device) for store in stores]
+    found = [Inputs(corpus, store, folders.encoder) for store in stores]
     cards = iter(zip(folders.also_data, folders.also_tokens, strict=True))
     for entry in spec.get("also", []):
         for inputs, expected in zip(found, entry["features"], strict=True):
             data, tokens = next(cards)
             check_digest(data, entry["data"])
-            store = _store(tokens.parent, expected, spec, folders.encoder, device)
+            store = _store(tokens.parent, expected, spec, folders.encoder)
             inputs.further.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
     if any(boundary < spec["layers"] for boundary in cached_layers_read(spec.get("phases", []))):
         check_once(folders.encoder)
@@ -111,9 +116,18 @@ def chosen(spec: dict, found: list[Path]) -> dict:
     return {"trial": read_json(found[0])["trial"], **read_json(found[0])["settings"]}
 
 
-def _store(folder: Path, due: str, spec: dict, encoder: Path, device: torch.device) -> FeatureStore:
-    """Open a store of a digest, its payloads made again where they were freed."""
+def _store(folder: Path, due: str, spec: dict, encoder: Path) -> FeatureStore:
+    """Open a store of a digest, its payloads made again where they were freed.
+
+    The store's lock is held while a device is waited for, and never the other way round, so that no two jobs wait for
+    each other.
+    """
     check_digest(folder / "tokens.json", due)
     store = FeatureStore(folder)
-    store.require(cached_layers_read(spec.get("phases", [])), lambda missing: remake(store, encoder, missing, device))
+
+    def make_again(missing: list[int]) -> None:
+        with claim_device() as device:
+            remake(store, encoder, missing, device)
+
+    store.require(cached_layers_read(spec.get("phases", [])), make_again)
     return store

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from thaw.adaptation.optimizers import together
 from thaw.schema.phases import PhaseConfig
 from thaw.training.gradient_log import Gradients
 
@@ -127,10 +128,13 @@ class RunState:
     @torch.no_grad()
     def pull_to_start(self) -> None:
         """Add the gradient of l2_to_start / 2 times the encoder's squared distance to its start (Li et al. 2018)."""
-        if self.phase.l2_to_start:
-            for name, parameter in self.parameters.items():
-                if not name.startswith("head/") and parameter.grad is not None:
-                    parameter.grad.add_(parameter - self.start[name], alpha=self.phase.l2_to_start)
+        if not self.phase.l2_to_start:
+            return
+        starts = {p: self.start[n] for n, p in self.parameters.items() if not n.startswith("head/")}
+        for parameters in together([p for p in starts if p.grad is not None]):
+            moved = torch._foreach_sub(parameters, [starts[p] for p in parameters])
+            torch._foreach_add_([p.grad for p in parameters], moved, alpha=self.phase.l2_to_start)
+            del moved  # before the next are made
 
     def measure(self) -> None:
         """Measure the gradients of an update, where that was asked for."""

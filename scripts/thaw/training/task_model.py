@@ -12,7 +12,7 @@ from torch import nn
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
-from thaw.features.batch import Batch
+from thaw.features.batch import Batch, send
 from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
@@ -29,8 +29,8 @@ class Feed:
         """Return a batch and, by boundary, the states [S, T, d] float32 of some rows."""
         batch = self.store.batch(split, rows)
         states = {n: self.store.states(n, split).gather(rows, batch) for n in self.boundaries}
-        if self.device.type == "cuda":
-            states = {n: state.pin_memory().to(self.device, non_blocking=True) for n, state in states.items()}
+        if self.device.type != "cpu":
+            states = dict(zip(states, send(list(states.values()), self.device), strict=True))
         return batch.to(self.device), states
 
 

@@ -13,6 +13,7 @@ from thaw.adaptation.peft_modules import add_inserts
 from thaw.compute_cost.flops import Shape, training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
+from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.runtime import log, seeded
@@ -28,6 +29,7 @@ from thaw.evaluation.result_files import (
     task_with_defaults,
 )
 from thaw.evaluation.transfer_sets import TransferSet, with_transfer_scores
+from thaw.features.batch import send
 from thaw.features.store import FeatureStore
 from thaw.heads.base import word_targets
 from thaw.heads.pooling import Pooler
@@ -59,7 +61,7 @@ class TrainingRun:
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
         phases = enumerate(spec["phases"], start=1)
         self.phases = [entry | of_phase(settings_chosen, number) for number, entry in phases]
-        self.folder, self.device, corpus = inputs.encoder, inputs.device, inputs.corpus
+        self.folder, corpus = inputs.encoder, inputs.corpus
         self.task = task_with_defaults(spec["task"])
         self.rows = subset_rows(corpus, self.task, spec["subset"])
         self.scored = scored_rows(self.task, corpus, spec["subset"])
@@ -86,6 +88,11 @@ class TrainingRun:
         self.flops, self.added = 0.0, 0
         self.counts: dict[str, int] = {}
 
+    @property
+    def device(self) -> torch.device:
+        """The device on which the run trains."""
+        return self.inputs.device
+
     def finish(self, watch: Stopwatch) -> Trained:
         """Answer all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
@@ -110,7 +117,9 @@ class TrainingRun:
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(self.folder, boundary, self.highest, self.trained, self.device, self.inserts)
         plain = not self.inserts and not phase.frozen_dropout
-        if plain and components == ["head"] and self.head.fixed:
+        stacked = plain and components == ["head"] and self.head.fixed
+        use_precision("fp32" if stacked else phase.precision, self.device)
+        if stacked:
             known = None if self.trained else self.inputs.vectors
             reader = Reader(encoder, self.head, cached_layers_read([stage]), self.device, known)
             gold, words = select_rows(self.gold, self.rows), self._words("train", self.rows)
@@ -155,9 +164,8 @@ class TrainingRun:
     def targets(self, rows, batch) -> torch.Tensor:
         """Return the targets of a batch of training rows, on its device: [B], or [B, W] for words."""
         chosen = select_rows(self.gold, rows)
-        if self.head.words:
-            return word_targets(chosen, batch.first_pieces)
-        return torch.as_tensor(chosen, device=batch.mask.device)
+        found = word_targets(chosen, batch.host.first_pieces) if self.head.words else torch.as_tensor(chosen)
+        return send([found], batch.mask.device)[0]
 
     def score(self, name: str) -> float | None:
         """Return the main metric on "validation" or on the scored rows of "train", None where it is not defined."""

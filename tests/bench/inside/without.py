@@ -46,7 +46,7 @@ def main() -> None:
     places = {"data": Path(job["data"]), "encoder": Path(job["encoder"]), "features": [Path(job["features"])]}
     nothing = dict.fromkeys(("catalogues", "also_data", "also_tokens", "after", "chosen"), [])
     given = argparse.Namespace(**places, **nothing, out=folder)
-    execute(spec, given, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    execute(spec, given)
     cost, record = read_json(folder / "cost.json"), read_json(folder / "metrics.json")
     write_json(out, {"seconds": cost["seconds"]["train"], "steps": cost["steps"], "scores": record["scores"]["test"]})
 

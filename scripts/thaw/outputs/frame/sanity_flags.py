@@ -34,6 +34,7 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
     card, store = results / "data" / corpus / "card.json", results / "features" / encoder / corpus
     found = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
     pads = {read(tokens).get("pad") for tokens in store.glob("*/tokens.json")}
+    found += _of_kernels(folder / "cost.json")
     return found + _of_tokenizer(results / "encoders" / encoder, pads)
 
 
@@ -49,6 +50,11 @@ def _of_history(record: dict, folder: Path) -> list[str]:
     phases = range(1, len(record["spec"]["phases"]) + 1)
     found = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], _phase(notes, n)) for n in phases) else []
     return found + (["validation_flat"] if any(_flat(_phase(notes, n)) for n in phases) else [])
+
+
+def _of_kernels(cost: Path) -> list[str]:
+    """Return the warning that a run's cost.json raises: computed on a GPU by kernels that are not deterministic."""
+    return ["not_deterministic"] if cost.is_file() and read_json(cost).get("deterministic") is False else []
 
 
 def _phase(notes: list[dict], number: int) -> list[dict]:

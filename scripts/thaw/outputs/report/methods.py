@@ -50,7 +50,7 @@ def _phase(phase: dict) -> str:
         f"gradients{' of each tensor' * phase['clip_each']} clipped at {phase['clip']:g}"
         if phase["clip"]
         else "no clipping",
-        f"bf16 autocast ({phase['precision']})" if phase["precision"] != "fp32" else "",
+        {"bf16": "bf16 autocast (bf16)", "tf32": "TF32 products on a GPU (tf32)"}.get(phase["precision"], ""),
         *_ends(phase),
         f"weights of the {phase['pick']} epoch",
         "dropout left on in the frozen layers, so that nothing is cached" if phase["frozen_dropout"] else "",

@@ -81,7 +81,7 @@ def _whitening(covariance: torch.Tensor) -> torch.Tensor | None:
     values, directions = values.flip(0).clamp(min=0), directions.flip(1)
     if not values[0] > 0:
         return None
-    shares = values.cumsum(0) / values.sum()
+    shares = values.cpu().cumsum(0) / values.sum().cpu()  # a GPU has no cumsum that is deterministic
     count = int((shares < VARIANCE).sum()) + 1
     return directions[:, :count] / values[:count].sqrt()
 
@@ -93,10 +93,10 @@ def rsa(x: torch.Tensor, y: torch.Tensor, block: int = 512) -> float | None:
     rows. None where all cosines are equal.
     """
     x, y = functional.normalize(x.float(), dim=1), functional.normalize(y.float(), dim=1)
-    sums, count = torch.zeros(5, dtype=torch.float64), 0
+    sums, count = torch.zeros(5, dtype=torch.float64, device="cpu"), 0
     for start in range(0, len(x), block):
-        rows = torch.arange(start, min(start + block, len(x)))
-        above = torch.arange(start, len(x)).unsqueeze(0) > rows.unsqueeze(1)
+        rows = torch.arange(start, min(start + block, len(x)), device=x.device)
+        above = torch.arange(start, len(x), device=x.device).unsqueeze(0) > rows.unsqueeze(1)
         a, b = ((side[rows] @ side[start:].T)[above].double() for side in (x, y))
         sums += torch.stack([a.sum(), b.sum(), a @ a, b @ b, a @ b]).cpu()
         count += len(a)

@@ -1,0 +1,84 @@
+"""Probes and extraction on a card, beside what the CPU says.
+
+The numbers in the names are those of the list of smoke tests.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import test_device_probes as probes
+from thaw.core.files import read_json, write_json
+from thaw.encoders.transformers import Encoder
+from thaw.features.extract import extract, remake
+from thaw.features.store import FeatureStore
+from thaw.probes.registry import PROBES, run
+from tiny_corpus import Bench, rows, tiny_corpus
+
+pytestmark = pytest.mark.gpu
+bench = probes.bench
+
+
+@pytest.mark.parametrize("kind", PROBES)
+def test_9_every_probe_is_near_the_cpus(kind, bench, device):
+    """Scores may differ by one example where a number is near the edge; the layers and the measures are the same."""
+    for here, spec in probes.specs(bench, kind):
+        one = run(spec, here.inputs(), {})
+        other = run(spec, replace(here.inputs(), device=device, vectors={}), {})
+        assert [end["layer"] for end in one[1]["layers"]] == [end["layer"] for end in other[1]["layers"]]
+        assert len(one[0]) == len(other[0])
+        if kind in (
+            "linear",
+            "surface",
+            "control",
+            "mdl",
+            "logme",
+            "domain_divergence",
+        ):  # nothing is drawn on a device
+            assert probes.numbers(other[1]) == pytest.approx(probes.numbers(one[1]), abs=0.2, nan_ok=True)
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Return a new bench, whose store a CPU has made, of a type of numbers."""
+
+    def of(dtype: str) -> Bench:
+        few = {"train": rows("classification", 16, 1), "validation": rows("classification", 8, 2)}
+        corpus = tiny_corpus(tmp_path / "data", "classification", **few, test=rows("classification", 8, 3))
+        return Bench(tmp_path, "bert", corpus, "classification", dtype=dtype)
+
+    return of
+
+
+def extracted(bench: Bench, dtype: str, device) -> dict[str, torch.Tensor]:
+    """Extract boundary 3 on a device, write what its card then says, and return the payload."""
+    facts = extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [3], dtype, device)
+    card = bench.features / "b3.json"
+    write_json(card, read_json(card) | facts[3])
+    return load_file(bench.store.payload_path(3))
+
+
+@pytest.mark.parametrize("dtype, apart", [("fp32", 1e-4), ("bf16", 5e-2)])
+def test_11_what_is_extracted_is_near_the_cpus_and_is_made_again(dtype, apart, fresh, device):
+    bench = fresh(dtype)
+    here = load_file(bench.store.payload_path(3))
+    there = extracted(bench, dtype, device)
+    assert all(torch.allclose(there[split], here[split], atol=apart) for split in here)
+    payload = bench.store.payload_path(3).read_bytes()
+    bench.store.payload_path(3).unlink()
+    remake(FeatureStore(bench.features), bench.encoder, [3], device)
+    assert bench.store.payload_path(3).read_bytes() == payload
+
+
+def test_11_a_store_of_the_cpu_is_made_again_on_a_card(fresh, card):
+    """Not equal bytes, which no two kinds of device give, but states within the rounding."""
+    bench = fresh("bf16")
+    here = load_file(bench.store.payload_path(3))
+    bench.store.payload_path(3).unlink()
+    FeatureStore(bench.features).require(
+        [3], lambda missing: remake(FeatureStore(bench.features), bench.encoder, missing, card)
+    )
+    there = load_file(bench.store.payload_path(3))
+    assert all(torch.allclose(there[split].float(), here[split].float(), atol=5e-2) for split in here)

@@ -1,0 +1,139 @@
+"""Every head, loss, pooling and metric on the pretended CUDA device (tests/pretended.py): what trains and what answers.
+
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pretended import OnCuda, pretended
+from test_contract_head import OUTPUTS, batch_of, cases, quick
+from thaw.adaptation.optimizers import optimizer
+from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.task_types import METRICS_OF_TYPE
+from thaw.evaluation.metrics import METRICS, score
+from thaw.heads.pooling import POOLINGS
+from thaw.heads.registry import build
+from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.schema.phases import PhaseConfig
+from thaw.training.model_trainer import ModelTrainer
+from thaw.training.task_model import Feed, TaskModel
+from thaw.training.training_run import TrainingRun
+
+WIDTH, LENGTHS = 6, [2, 5, 3, 4]
+KINDS = [(kind, *case) for kind in HEAD_KINDS for case in cases(HeadConfig(kind=kind))]
+ROWS = np.arange(len(LENGTHS))
+
+
+class OneBatch(Feed):
+    """Feeds one made-up batch, from the CPU, as a store would: states at boundaries 0 to 2."""
+
+    def __init__(self, head, device):
+        states, batch = batch_of(head, LENGTHS)
+        made = {n: states + n for n in range(3)}
+        store = SimpleNamespace(
+            batch=lambda split, rows: batch,
+            states=lambda n, split: SimpleNamespace(gather=lambda rows, batch: made[n]),
+            sizes=lambda split: np.array(LENGTHS),
+            lengths=lambda split: np.array(LENGTHS),
+        )
+        super().__init__(store, [0, 1, 2], device)
+
+
+def gold_of(head) -> list:
+    """Return the encoded targets of the rows, as a corpus gives them."""
+    if head.words:
+        return [[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(len(ROWS))]
+    return np.arange(len(ROWS)) / 2 if head.scores else np.arange(len(ROWS)) % OUTPUTS
+
+
+def trained(entry: HeadConfig, task_type: str, separate_encoding: bool, **phase):
+    """Train a head for two updates on the pretended device; see `trained_on`."""
+    with pretended() as device:
+        return trained_on(device, entry, task_type, separate_encoding, **phase)
+
+
+def ready(device, entry: HeadConfig, task_type: str, separate_encoding: bool):
+    """Return a new head on a device, what trains it there by the code that a run uses, and its optimizer."""
+    head = build(entry, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, separate_encoding, layers=2)
+    head.name_outputs(["O", "B-PER", "I-PER"])
+    gold = gold_of(head)
+    head.start(gold)
+    run = SimpleNamespace(gold=gold, head=head.to(device))
+    model = TaskModel(None, head, "fp32")
+    single = ModelTrainer(
+        model, OneBatch(head, device), ROWS, lambda rows, batch: TrainingRun.targets(run, rows, batch)
+    )
+    single.batches([(1, "order")], len(ROWS))
+    return head, single
+
+
+def update(single: ModelTrainer, made, clip_each: bool):
+    """Make one update, and return the losses."""
+    losses = single.losses(ROWS)
+    made.zero_grad()
+    single.backward(losses)
+    single.clip(1.0, clip_each)
+    made.step()
+    return losses
+
+
+def trained_on(device, entry: HeadConfig, task_type: str, separate_encoding: bool, **phase):
+    """Train a head for two updates on a device; return it, the last losses, and its answers."""
+    phase = PhaseConfig(train=["head"], **phase)
+    head, single = ready(device, entry, task_type, separate_encoding)
+    named = single.components(["head"])[0]["head"]
+    made = optimizer(phase.optimizer, [{"params": [p for _, p in named], "lr": 0.1, "weight_decay": 0.0}])
+    for _ in range(2):
+        losses = update(single, made, phase.clip_each)
+    words = [3] * len(ROWS) if head.words else None
+    return head, losses, single.model.answers(single.feed, "train", ROWS, words)
+
+
+@pytest.mark.parametrize("kind, task_type, apart", KINDS)
+def test_every_head_with_every_task(kind, task_type, separate_encoding):
+    head, losses, answers = trained(quick(HeadConfig(kind=kind)), task_type, separate_encoding)
+    assert isinstance(losses, OnCuda) and losses.isfinite().all() and all(p.is_cuda for p in head.parameters())
+    assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())
+    assert all(buffer.is_cuda for buffer in head.buffers())
+    assert len(answers.values) == len(ROWS)
+    check_metrics(task_type, gold_of(head), answers.values)
+
+
+def check_metrics(task_type: str, gold, values) -> None:
+    """Score answers by every metric of a type of task: what comes off the device is what metrics read."""
+    labels = None if "regression" in task_type else ["O", "B-PER", "I-PER"]
+    metrics = [name for name in METRICS_OF_TYPE[task_type] if name != "f1"]  # f1 is for two classes
+    task = {"id": "t", "type": task_type, "metrics": metrics}
+    assert set(score(task, gold, values, labels)) == set(metrics)
+
+
+def test_every_metric_is_tried():
+    assert {name for names in METRICS_OF_TYPE.values() for name in names} >= set(METRICS)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_every_pooling(pooling, separate_encoding):
+    entry = HeadConfig(kind="linear", **({"separate_pooling" if separate_encoding else "pooling": pooling}))
+    trained(entry, "pair_classification", separate_encoding)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        {"combine": "mix"},
+        {"combine": "mix", "norm": True, "dropout": 0.5},
+        *({"combine": c, "last": 2} for c in ("mean", "sum", "concat")),
+    ],
+    ids=str,
+)
+def test_every_combination_of_layers(layers):
+    trained(HeadConfig(kind="linear", layers=LayerMixConfig(**layers)), "classification", False)
+
+
+@pytest.mark.parametrize("phase", [{"clip_each": True}, {"optimizer": "bert_adam"}], ids=str)
+def test_other_ways_to_update(phase):
+    trained(HeadConfig(kind="bilstm_crf", options={"size": 8}), "spans", False, **phase)

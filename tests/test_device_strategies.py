@@ -1,0 +1,143 @@
+"""Every kind of strategy as whole runs on the pretended CUDA device (tests/pretended.py)."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from conftest import HOME
+from pretended import pretended
+from thaw.adaptation.selectors import PARTS
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.insert import InsertConfig
+from thaw.schema.phases import PhaseConfig
+from thaw.schema.yaml_files import read_yaml
+from thaw.training.head_fitting import HeadFit
+from thaw.training.training_run import Start, TrainingRun, train, train_heads
+from tiny_corpus import Bench, rows, tiny_corpus
+
+CATALOGUE = Catalogue([HOME / "config"])
+NUMBERS = {"rate": 1e-3, "epochs": 1, "batch_size": 4}
+KINDS = InsertConfig.model_fields["kind"].annotation.__args__
+
+# What a phase may say that no shipped strategy says, or only beside other things; these are tried as they are.
+WAYS = {
+    "embeddings": {"train": ["embeddings"]},
+    **{f"only {part}": {"train": ["head", {"top": "k", "only": part}]} for part in PARTS},
+    "only two heads": {"train": ["head", {"top": "k", "only": {"heads": [0, 1]}}]},
+    "only bias, all": {"train": [{"only": "bias"}]},
+    **{f"insert {kind}": {"train": ["head"], "insert": {"kind": kind}} for kind in KINDS},
+    "insert into all": {"train": ["head"], "insert": {"kind": "lora", "targets": "all", "top": 1}},
+    "bert_adam": {"train": ["all"], "optimizer": "bert_adam", "clip_each": True, "order": 3},
+    "l2_to_start": {"train": ["all"], "l2_to_start": 0.01, "layer_decay": 0.9},
+    "layer_rates": {"train": ["all"], "layer_rates": [1e-3, 1e-4], "schedule": "slanted_triangular"},
+    "stop, with a layer": {"train": ["head", {"top": "k"}], "stop": {"gap": 0.02}, "patience": 1, "pick": "best"},
+    "no clip": {"train": ["head", {"top": "k"}], "clip": None, "schedule": "cosine"},
+    "bf16": {"train": ["head", {"top": "k"}], "precision": "bf16"},
+}
+# Numbers, which are the same on all devices.
+NOT_TRIED = {"rate", "head_rate", "warmup", "warmup_of", "cut_frac", "ratio", "batch_size", "weight_decay", "l2"}
+
+
+def said(phases: list[PhaseConfig], after: bool) -> str:
+    """Return what phases say but for numbers, by which strategies are told apart here."""
+    kept = [phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | {"epochs"}) for phase in phases]
+    return json.dumps([kept, after])
+
+
+def shipped() -> dict[str, list[dict]]:
+    """Return by name the phases of the shipped strategies, one strategy of each kind, with numbers that are quick."""
+    found = {}
+    for name in read_yaml(HOME / "config" / "strategies.yaml").content["strategies"]:
+        entry = CATALOGUE.get("strategies", name, "test")
+        phases = [phase.model_dump(exclude_defaults=True, exclude=NOT_TRIED) | quick(phase) for phase in entry.phases]
+        found.setdefault(said(entry.phases, entry.after is not None), (name, phases))
+    return dict(found.values())
+
+
+def quick(phase: PhaseConfig) -> dict:
+    """Return what is said of a phase so that it takes moments."""
+    return {"train": phase.train} | ({} if phase.optimizer == "lbfgs" else NUMBERS)
+
+
+SHIPPED = shipped()
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory):
+    """Benches with a small BERT and few rows, by task type."""
+    folder, found = tmp_path_factory.mktemp("benches"), {}
+    for kind in ("classification", "spans"):
+        few = {split: rows(kind, count, seed) for split, count, seed in (("train", 8, 1), ("validation", 4, 2))}
+        corpus = tiny_corpus(folder / kind / "data", kind, **few, test=rows(kind, 4, 3))
+        found[kind] = Bench(folder / kind, "bert", corpus, kind)
+    torch.set_num_threads(1)
+    return found
+
+
+def inputs_of(bench: Bench, device):
+    """Return what a run reads, on a device."""
+    return replace(bench.inputs(), device=device)
+
+
+def placed(run: TrainingRun | HeadFit, device) -> TrainingRun | HeadFit:
+    """Let a run compute on a device, as the steps do when its turn has come; what it reads is there already."""
+    run.head.to(device)
+    return run
+
+
+def finished(bench: Bench, spec: dict, device, start: Start | None = None):
+    """Train a run on a device, by the code of the steps train and fit_heads; return what it leaves."""
+    if spec["phases"][0].get("optimizer") == "lbfgs":
+        bare = {key: value for key, value in spec.items() if key != "seed"}
+        return placed(HeadFit(bare, inputs_of(bench, device)), device).run(Stopwatch())
+    return train([placed(TrainingRun(spec, inputs_of(bench, device), start), device)], Stopwatch())[0]
+
+
+def on_cpu(tensors: dict) -> dict:
+    """Return tensors as a file gives them back."""
+    return load(save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}))
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, *WAYS])
+def test_every_kind_of_strategy(name, benches):
+    bench = benches["classification"]
+    phases = SHIPPED[name] if name in SHIPPED else [NUMBERS | WAYS[name]]
+    with pretended() as device:
+        start = None
+        if name in SHIPPED and CATALOGUE.get("strategies", name, "test").after:
+            before = finished(bench, bench.spec(NUMBERS | {"train": ["head", {"top": "k"}]}), device)
+            start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
+        left = finished(bench, bench.spec(*phases), device, start)
+        assert all(parameter.is_cuda for parameter in left.head.parameters())
+        assert set(left.answers) >= {"train", "validation", "test"}
+
+
+def test_every_key_of_a_phase_is_tried():
+    tried = {key for phases in [*SHIPPED.values(), list(WAYS.values())] for phase in phases for key in phase}
+    assert set(PhaseConfig.model_fields) - tried - NOT_TRIED == set()
+
+
+@pytest.mark.parametrize("head", ["crf", "linear", "bilstm"])
+def test_words_with_a_layer(head, benches):
+    bench, small = benches["spans"], {"options": {"size": 4}} if head == "bilstm" else {}
+    spec = bench.spec(NUMBERS | {"train": ["head", {"top": "k"}]}, head={"kind": head} | small)
+    with pretended() as device:
+        assert finished(bench, spec, device).history[-1]["loss"] > 0
+
+
+@pytest.mark.parametrize("kind", ["classification", "spans"])
+def test_heads_side_by_side_have_the_cpus_losses(kind, benches):
+    bench = benches[kind]
+    specs = [bench.spec(NUMBERS | {"train": ["head"], "epochs": 2}, seed=seed) for seed in (1, 2, 3)]
+    here = train_heads([TrainingRun(spec, bench.inputs()) for spec in specs], Stopwatch())
+    with pretended() as device:
+        shared = inputs_of(bench, device)
+        there = train_heads([placed(TrainingRun(spec, shared), device) for spec in specs], Stopwatch())
+    for one, other in zip(here, there, strict=True):
+        losses = [[note["loss"] for note in left.history] for left in (one, other)]
+        assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+        assert one.outcome["rows"] == other.outcome["rows"]

@@ -1,0 +1,350 @@
+"""What decides about a GPU, with the values of real cards; locks with real files and processes; strict kernels."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+import torch
+
+from conftest import HOME
+from thaw.core import devices
+from thaw.core.devices import native_bf16, promised, refusal, relax, run_relaxed_if_needed, supported, unsupported
+from thaw.core.errors import UserError
+from thaw.core.runtime import driver, set_threads
+
+# What torch's wheels for Linux have code for, by its own table.
+CUDA_12, CUDA_13 = (
+    [f"sm_{version}" for version in sorted(torch.cuda.PYTORCH_RELEASES_CODE_CC[cuda]["x86_64"])]
+    for cuda in ("12.6", "13.0")
+)
+P100, V100, T4, A100, RTX_3090, L4, H100, B200, RTX_5090 = (
+    (6, 0),
+    (7, 0),
+    (7, 5),
+    (8, 0),
+    (8, 6),
+    (8, 9),
+    (9, 0),
+    (10, 0),
+    (12, 0),
+)
+
+
+def test_machine_code_runs_where_torch_says_too():
+    renamed = {(101, (11, 0))}  # a card that NVIDIA gave another number
+    cards = [(major, minor) for major in range(5, 13) for minor in range(10)]
+    found = {
+        (code, card) for code in torch.cuda.DEVICE_REQUIREMENT for card in cards if supported(card, [f"sm_{code}"])
+    }
+    said = {
+        (code, card)
+        for code, required in torch.cuda.DEVICE_REQUIREMENT.items()
+        for card in cards
+        if 10 * card[0] + card[1] in required
+    }
+    assert found == said - renamed and len(found) > 50
+
+
+@pytest.mark.parametrize("card", [T4, A100, RTX_3090, L4, H100, B200, RTX_5090])
+def test_a_build_for_cuda_13_serves_cards_since_turing(card):
+    assert supported(card, CUDA_13)
+
+
+@pytest.mark.parametrize("card", [P100, V100, (5, 2)])
+def test_a_build_for_cuda_13_has_no_code_for_older_cards(card):
+    assert not supported(card, CUDA_13) and supported(card, CUDA_12)
+
+
+@pytest.mark.parametrize(
+    ("card", "code", "runs"),
+    [
+        (B200, CUDA_12, False),  # machine code of another major version
+        (B200, [*CUDA_12, "compute_90"], True),  # PTX is compiled for what came later
+        (A100, ["sm_86"], False),  # machine code of a higher minor version
+        (A100, ["compute_86"], False),
+        (H100, ["sm_90a"], True),  # for this version alone
+        (B200, ["sm_90a", "compute_90a"], False),
+        ((10, 3), ["sm_100a"], False),
+        ((10, 3), ["sm_100f"], True),  # for its family
+        (RTX_5090, ["compute_100f"], False),
+        (H100, [], False),
+        ((9, 0), ["gfx90a"], False),
+    ],
+)
+def test_machine_code_and_ptx_run_where_nvidia_says(card, code, runs):
+    assert supported(card, code) == runs
+
+
+def test_a_card_without_code_is_named_with_what_would_help():
+    line = unsupported("Tesla V100-SXM2-16GB", V100, "2.13.0+cu130", CUDA_13)
+    assert line.startswith(
+        "Tesla V100-SXM2-16GB has compute capability 7.0, and torch 2.13.0+cu130 has code for sm_75,"
+    )
+    assert "CUDA_VISIBLE_DEVICES= " in line
+
+
+def test_bf16_is_native_since_ampere():
+    assert [native_bf16(card) for card in (V100, T4, A100, L4, H100)] == [False, False, True, True, True]
+
+
+NODES = ["/dev/nvidia0", "/dev/nvidia1"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "nodes", "by"),
+    [
+        ({}, [], None),
+        ({}, NODES, "this machine has an NVIDIA card (/dev/nvidia0)"),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, [], "CUDA_VISIBLE_DEVICES=1 says"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, NODES, None),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, NODES, None),
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles", "SLURM_JOB_ID": "7"}, NODES, None),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0,1"}, NODES, "SLURM_JOB_GPUS=0,1 says"),
+        ({"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "0"}, [], "SLURM_STEP_GPUS=0 says"),
+        ({"SLURM_JOB_ID": "7"}, NODES, None),  # the node's cards may be other jobs'
+        ({"SLURM_JOB_GPUS": "0", "CUDA_VISIBLE_DEVICES": ""}, NODES, None),
+    ],
+)
+def test_who_says_that_there_is_a_gpu(environment, nodes, by):
+    found = promised(environment, nodes)
+    assert found is None if by is None else found.startswith(by)
+
+
+def test_a_gpu_that_is_not_seen_says_what_to_change():
+    old = "CUDA initialization: The NVIDIA driver on your system is too old (found version 12020)."
+    assert old in refusal("SLURM_JOB_GPUS=0 says that this job has a GPU", "2.13.0+cu130", "13.0", old)
+    line = refusal("this machine has an NVIDIA card (/dev/nvidia0)", "2.13.0+cpu", None, "")
+    assert (
+        "torch 2.13.0+cpu was built without CUDA" in line and "set CUDA_VISIBLE_DEVICES= to compute on the CPU" in line
+    )
+
+
+CLAIM = """
+from thaw.core.devices import claim_device
+from thaw.core.runtime import run_step
+
+def main():
+    with claim_device() as device:
+        print(device)
+
+run_step(main)
+"""
+
+
+def claim(**environment) -> subprocess.CompletedProcess:
+    environment |= {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin"}
+    return subprocess.run([sys.executable, "-c", CLAIM], env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine on which torch sees no GPU")
+@pytest.mark.parametrize("name", ["SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"])
+def test_no_job_falls_to_the_cpu_where_a_gpu_was_promised(name):
+    done = claim(**{name: "0"})
+    assert done.returncode == 1 and done.stdout == "" and "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"error: {name}=0 says that this job has a GPU, but torch sees none")
+
+
+def test_an_empty_cuda_visible_devices_asks_for_the_cpu():
+    done = claim(CUDA_VISIBLE_DEVICES="", SLURM_JOB_GPUS="0")
+    assert (done.returncode, done.stdout) == (0, "cpu\n"), done.stderr
+
+
+def test_few_operations_stay_on_the_cpu_and_ask_cuda_nothing(monkeypatch):
+    def asked():
+        raise AssertionError("CUDA was asked")
+
+    monkeypatch.setattr(torch.cuda, "is_available", asked)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with devices.claim_device(True, devices.ON_CPU / 2) as device:
+        assert device == torch.device("cpu")
+    with pytest.raises(AssertionError, match="CUDA was asked"), devices.claim_device(True, devices.ON_CPU):
+        pass
+
+
+# --- turns -----------------------------------------------------------------------------------------------------------
+
+HOLD = """
+import contextlib, sys, time
+from pathlib import Path
+from thaw.core.devices import take_turn
+
+diary, enough, shared, *names = sys.argv[1:]
+with contextlib.ExitStack() as held:
+    place = take_turn(names, shared == "shared", held)
+    with open(diary, "a") as notes:
+        print("in", place, time.time(), file=notes, flush=True)
+        end = time.monotonic() + 20
+        while Path(diary).read_text().count("in") < int(enough) and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(0.2)
+        print("out", place, time.time(), file=notes, flush=True)
+"""
+
+
+def start(folder, names: list[str], enough: int, shared: bool = False) -> subprocess.Popen:
+    words = [folder / "diary", enough, "shared" if shared else "alone", *names]
+    environment = {"PYTHONPATH": str(HOME / "scripts"), "TMPDIR": str(folder)}
+    command = [sys.executable, "-c", HOLD, *map(str, words)]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+
+def diary(folder, processes: list[subprocess.Popen]) -> list[list[str]]:
+    """Wait for processes; return the words of what they noted, line by line."""
+    assert [process.wait(timeout=60) for process in processes] == [0] * len(processes)
+    return [line.split() for line in (folder / "diary").read_text().splitlines()]
+
+
+def test_jobs_take_turns_on_one_device_and_hand_it_over_at_once(tmp_path):
+    notes = diary(tmp_path, [start(tmp_path, ["only"], 1) for _ in range(3)])
+    assert [note[:2] for note in notes] == [["in", "0"], ["out", "0"]] * 3
+    assert min(float(notes[n + 1][2]) - float(notes[n][2]) for n in (1, 3)) < 0.2
+
+
+def test_two_devices_serve_two_jobs_at_once(tmp_path):
+    notes = diary(tmp_path, [start(tmp_path, ["first", "second"], 2) for _ in range(2)])
+    assert sorted(note[:2] for note in notes[:2]) == [["in", "0"], ["in", "1"]]
+    assert sorted(note[:2] for note in notes[2:]) == [["out", "0"], ["out", "1"]]
+
+
+def test_a_lock_ends_with_its_process(tmp_path):
+    with start(tmp_path, ["only"], 9) as process:
+        for _ in range(500):
+            if (tmp_path / "diary").exists() and (tmp_path / "diary").read_text():
+                break
+            time.sleep(0.02)
+        process.kill()
+    (tmp_path / "diary").unlink()
+    assert [note[:2] for note in diary(tmp_path, [start(tmp_path, ["only"], 1)])] == [["in", "0"], ["out", "0"]]
+
+
+def test_so_many_jobs_that_train_heads_alone_share_a_device_and_no_more(tmp_path):
+    running = [start(tmp_path, ["only"], devices.SLOTS, shared=True) for _ in range(devices.SLOTS + 1)]
+    words = [note[0] for note in diary(tmp_path, running)]
+    assert words[: devices.SLOTS + 1] == ["in"] * devices.SLOTS + ["out"]
+    assert words.count("in") == words.count("out") == devices.SLOTS + 1
+
+
+@pytest.fixture
+def locks(tmp_path, monkeypatch):
+    """Return a function that takes a turn in an empty folder of locks and keeps it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with devices.contextlib.ExitStack() as held:
+        yield lambda shared, *names: devices.take_turn(list(names), shared, held)
+
+
+def test_heads_are_trained_where_nothing_else_trains_and_never_wait_for_a_training(locks):
+    assert locks(False, "first", "second") == 0
+    assert [locks(True, "first", "second") for _ in range(2)] == [1, 0], "the slots of both, the free device first"
+    assert locks(True, "first") == 0, "at the same time as a training, where there is no other device"
+    assert locks(False, "first", "second") == 1, "and a training begins where only heads are trained"
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Put torch's way of choosing kernels back, whatever a test makes of it."""
+    before = torch.get_deterministic_debug_mode()
+    monkeypatch.setattr(devices, "_relaxed", [])
+    yield
+    torch.set_deterministic_debug_mode(before)
+
+
+def lacking() -> float:
+    """Put a number into a tensor by the one operation that lacks a deterministic kernel on a CPU too."""
+    return torch.zeros(3).put_(torch.tensor([1]), torch.tensor([2.0])).sum().item()
+
+
+def test_an_operation_without_a_deterministic_kernel_runs_its_job_again_from_the_start(kernels):
+    done = []
+
+    def job():
+        devices.be_strict()
+        done.append("begun")
+        done.append(lacking())
+
+    run_relaxed_if_needed(job)
+    assert done == ["begun", "begun", 2.0] and devices.relaxed() == ["put_"] and not devices.is_strict()
+    devices.be_strict()
+    assert not devices.is_strict(), "what this process does next is not asked for such kernels either"
+
+
+def test_a_job_with_deterministic_kernels_alone_runs_once_and_strictly(kernels):
+    done = []
+
+    def job():
+        devices.be_strict()
+        done.append(torch.ones(2).sum().item())
+
+    run_relaxed_if_needed(job)
+    assert done == [2.0] and devices.is_strict() and devices.relaxed() == []
+
+
+def test_other_errors_and_those_of_a_job_that_is_not_strict_are_not_caught(kernels):
+    done = []
+
+    def wrong():
+        devices.be_strict()
+        done.append("begun")
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        run_relaxed_if_needed(wrong)
+    assert done == ["begun"]
+
+
+def test_more_threads_do_not_end_strictness(kernels):
+    threads = torch.get_num_threads()
+    devices.be_strict()
+    set_threads(threads)
+    assert devices.is_strict()
+    relax("put_")
+    set_threads(threads)
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def test_a_cublas_that_is_not_deterministic_is_not_asked_for(monkeypatch):
+    threads = torch.get_num_threads()
+    for given, used in {":0:0": ":4096:8", ":16:8": ":16:8"}.items():
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", given)
+        set_threads(threads)
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == used
+    assert not torch.backends.cudnn.allow_tf32
+
+
+def test_on_the_cpu_no_precision_is_refused_and_nothing_is_set():
+    before = torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.allow_tf32
+    for precision in ("bf16", "tf32", "fp32"):
+        devices.use_precision(precision, torch.device("cpu"))
+    assert (torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.allow_tf32) == before
+
+
+DRIVERS = {
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\nGCC": "535.129.03",
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder)": "580.65.06",
+    "": None,
+}
+
+
+def test_the_driver_is_read_where_the_system_has_it():
+    assert [driver(text) for text in DRIVERS] == list(DRIVERS.values())
+
+
+def test_every_step_that_claims_a_device_may_run_again_without_strict_kernels():
+    steps = {path.stem: path.read_text() for path in (HOME / "scripts/thaw/steps").glob("*.py")}
+    claiming = {name for name, text in steps.items() if re.search(r"\bclaim(ed|_device)\(", text)}
+    assert claiming == {"features", "features_adapted", "fit_heads", "pretrain", "probe", "search_heads", "train"}
+    assert [name for name in claiming if "run_relaxed_if_needed(" not in steps[name]] == []
+
+
+def test_a_user_error_within_a_job_is_none_of_this(kernels):
+    def job():
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        run_relaxed_if_needed(job)
