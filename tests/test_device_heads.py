@@ -92,7 +92,7 @@ def trained_on(device, entry: HeadConfig, task_type: str, separate_encoding: boo
     return head, losses, single.model.answers(single.feed, "train", ROWS, words)
 
 
-@pytest.mark.parametrize("kind, task_type, apart", KINDS)
+@pytest.mark.parametrize("kind, task_type, separate_encoding", KINDS)
 def test_every_head_with_every_task(kind, task_type, separate_encoding):
     head, losses, answers = trained(quick(HeadConfig(kind=kind)), task_type, separate_encoding)
     assert isinstance(losses, OnCuda) and losses.isfinite().all() and all(p.is_cuda for p in head.parameters())
@@ -114,7 +114,7 @@ def test_every_metric_is_tried():
     assert {name for names in METRICS_OF_TYPE.values() for name in names} >= set(METRICS)
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("separate_encoding", [False, True])
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_every_pooling(pooling, separate_encoding):
     entry = HeadConfig(kind="linear", **({"separate_pooling" if separate_encoding else "pooling": pooling}))
