@@ -1,6 +1,6 @@
 """Every head, loss, pooling and metric on the pretended CUDA device (tests/pretended.py): what trains and what answers.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs.
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
 """
 
 from types import SimpleNamespace
@@ -49,15 +49,15 @@ def gold_of(head) -> list:
     return np.arange(len(ROWS)) / 2 if head.scores else np.arange(len(ROWS)) % OUTPUTS
 
 
-def trained(entry: HeadConfig, task_type: str, apart: bool, **phase):
+def trained(entry: HeadConfig, task_type: str, separate_encoding: bool, **phase):
     """Train a head for two updates on the pretended device; see `trained_on`."""
     with pretended() as device:
-        return trained_on(device, entry, task_type, apart, **phase)
+        return trained_on(device, entry, task_type, separate_encoding, **phase)
 
 
-def ready(device, entry: HeadConfig, task_type: str, apart: bool):
+def ready(device, entry: HeadConfig, task_type: str, separate_encoding: bool):
     """Return a new head on a device, what trains it there by the code that a run uses, and its optimizer."""
-    head = build(entry, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, apart, layers=2)
+    head = build(entry, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, separate_encoding, layers=2)
     head.name_outputs(["O", "B-PER", "I-PER"])
     gold = gold_of(head)
     head.start(gold)
@@ -80,10 +80,10 @@ def update(single: ModelTrainer, made, clip_each: bool):
     return losses
 
 
-def trained_on(device, entry: HeadConfig, task_type: str, apart: bool, **phase):
+def trained_on(device, entry: HeadConfig, task_type: str, separate_encoding: bool, **phase):
     """Train a head for two updates on a device; return it, the last losses, and its answers."""
     phase = PhaseConfig(train=["head"], **phase)
-    head, single = ready(device, entry, task_type, apart)
+    head, single = ready(device, entry, task_type, separate_encoding)
     named = single.components(["head"])[0]["head"]
     made = optimizer(phase.optimizer, [{"params": [p for _, p in named], "lr": 0.1, "weight_decay": 0.0}])
     for _ in range(2):
@@ -92,9 +92,9 @@ def trained_on(device, entry: HeadConfig, task_type: str, apart: bool, **phase):
     return head, losses, single.model.answers(single.feed, "train", ROWS, words)
 
 
-@pytest.mark.parametrize("kind, task_type, apart", KINDS)
-def test_every_head_with_every_task(kind, task_type, apart):
-    head, losses, answers = trained(quick(HeadConfig(kind=kind)), task_type, apart)
+@pytest.mark.parametrize("kind, task_type, separate_encoding", KINDS)
+def test_every_head_with_every_task(kind, task_type, separate_encoding):
+    head, losses, answers = trained(quick(HeadConfig(kind=kind)), task_type, separate_encoding)
     assert isinstance(losses, OnCuda) and losses.isfinite().all() and all(p.is_cuda for p in head.parameters())
     assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())
     assert all(buffer.is_cuda for buffer in head.buffers())
@@ -114,11 +114,11 @@ def test_every_metric_is_tried():
     assert {name for names in METRICS_OF_TYPE.values() for name in names} >= set(METRICS)
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("separate_encoding", [False, True])
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_every_pooling(pooling, apart):
-    entry = HeadConfig(kind="linear", **({"separate_pooling" if apart else "pooling": pooling}))
-    trained(entry, "pair_classification", apart)
+def test_every_pooling(pooling, separate_encoding):
+    entry = HeadConfig(kind="linear", **({"separate_pooling" if separate_encoding else "pooling": pooling}))
+    trained(entry, "pair_classification", separate_encoding)
 
 
 @pytest.mark.parametrize(
