@@ -184,7 +184,8 @@ def report_spec() -> dict:
         "subsets": {"all": {"rows": None, "draw": 1, "scored": None}, "few": {"rows": 1500, "draw": 2, "scored": 300}},
         "encoders": {"tiny": encoder.model_dump(mode="json")},
         "strategies": {
-            id: catalogue.get("strategies", id, "test").model_dump(mode="json") for id in LABELS["strategies"]
+            id: catalogue.get("strategies", id, "test").model_dump(mode="json", exclude_defaults=True)
+            for id in LABELS["strategies"]
         },
         "store": {"dtype": "bf16", "max_gib": 20.0},
         "compute": {"threads": 2},

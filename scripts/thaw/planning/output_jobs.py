@@ -3,7 +3,7 @@
 Here, and only here, labels and captions enter a spec: a new label draws tables and figures again and trains nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from thaw.core import plugins
 from thaw.core.digests import digest
@@ -13,10 +13,11 @@ from thaw.planning import confounders, external_and_ensembles, recommendations
 from thaw.planning.job import Job
 from thaw.planning.papers import claim_runs, table_comparison
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import RunPlan, pair_views, variant
+from thaw.planning.run_plan import RunPlan, named_points, pair_views, variant
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig, OutputConfig
 from thaw.schema.probes import PROBE_FIGURES, draws
+from thaw.schema.strategy import StrategyConfig
 
 
 def specs(
@@ -199,17 +200,34 @@ def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]
     return {name: entry.note for name, entry in entries.items() if entry.note}
 
 
+def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, StrategyConfig]:
+    """Return strategies by id, and after them those that they start from or take the result of a search from."""
+    waiting, found = list(ids), {}
+    while waiting:
+        id = waiting.pop(0)
+        if id not in found:
+            entry = found[id] = catalogue.get("strategies", id, "strategies")
+            waiting += filter(None, [entry.start and entry.start.strategy, entry.rates_from])
+    return found
+
+
 def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     """Return what the report says of tasks, subsets, encoders and strategies: their settings in full."""
     methods = {}
     names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
-    names["strategies"] = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
-    further = dict.fromkeys(filter(None, (entry["origin"] for entry in methods["strategies"].values())))
+    strategies = _with_sources([named_points(item)[0] for item in experiment.strategies], catalogue)
+    methods["strategies"] = {
+        id: entry.model_dump(mode="json", exclude_defaults=True) for id, entry in strategies.items()
+    }
+    methods |= {"search_seeds": experiment.search_seeds} if experiment.search_seeds else {}
+    further = dict.fromkeys(entry.origin for entry in strategies.values() if entry.origin)
     block = "further_pretraining"
     methods |= (
-        {block: {id: catalogue.get(block, id, block).model_dump(mode="json") for id in further}} if further else {}
+        {block: {id: catalogue.get(block, id, block).model_dump(mode="json", exclude_defaults=True) for id in further}}
+        if further
+        else {}
     )
     settings = {"store": experiment.store, "compute": experiment.compute}
     return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}

@@ -13,6 +13,7 @@ from thaw.schema.experiment import OutputConfig
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
+from thaw.schema.keys import same_key
 from thaw.schema.probes import ProbeConfig
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.validation import validate
@@ -92,7 +93,7 @@ class Catalogue:
     def _values(self, block: str, name: str, seen: tuple = ()) -> dict:
         """Return an entry's own keys over those of its `base:`; a label is not inherited."""
         document, values = self._raw[block][name]
-        base = values.get("base")
+        model, base = BLOCKS[block][1], values.get("base")
         if base is None:
             return values
         place = document.place([block, name, "base"])
@@ -103,7 +104,8 @@ class Catalogue:
         if base not in self._raw[block]:
             raise UserError(f"{place}: {block}.{name}: no base '{base}'{suggestion(base, self._raw[block])}")
         inherited = {k: v for k, v in self._values(block, base, (*seen, name)).items() if k != "label"}
-        return {**inherited, **{k: v for k, v in values.items() if k != "base"}}
+        own = {k: v for k, v in values.items() if k != "base"}
+        return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
     def _build(self, block: str, name: str) -> BaseModel:
         return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))

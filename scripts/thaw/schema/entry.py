@@ -3,9 +3,10 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from thaw.core.errors import suggestion
+from thaw.schema.keys import ConfigModel
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
 Text = Annotated[str, Field(min_length=1)]
@@ -30,10 +31,9 @@ def plugin_or(kind: str, words: tuple[str, ...]):
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}
 
 
-class CatalogueEntry(BaseModel):
-    """Anything that stands in a catalogue: it may carry a label for print, and forbids keys that it does not know."""
+class CatalogueEntry(ConfigModel):
+    """Anything that a catalogue holds: it may carry a label for print."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     label: Text | None = Field(None, description="name in tables and figures; never part of a spec")
 
 

@@ -1,9 +1,15 @@
 """Checking the values of a YAML file against a model: one sentence with file, line and key for the first mistake."""
 
+import re
+from typing import get_args
+
 from pydantic import BaseModel, ValidationError
 
-from thaw.core.errors import UserError, suggestion
+from thaw.core.errors import UserError
+from thaw.schema.keys import key_of, unknown_key
 from thaw.schema.yaml_files import Document
+
+UNION_MEMBER = re.compile(r"^constrained-|^function-|\[|^[A-Z]\w*Config$")  # what pydantic calls the types of a union
 
 
 def validate(model: type[BaseModel], values, document: Document, keys: tuple = ()):
@@ -26,12 +32,10 @@ def _rank(mistake: dict) -> tuple:
 
 def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:
     """Put a pydantic error in one sentence: place, key, what is wrong and what would be right."""
-    loc = tuple(str(part) for part in mistake["loc"])
+    loc = _as_written(mistake["loc"], model, document, keys)
     place, name = document.place((*keys, *loc)), ".".join((*keys, *loc)) or "the file"
     if mistake["type"] == "extra_forbidden":
-        fields = _model_at(model, loc[:-1]).model_fields
-        known = [field.alias or key for key, field in fields.items()]
-        return f"{place}: {name}: unknown key{suggestion(loc[-1], known)}"
+        return f"{place}: {name}: {unknown_key(_model_at(model, mistake['loc'][:-1]), loc[-1])}"
     if mistake["type"] == "missing":
         return f"{place}: {'.'.join((*keys, *loc[:-1])) or 'the file'}: the key '{loc[-1]}' is missing"
     if isinstance(mistake["input"], bool) and "bool" not in mistake["type"]:
@@ -43,11 +47,30 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:
     return f"{place}: {name}: {message[0].lower()}{message[1:]}{shown}"
 
 
+def _as_written(loc: tuple, model, document: Document, keys: tuple) -> tuple[str, ...]:
+    """Return the path of a mistake as the file has it: no types of a union, fields by the names written there."""
+    written: tuple[str, ...] = ()
+    for number, part in enumerate(loc):
+        if isinstance(part, str) and UNION_MEMBER.search(part):
+            continue
+        inner = _model_at(model, loc[:number])
+        aliases = key_of(inner, part).aliases if part in inner.model_fields else ()
+        paths = [(*written, str(word)) for word in (part, *aliases)]
+        written = next((path for path in paths if (*keys, *path) in document.lines), paths[0])
+    return written
+
+
 def _model_at(model, loc: tuple):
-    """Follow field names down to the model in which an unknown key stands."""
+    """Follow field names down to the model that a path leads into."""
     for part in loc:
-        annotation = model.model_fields[part].annotation if part in model.model_fields else None
-        candidates = [annotation, *getattr(annotation, "__args__", ())] if annotation else []
-        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        model = nested[0] if nested else model
+        if isinstance(part, str) and part in model.model_fields:
+            nested = _models(model.model_fields[part].annotation)
+            model = nested[0] if nested else model
     return model
+
+
+def _models(annotation) -> list[type[BaseModel]]:
+    """Return the models within an annotation, as in `list[Phase]` or `Id | Start | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models(inner)]
