@@ -75,7 +75,10 @@ def test_keys_that_exclude_each_other():
         ({"unfreeze": {}, "reinit_top": 1}, "train from the first step"),
         ({"layer_decay": 0.5, "layer_rates": [1e-4]}, "leave one out"),
         ({"cut_frac": 0.2}, "cut_frac has no meaning with schedule linear"),
-        ({"schedule": "slanted_triangular", "warmup": 0.2}, "warmup_ratio .warmup. has no meaning with schedule slanted_triangular"),
+        (
+            {"schedule": "slanted_triangular", "warmup": 0.2},
+            "warmup_ratio .warmup. has no meaning with schedule slanted_triangular",
+        ),
         ({"stop": {}}, "early_stopping needs gap or score"),
     ]:
         with pytest.raises(ValueError, match=said):
