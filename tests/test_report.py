@@ -36,7 +36,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "4 strategies were run on 2 tasks with 1 encoder and 2 seeds (1, 2)",
         "SYNTHETIC data. Entities:",
         "Pretrained by masked words, on a corpus and another.",
-        "Fits the head to convergence by L-BFGS",
+        "Linear probe: trains the head on the frozen encoder. L-BFGS to convergence",
         "Starts from the run of “frozen_sgd” (last epoch). Trains everything, embeddings included for 2 epochs",
         "Frozen: separate for R&D_50%, as validation chose; Top k, Full and Stack: joint.",
         "For comparison: majority class; bag of words; untrained cosine; and random weights, frozen.",

@@ -1,11 +1,16 @@
 """What is wanted: outputs, the store, what the numbers depend on beside the method, and the experiment."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
+from thaw.schema.keys import ConfigModel, names
+from thaw.schema.phases import PhaseConfig
 from thaw.schema.probes import PROBE_FIGURES
+from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, keys_of_a_phase
+
+IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
@@ -125,10 +130,10 @@ class EnsembleConfig(CatalogueEntry):
     members: list[EnsembleMemberConfig] = Field(min_length=1)
 
 
-class ExperimentConfig(BaseModel):
+class ExperimentConfig(ConfigModel):
     """A selection: which runs and outputs are wanted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    answers: ClassVar[dict[str, str]] = keys_of_a_phase(names(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_ANSWERS
     experiment: Id = Field(description="its name, and its folder under results/outputs")
     title: Text
     tasks: list[Id] = Field(min_length=1)

@@ -8,6 +8,15 @@ from thaw.core.phrases import plural
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, both_names, clauses, written
+from thaw.schema.phase_parts import (
+    EarlyStoppingConfig,
+    UnfreezeConfig,
+    say_clip,
+    say_epochs,
+    say_inserted,
+    say_rate,
+    say_unfreezing,
+)
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_ANSWERS
 
@@ -21,66 +30,6 @@ def of_phase(searched: dict, number: int) -> dict:
     return {key: value for key, value in searched.items() if "." not in key} | own
 
 
-class UnfreezeConfig(ConfigModel):
-    """Gradual unfreezing: training begins with the head; in stages, further layers from the top train with it."""
-
-    layers: Annotated[
-        int, Key(lambda layers, *_: f"{plural(layers, 'more layer')} from the top in each stage", unit="layers")
-    ] = Field(1, ge=1, description="number of further layers in each stage")
-    epochs: Annotated[int, Key(lambda epochs, *_: f"{plural(epochs, 'epoch')} per stage", unit="epochs")] = Field(
-        1, ge=1, description="length of each stage but the last, which has the phase's own epochs"
-    )
-    restart: Annotated[
-        bool, Key({False: "one schedule over all stages", True: "the schedule restarting in each stage"})
-    ] = Field(False, description="restart the schedule in each stage; otherwise one schedule spans the phase")
-
-
-class EarlyStoppingConfig(ConfigModel):
-    """When a phase ends before its last epoch; checked after each epoch, either condition is enough."""
-
-    gap: Annotated[
-        float | None, Key("early stopping when training and validation score differ by more than {}", unit="score, 0-1")
-    ] = Field(None, gt=0, description="stop when training and validation score differ by more than this")
-    score: Annotated[float | None, Key("early stopping when the validation score reaches {}", unit="score, 0-1")] = (
-        Field(None, description="stop when the validation score reaches this")
-    )
-
-    @model_validator(mode="after")
-    def _says_something(self):
-        if self.gap is None and self.score is None:
-            raise ValueError("early_stopping needs gap or score, as {gap: 0.02}")
-        return self
-
-
-def _rate(rate, phase, context) -> str:
-    if phase.layer_rates:  # then it is the head's alone
-        return "" if phase.head_rate else f"head learning rate {written(rate)}"
-    return f"learning rate {written(rate)}"
-
-
-def _epochs(epochs, phase, context) -> str:
-    where = " in the last stage" if phase.unfreeze else " for each part" if phase.one_by_one else ""
-    return plural(epochs, "epoch") + where
-
-
-def _clip(norm, phase, context) -> str:
-    if norm is None:
-        return "no gradient clipping"
-    of = "the norm of each tensor's gradient" if phase.clip_each else "gradient norm"
-    return f"{of} clipped at {written(norm)}"
-
-
-def _inserted(insert, phase, context) -> str:
-    if insert is None:
-        return ""
-    kind, where, *options = clauses(insert, context)
-    return f"Inserts and trains {', '.join([f'{kind} {where}', *options])}."
-
-
-def _unfreezing(unfreeze, phase, context) -> str:
-    return unfreeze and f"Gradual unfreezing: the head alone first, then {', '.join(clauses(unfreeze, context))}."
-
-
 class PhaseConfig(ConfigModel):
     """What trains, at which learning rates, on which schedule, until when."""
 
@@ -91,10 +40,10 @@ class PhaseConfig(ConfigModel):
         "a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | {heads: [0, 3]}}; "
         "{only: bias} of all layers and the embeddings",
     )
-    insert: Annotated[InsertConfig | None, Key(_inserted)] = Field(
+    insert: Annotated[InsertConfig | None, Key(say_inserted)] = Field(
         None, description="LoRA, IA3 or adapters: small modules that train in frozen layers"
     )
-    unfreeze: Annotated[UnfreezeConfig | None, Key(_unfreezing, aliases=("gradual_unfreezing",))] = Field(
+    unfreeze: Annotated[UnfreezeConfig | None, Key(say_unfreezing, aliases=("gradual_unfreezing",))] = Field(
         None, description="gradual unfreezing: the head first, then further layers from the top"
     )
     one_by_one: Annotated[
@@ -127,7 +76,7 @@ class PhaseConfig(ConfigModel):
         description="bert_adam: Adam without bias correction, as in the code of 2019; lbfgs: a linear head alone, to "
         "convergence",
     )
-    rate: Annotated[Rate, Key(_rate, "learning rate", ("learning_rate", "lr"))] = Field(
+    rate: Annotated[Rate, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
         2e-5, description="peak learning rate"
     )
     head_rate: Annotated[
@@ -190,7 +139,7 @@ class PhaseConfig(ConfigModel):
     )
     epochs: Annotated[
         int,
-        Key(_epochs, "number of epochs", ("epochs", "num_train_epochs", "num_epochs"), "epochs"),
+        Key(say_epochs, "number of epochs", ("epochs", "num_train_epochs", "num_epochs"), "epochs"),
     ] = Field(3, ge=1, le=1000, description="passes over the training examples")
     batch_size: Annotated[
         int,
@@ -235,7 +184,7 @@ class PhaseConfig(ConfigModel):
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
     )
-    clip: Annotated[float | None, Key(_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
+    clip: Annotated[float | None, Key(say_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
     )
     clip_each: Annotated[bool, Key(aliases=("clip_each_tensor",))] = Field(
