@@ -44,6 +44,7 @@ OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},
+    (FurtherPretrainingConfig, "phase"): {"epochs": 9},
     (SearchConfig, "grid"): {"rate": [1e-4, 1e-5]},
     (StrategyConfig, "sweep"): {"k": "layers"},
     (StrategyConfig, "phases"): [PHASE | {"epochs": 9}],
