@@ -1,6 +1,6 @@
 """The contract of a head. The first line of each test is the clause as `scripts/contract.py` prints it.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs.
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from safetensors.torch import load, save
 from conftest import HOME
 from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import NO_TAG, word_targets
@@ -48,8 +48,11 @@ def pytest_generate_tests(metafunc):
         taken = [case for case in found if case[2:] in TRAINED] or [case for case in found if case[2] in ENTRIES][:1]
         last = {name: (name, *case) for name, *case in taken}  # of a shipped one this case; linear stands for the rest
         found = [case for case in taken if given or case[0] == "linear" or case == last[case[0]]]
-    ids = [f"{name}, {task_type}{', apart' if apart else ''}" for name, _, task_type, apart in found]
-    metafunc.parametrize("head, task_type, apart", [case[1:] for case in found], ids=ids)
+    ids = [
+        f"{name}, {task_type}{', separate' if separate_encoding else ''}"
+        for name, _, task_type, separate_encoding in found
+    ]
+    metafunc.parametrize("head, task_type, separate_encoding", [case[1:] for case in found], ids=ids)
 
 
 def quick(head: HeadConfig) -> HeadConfig:
@@ -69,20 +72,20 @@ def cases(head: HeadConfig) -> list[tuple[str, bool]]:
     return together + [(task_type, True) for task_type in stated if task_type.startswith("pair_")]
 
 
-def made(head: HeadConfig, task_type: str, apart: bool, seed: int = 1):
+def made(head: HeadConfig, task_type: str, separate_encoding: bool, seed: int = 1):
     """Return a new head in eval mode; one of one's own may read texts together only."""
     torch.manual_seed(seed)
     try:
-        return build(head, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, apart).eval()
+        return build(head, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, separate_encoding).eval()
     except UserError as error:
-        if apart:
+        if separate_encoding:
             pytest.skip(f"it does not read the texts of pairs apart: {error}")
         raise
 
 
-def shaken(head, task_type: str, apart: bool):
+def shaken(head, task_type: str, separate_encoding: bool):
     """Return a head whose parameters are all random, so that no zero of its start hides what it computes."""
-    found = made(head, task_type, apart)
+    found = made(head, task_type, separate_encoding)
     with torch.no_grad():
         for parameter in found.parameters():
             parameter.normal_(std=0.3)
@@ -95,7 +98,7 @@ def batch_of(found, lengths: list[int], padding: int = 0, junk: float = 0.0) -> 
     The states of an example are the same in each batch. Where a head reads words each example has three, the last of
     which was cut off; where it reads texts apart the second text of each is one token longer.
     """
-    each = [size + text for size in lengths for text in range(2 if found.apart else 1)]
+    each = [size + text for size in lengths for text in range(2 if found.separate_encoding else 1)]
     longest = max(each) + padding
     mask = torch.arange(longest) < torch.tensor(each)[:, None]
     states = torch.stack([torch.randn(64, WIDTH, generator=torch.Generator().manual_seed(n)) for n in each])
@@ -107,7 +110,7 @@ def batch_of(found, lengths: list[int], padding: int = 0, junk: float = 0.0) -> 
 def texts_of(found, mask: torch.Tensor) -> torch.Tensor:
     """Return which text each token belongs to: of a pair that is read jointly the second half is the second text's."""
     places, lengths = torch.arange(mask.shape[1]), mask.sum(1, keepdim=True)
-    if found.apart:
+    if found.separate_encoding:
         second = (torch.arange(len(mask)) % 2 == 1).unsqueeze(1)
     else:
         second = (places >= (lengths + 1) // 2) if found.pairs else torch.zeros_like(mask)
@@ -138,9 +141,9 @@ def fitted(found, steps: int = 15) -> list[float]:
     return losses
 
 
-def test_shapes(head, task_type, apart):
+def test_shapes(head, task_type, separate_encoding):
     """its logits and its answers have the shape that is due for the type of task"""
-    found = made(head, task_type, apart)
+    found = made(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4])
     logits = found(states, batch)
     due = due_shape(found, EXAMPLES, WORDS)
@@ -152,9 +155,9 @@ def test_shapes(head, task_type, apart):
         assert (answers[:, 2] == NO_TAG).all(), "a word that was cut off has no tag: -1 is due in decode()"
 
 
-def test_padding(head, task_type, apart):
+def test_padding(head, task_type, separate_encoding):
     """an example has the same logits alone and in a padded batch, whatever stands in the padding"""
-    found = shaken(head, task_type, apart)
+    found = shaken(head, task_type, separate_encoding)
     lengths = [2, 5, 3, 1]
     with torch.no_grad():
         alone = torch.cat([found(*batch_of(found, [size])) for size in lengths])
@@ -164,16 +167,16 @@ def test_padding(head, task_type, apart):
             assert worst < 1e-4, f"logits differ by {worst:.3g} in a batch padded by {padding} with {junk:g}"
 
 
-def test_operations(head, task_type, apart):
+def test_operations(head, task_type, separate_encoding):
     """its operations are counted, more for more examples"""
-    found = made(head, task_type, apart)
+    found = made(head, task_type, separate_encoding)
     one, two = (found.flops(batch_of(found, lengths)[1]) for lengths in ([4], [4, 4]))
     assert 0 < one < two, f"{one:g} operations for one example, {two:g} for two"
 
 
-def test_gradients(head, task_type, apart):
+def test_gradients(head, task_type, separate_encoding):
     """the gradient reaches every parameter and every text, and nothing of the padding"""
-    found = shaken(head, task_type, apart)
+    found = shaken(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4], padding=2)
     states.requires_grad_(True)
     found.loss(found(states, batch), targets_of(found, batch)).backward()
@@ -183,9 +186,9 @@ def test_gradients(head, task_type, apart):
     assert states.grad[~batch.mask].abs().sum() == 0, "a gradient reaches the padding"
 
 
-def test_loss(head, task_type, apart):
+def test_loss(head, task_type, separate_encoding):
     """its loss is one finite number in float32, and falls while it trains"""
-    found = made(head, task_type, apart)
+    found = made(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4])
     loss = found.loss(found(states, batch).bfloat16(), targets_of(found, batch))
     assert loss.shape == () and loss.dtype == torch.float32, f"a loss of shape {list(loss.shape)} and {loss.dtype}"
@@ -194,27 +197,27 @@ def test_loss(head, task_type, apart):
     assert losses[-1] < losses[0], f"the loss was {losses[0]:.4g} and is {losses[-1]:.4g} after {len(losses)} updates"
 
 
-def test_same_seed(head, task_type, apart):
+def test_same_seed(head, task_type, separate_encoding):
     """the same seed gives the same head and the same training, to the bit"""
-    first, second = (made(head, task_type, apart, seed=3) for _ in range(2))
+    first, second = (made(head, task_type, separate_encoding, seed=3) for _ in range(2))
     states = zip(first.state_dict().items(), second.state_dict().values(), strict=True)
     assert [name for (name, a), b in states if not torch.equal(a, b)] == [], "these parameters start otherwise"
     assert fitted(first, 3) == fitted(second, 3), "two trainings of one seed have other losses"
 
 
-def test_round_trip(head, task_type, apart):
+def test_round_trip(head, task_type, separate_encoding):
     """its tensors, written to a file and read again, make the same head"""
-    found = shaken(head, task_type, apart)
+    found = shaken(head, task_type, separate_encoding)
     inputs = batch_of(found, [2, 5, 3, 4])
     kept = load(save({name: tensor.contiguous() for name, tensor in found.state_dict().items()}))
-    again = made(head, task_type, apart, seed=9)
+    again = made(head, task_type, separate_encoding, seed=9)
     again.load_state_dict(kept)
     assert torch.equal(found(*inputs), again(*inputs)), "the head that was read again gives other logits"
 
 
-def test_precision(head, task_type, apart):
+def test_precision(head, task_type, separate_encoding):
     """it takes states of another precision under autocast, as precision: bf16 gives them"""
-    found = made(head, task_type, apart)
+    found = made(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4])
     with torch.autocast("cpu", torch.bfloat16):
         logits = found(states.bfloat16(), batch)
@@ -226,19 +229,19 @@ def benches(tmp_path_factory):
     """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
     found = {}
 
-    def bench(task_type: str, apart: bool) -> Bench:
-        if (task_type, apart) not in found:
+    def bench(task_type: str, separate_encoding: bool) -> Bench:
+        if (task_type, separate_encoding) not in found:
             folder = tmp_path_factory.mktemp("bench")
-            view = {"pairs": "separate"} if apart else {}
+            view = {"pairs": "separate"} if separate_encoding else {}
             corpus = tiny_corpus(folder / "data", task_type)
-            found[task_type, apart] = Bench(folder, "bert", corpus, task_type, **view)
-        return found[task_type, apart]
+            found[task_type, separate_encoding] = Bench(folder, "bert", corpus, task_type, **view)
+        return found[task_type, separate_encoding]
 
     return bench
 
 
-def test_training(head, task_type, apart, benches):
+def test_training(head, task_type, separate_encoding, benches):
     """trained with the top layer of a small BERT, it learns, moves whole, and moves nothing else"""
-    made(head, task_type, apart)
-    bench = benches(task_type, apart)
+    made(head, task_type, separate_encoding)
+    bench = benches(task_type, separate_encoding)
     check_training(bench, bench.spec({"train": TRAINS["top_k"], "epochs": 6}, head=spec_of(head)))

@@ -1,83 +1,217 @@
-"""The contract of a probe. The first line of each test is the clause as `scripts/contract.py` prints it."""
+"""The contract of a probe. The first line of each test is the clause as `scripts/contract.py` prints it.
+
+Every declared kind is tried, on each type of task that it is for among TRIED; or the given plugin.
+"""
 
 import json
+import math
+from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from test_probes import spec_of
-from thaw.core import plugins
 from thaw.core.errors import UserError
-from thaw.probes.reading import Reading
-from thaw.probes.registry import fitted, measure
-from tiny_corpus import Bench, tiny_corpus
+from thaw.declarations.probes import PROBES, VECTORS
+from thaw.probes.registry import fit_probe, kind_of, run
+from tiny_probes import CONSTANT, SUBSET, ProbeBench, entry_of
 
-TYPES = ("pair_classification", "regression", "spans")
-OURS = {"linear": {}, "control": {}, "mdl": {"portions": [0.5]}, "logme": {}}
-FOR_LABELS = ("control", "mdl")
+TRIED = ("pair_classification", "regression", "spans", "edges")
+SPLITS = {"train", "validation", "test"}
+FEWEST = {"tokens": 4, "examples": 1}
+ONE_ENCODER, VECTORS_ONLY, COMPARISONS = "one encoder", "vectors", "comparisons"
 
 
 def pytest_generate_tests(metafunc):
-    """Try each of Thaw's quick probes, or the given one, on each type of task that it takes."""
-    given = metafunc.config.getoption("part")
-    cases = [(probe, task_type) for probe in ([given] if given else OURS) for task_type in types(probe)]
+    """Try each kind, or the given plugin, on each type of task; a test may be for some kinds alone."""
+    given, only = metafunc.config.getoption("part"), getattr(metafunc.function, "only", None)
+    cases = [
+        (word, task_type)
+        for word in ([given] if given else PROBES)
+        for task_type in types(word)
+        if only in (None, *groups(word))
+    ]
     metafunc.parametrize("probe, task_type", cases)
 
 
-def types(probe: str) -> list[str]:
-    """Return the types of task that a probe takes, among those that are tried."""
-    stated = plugins.parse_plugin(probe).stated("task_types", TYPES) if plugins.is_plugin(probe) else TYPES
-    return [name for name in TYPES if name in stated and not (name == "regression" and probe in FOR_LABELS)]
+def groups(word: str) -> list[str]:
+    """Return what a kind is, as tests name it that are for some alone."""
+    reads = kind_of(word).reads
+    return [COMPARISONS] if reads.runs else [ONE_ENCODER] + [VECTORS_ONLY] * (reads == VECTORS)
+
+
+def types(word: str) -> list[str]:
+    """Return the types of task on which a kind is tried; a comparison of encoders reads no labels, so one will do."""
+    kind = kind_of(word)
+    found = [name for name in TRIED if name in kind.types] or list(kind.types[:1])
+    return found[:1] if kind.reads.runs else found
+
+
+def only(group: str):
+    """Let a test be for some kinds alone."""
+
+    def mark(test):
+        test.only = group
+        return test
+
+    return mark
+
+
+class Case:
+    """A probe on a bench."""
+
+    def __init__(self, word: str, task_type: str, bench: ProbeBench, folders):
+        """Keep what is tried."""
+        self.kind, self.bench, self.task_type = kind_of(word), bench, task_type
+        self.entry = entry_of(word, self.kind, folders)
+
+    def spec(self, options=(), **changes) -> dict:
+        """Return the probe's spec, with options (where its kind has them) and keys of the spec changed."""
+        known = {key: value for key, value in dict(options).items() if key in self.kind.options.model_fields}
+        return self.bench.probe_spec(self.entry | known, self.task_type, **changes)
+
+    def run(self, options=(), **changes) -> tuple[list[dict], dict]:
+        """Return rows and record of the probe: of the pretrained encoder, or of that beside two runs."""
+        spec = self.spec(options, **changes)
+        adapted = self.bench.adapted(spec) if self.kind.reads.runs else {}
+        return run(spec, self.bench.inputs(), adapted)
+
+    def reading(self):
+        """Return what the probe reads of the pretrained encoder."""
+        return self.kind.reads.load()(self.spec(), self.bench.inputs())
 
 
 @pytest.fixture(scope="module")
-def reading(tmp_path_factory):
-    """Return a new reading of a small encoder's layers, for a probe and a type of task."""
-    benches = {}
+def benches(tmp_path_factory):
+    """A bench for each type of task, made when it is asked for."""
+    found = {}
 
-    def of(probe: str, task_type: str) -> Reading:
-        if task_type not in benches:
-            folder = tmp_path_factory.mktemp(task_type)
-            benches[task_type] = Bench(folder, "bert", tiny_corpus(folder / "data", task_type), task_type)
-        torch.set_num_threads(1)
-        spec = spec_of(benches[task_type], probe)
-        spec["probe"] = {"kind": probe} | OURS.get(probe, {})
-        return Reading(spec, benches[task_type].inputs())
+    def bench(task_type: str) -> ProbeBench:
+        if task_type not in found:
+            torch.set_num_threads(1)
+            found[task_type] = ProbeBench(tmp_path_factory.mktemp(task_type), task_type)
+        return found[task_type]
 
-    return of
+    return bench
 
 
-def test_every_layer(reading, probe, task_type):
-    """it gives each layer that is read one end, whose scores are numbers, and rows"""
-    given = reading(probe, task_type)
-    rows, ends = fitted(given, 1)
-    assert [end["layer"] for end in ends] == given.numbers, f"{task_type}: layers {[end['layer'] for end in ends]}"
-    assert rows, f"{task_type}: it has no rows"
-    assert all(measure(given) in score for end in ends for score in end["scores"].values())
+@pytest.fixture
+def case(benches, probe, task_type, pytestconfig) -> Case:
+    """What is tried."""
+    folders = [name for name in pytestconfig.getoption("catalogues") if Path(name, "probes.yaml").is_file()]
+    return Case(probe, task_type, benches(task_type), folders)
 
 
-def test_same_seed(reading, probe, task_type):
-    """one seed gives one result"""
-    first, second = (fitted(reading(probe, task_type), 3) for _ in range(2))
-    assert json.dumps(first) == json.dumps(second), f"{task_type}: two results of seed 3"
+def check_form(rows: list[dict], record: dict, spec: dict) -> None:
+    """Check that rows and scores have their documented form, and numbers that can be written."""
+    json.dumps([rows, record], allow_nan=False)
+    assert rows and all({"layer", "seed"} <= row.keys() for row in rows), "a row without layer or seed"
+    places = [(one["layer"], one["seed"]) for one in record["layers"]]
+    assert places and len(set(places)) == len(places), f"layers and seeds {places}"
+    assert {layer for layer, _ in places} <= set(spec["read"]) and {seed for _, seed in places} == set(spec["seeds"])
+    for one in record["layers"]:
+        assert one["scores"] and one["scores"].keys() <= SPLITS, f"splits {list(one['scores'])}"
+        for scores in one["scores"].values():
+            assert record["main"] in scores, f"{record['main']} is not among {list(scores)}"
+            assert all(value is None or math.isfinite(value) for value in scores.values())
 
 
-def test_nothing_is_changed(reading, probe, task_type):
+def test_form(case):
+    """for each layer and seed there are scores by split, its measure among them, and rows that name layer and seed"""
+    check_form(*case.run(), case.spec())
+
+
+def test_same_seed(case):
+    """one seed gives one result, and each seed one of its own rows"""
+    first, second = case.run(), case.run()
+    assert json.dumps(first) == json.dumps(second), "two results of the same seeds"
+
+
+@only(ONE_ENCODER)
+def test_seeds(case):
+    """what a seed gives does not depend on the seeds before it, which read the same"""
+    both, second = case.run(), case.run(seeds=[2])
+    for together, alone in ((both[0], second[0]), (both[1]["layers"], second[1]["layers"])):
+        assert [row for row in together if row["seed"] == 2] == alone
+
+
+@only(VECTORS_ONLY)
+def test_nothing_is_changed(case):
     """it changes neither vectors nor targets, which other seeds read too"""
-    given = reading(probe, task_type)
-    before = {name: [layer.values.clone() for layer in split.layers] for name, split in given.splits.items()}
-    gold = {name: np.array(split.targets()) for name, split in given.splits.items()}
-    fitted(given, 1)
-    for name, split in given.splits.items():
+    reading = case.reading()
+    before = {name: [layer.values.clone() for layer in split.layers] for name, split in reading.splits.items()}
+    gold = {name: split.targets().copy() for name, split in reading.splits.items()}
+    fit_probe(reading, 1)
+    for name, split in reading.splits.items():
         for layer, values in zip(split.layers, before[name], strict=True):
-            assert torch.equal(layer.values, values), f"{task_type}: vectors of {name}"
-        assert np.array_equal(split.targets(), gold[name]), f"{task_type}: targets of {name}"
+            assert torch.equal(layer.values, values), f"vectors of {name}"
+        assert (split.targets() == gold[name]).all(), f"targets of {name}"
 
 
-def test_written(reading, probe, task_type):
-    """what it returns can be written as JSON, without infinities"""
+def test_constant_features(case):
+    """a feature that is constant gives numbers, and so does a layer at which all vectors are the same"""
+    states = case.bench.store.states(1, "train").at(range(50))
+    assert (states[:, CONSTANT] == states[0, CONSTANT]).all(), "one feature is constant"
+    options = {"pooling": "first"}  # the first token is the same in each text, and so is its embedding
+    check_form(*case.run(options), case.spec())
+
+
+def test_a_label_that_is_missing(case):
+    """a label that validation and test lack gives scores there"""
+    corpus, task = case.bench.corpus, case.bench.task(case.task_type)
+    if labels := corpus.labels(task["target"]):
+        assert len(labels) > len({label for row in corpus.targets(task, "test") for label in seen(row)}), "none lacks"
+    rows, record = case.run()
+    for one in record["layers"]:
+        for split, scores in one["scores"].items():
+            assert scores[record["main"]] is not None or case.entry["kind"] == "domain_divergence", (
+                f"no score on {split}"
+            )
+
+
+def seen(target) -> list[int]:
+    """Return the labels of a row: its class, its tags, or those of its edges."""
+    if isinstance(target, list) and target and isinstance(target[0], tuple | list):
+        return [label for *_, labels in target for label in labels]
+    return list(target) if isinstance(target, list) else [int(target)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+def test_few_rows(case, count):
+    """few rows give scores, or one sentence that says how many are missing"""
     try:
-        json.dumps(fitted(reading(probe, task_type), 1), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{task_type}: {error}") from error
+        check_form(*case.run(FEWEST, subset={"rows": count}), case.spec())
+    except UserError as error:
+        assert str(error) and "\n" not in str(error)
+
+
+@only(ONE_ENCODER)
+def test_adapted_encoders(case):
+    """of encoders that runs have adapted each seed reads its own"""
+    if case.task_type not in ("pair_classification", "spans"):
+        pytest.skip("runs of one type of task will do")
+    spec = case.spec(phases=[], subset=SUBSET, rows="outside")
+    rows, record = run(spec, case.bench.inputs(), case.bench.adapted(spec))
+    check_form(rows, record, spec)
+
+
+@only(COMPARISONS)
+def test_an_encoder_and_itself(case):
+    """an encoder that nothing was changed of is alike (1), not far (0), or has the loss that it had before"""
+    same = case.bench.inputs()
+    rows, record = run(case.spec(), same, {1: same, 2: same})
+    check_form(rows, record, case.spec())
+    for one in record["layers"]:
+        for scores in one["scores"].values():
+            value = scores[record["main"]]
+            assert any(abs(value - equal) < 1e-5 for equal in (0.0, 1.0, scores.get("before", 0.0))), scores
+
+
+@only(COMPARISONS)
+def test_an_encoder_and_what_a_run_made_of_it(case):
+    """an encoder of which a run has trained the last layer differs there"""
+    _, record = case.run()
+    last = [one for one in record["layers"] if one["layer"] == case.bench.layers]
+    for one in last:
+        for scores in one["scores"].values():
+            value = scores[record["main"]]
+            assert all(abs(value - equal) > 1e-6 for equal in (0.0, 1.0, scores.get("before", 0.0))), scores

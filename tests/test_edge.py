@@ -14,7 +14,7 @@ from thaw.probes.edge import Prober, scores
 from thaw.probes.edge_reading import EdgeReading, Tokens
 from thaw.probes.layer_states import LayerStates, pieces, word_means
 from thaw.probes.side_by_side import Linear, train
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from tiny_trees import TreeBench, tree_corpus
 
 LONG = {
@@ -26,7 +26,7 @@ LONG["arcs"] = [
     {"span1": [w, w + 1], "span2": [int(h) - 1, int(h)] if int(h) else [w, w + 1], "label": relation}
     for w, (h, relation) in enumerate(zip(LONG["head"], ["det", "nsubj", "root", "obj", "punct"], strict=True))
 ]
-ENTRY = ProbeConfig(kind="edge", projection=6, hidden=5, dropout=0.0, rate=1e-2, epochs=4)
+ENTRY = PROBE_CONFIGS.models["edge"](kind="edge", projection=6, hidden=5, dropout=0.0, rate=1e-2, epochs=4)
 
 
 @pytest.fixture(scope="module")

@@ -230,7 +230,7 @@ def test_a_run_that_chose_between_two_views_is_exported_in_the_chosen_one(houses
     for features, chosen in ((["0000", due], "separate"), ([due, "0000"], "joint")):
         spec = metrics["spec"] | {"features": features}
         write_json(run / "metrics.json", metrics | {"spec": spec, "chosen": {"pairs": chosen}})
-        assert open_run(run).apart  # the store that the test made, whose digest stands at this place
+        assert open_run(run).separate_encoding  # the store that the test made, whose digest stands at this place
 
 
 def test_lines_become_examples():

@@ -139,6 +139,18 @@ def test_imports_run_downwards():
     assert wrong == []
 
 
+def test_a_declaration_loads_only_from_the_package_of_its_name():
+    """Imports in its functions are followed from where `.load()` is called, and there they must run downwards."""
+    wrong = []
+    for module in (name for name in MODULES if name.startswith("thaw.declarations.")):
+        tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        inside = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
+        package = module.rpartition(".")[2]
+        wrong += [f"{module} loads {node.module}" for node in inside if package_of(node.module) != package]
+    assert wrong == []
+
+
 def test_the_plan_knows_only_what_is_light():
     wrong = [
         f"{module} imports {other}"
@@ -286,6 +298,12 @@ def test_code_of_each_step_is_signed_off(step):
         f"code that {step} runs has changed. If results change, raise its VERSION in thaw/core/versions.py; "
         f"if they stay as they are, leave it. Then {sign_off}"
     )
+
+
+def test_what_a_declaration_loads_is_code_of_the_step_that_loads_it():
+    heads = {f"thaw.heads.{name}" for name in ("bcn", "esim", "mlp")}
+    assert heads <= set(closure("thaw.steps.train")) and not heads & set(closure("thaw.steps.prepare"))
+    assert "thaw.declarations.heads" in closure("thaw.planning.plan")
 
 
 def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from corpora import PAIRS, pair, prepared
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
@@ -50,20 +50,22 @@ def test_a_store_gives_the_texts_of_both_views_padded_with_0(tmp_path):
         store = FeatureStore(bench.features)
         batch = store.batch("train", [0, 1])
         states = store.states(0, "train").gather([0, 1], batch)
-        found[view] = two_texts(states, batch, store.apart), batch
+        found[view] = two_texts(states, batch, store.separate_encoding), batch
     assert found["joint"][1].texts.tolist() == [[0, 1, 1, 1, 1, 0, 2, 2, 0], [0, 1, 0, 2, 2, 2, 2, 0, 0]]
     assert found["separate"][1].texts.tolist() == [
         [0, 1, 1, 1, 1, 0], [0, 2, 2, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 2, 2, 2, 2, 0]
     ]  # fmt: skip
-    for joint, apart in zip(found["joint"][0][1::2], found["separate"][0][1::2], strict=True):
-        assert torch.equal(joint, apart)
+    for joint, separate_encoding in zip(found["joint"][0][1::2], found["separate"][0][1::2], strict=True):
+        assert torch.equal(joint, separate_encoding)
     assert [sizes(batch, view == "separate") for view, (_, batch) in found.items()] == [(4, 4, 11)] * 2
 
 
 def test_a_text_without_a_token_reads_the_first():
     states = torch.arange(6.0).view(1, 3, 2)
     ids = torch.ones(1, 3, dtype=torch.int64)
-    pair = two_texts(states, Batch(ids, ids > 0, None, None, ids[0], torch.tensor([[0, 1, 0]])), apart=False)
+    pair = two_texts(
+        states, Batch(ids, ids > 0, None, None, ids[0], torch.tensor([[0, 1, 0]])), separate_encoding=False
+    )
     assert (pair.u.tolist(), pair.v.tolist()) == ([[[2, 3]]], [[[0, 1]]])
 
 

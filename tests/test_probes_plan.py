@@ -69,13 +69,27 @@ def test_a_probe_of_labels_is_left_out_on_scores(home):
     [
         ("layers: [2, 9]", r"probes.yaml:4: probes.mine.layers: minilm has no layer 9; it has layers 1 to 6, and 0"),
         ("choice: 1.5", r"probes.yaml:4: probes.mine.choice: input should be less than 1"),
-        ("portions: [0.1]", r"probes.mine: portions has no meaning with kind linear; leave it out"),
+        ("portions: [0.1]", r"yaml:4: probes.mine.portions: portions has no meaning with kind linear; .*key of mdl\)"),
         ("l2: []", r"probes.mine.l2: list should have at least 1 item"),
         ("poling: first", r"probes.mine.poling: unknown key; did you mean 'pooling'"),
     ],
 )
 def test_mistakes_in_an_entry(home, tmp_path, key, sentence):
     (tmp_path / "probes.yaml").write_text(PROBE.format(name="mine", key=key))
+    with pytest.raises(UserError, match=sentence):
+        planned(home, probes=["mine"], catalogues=[str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("lnear", r"yaml:2: probes.mine.kind: 'lnear' is no probe and no import path, as my_probes:name; did you mean"),
+        ("domain_divergence", "yaml:2: probes.mine: the key 'domain' is missing: the target of the corpus, of kind"),
+        ("mdl, portions: [0.5, 0.1]", r"yaml:2: probes.mine.portions: portions must rise"),
+    ],
+)
+def test_mistakes_in_a_kind(home, tmp_path, kind, sentence):
+    (tmp_path / "probes.yaml").write_text(f"probes:\n  mine: {{kind: {kind}}}\n")
     with pytest.raises(UserError, match=sentence):
         planned(home, probes=["mine"], catalogues=[str(tmp_path)])
 

@@ -1,4 +1,4 @@
-"""Pairs whose texts are read apart: tokens, store, extraction, heads and fits, against one text at a time."""
+"""Pairs whose texts are read separately: tokens, store, extraction, heads and fits, against one text at a time."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_stored_states_are_those_of_each_text_alone(bench):
 
 
 def test_the_head_reads_both_texts_and_what_is_between_them(bench):
-    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", apart=True)
+    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", separate_encoding=True)
     batch, state = last(bench, "test", np.arange(4))
     u, v = head.pooling(state, batch.mask).view(4, 2, 32).unbind(1)
     assert torch.equal(head.vectors(state, batch), torch.cat([u, v, (u - v).abs(), u * v], 1))
@@ -76,7 +76,7 @@ def test_the_head_reads_both_texts_and_what_is_between_them(bench):
 
 
 def test_swapped_texts_swap_the_first_two_parts(bench):
-    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", apart=True)
+    head = build(HeadConfig(kind="linear"), 32, 2, "pair_classification", separate_encoding=True)
     batch, state = last(bench, "test", np.array([1]))
     turned = Batch(batch.input_ids.flip(0), batch.mask.flip(0), None, None, batch.rows)
     one, other = head.vectors(state, batch)[0], head.vectors(state.flip(0), turned)[0]

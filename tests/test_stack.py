@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import cross_entropy, mse_loss
 
 from thaw.compute_cost.stopwatch import Stopwatch
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
@@ -104,13 +104,15 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
         if "pooling" in more and not HEAD_KINDS[kind].pools:
             continue
         task = HEAD_KINDS[kind].task_types[0]
-        apart = task.startswith("pair_")
-        more = {f"separate_{key}" if apart and key == "pooling" else key: value for key, value in more.items()}
+        separate_encoding = task.startswith("pair_")
+        more = {
+            f"separate_{key}" if separate_encoding and key == "pooling" else key: value for key, value in more.items()
+        }
         entry = HeadConfig(kind=kind, **more)
-        head = build(entry, 8, 2, task, apart, 3)
+        head = build(entry, 8, 2, task, separate_encoding, 3)
         assert entry.fixed == head.fixed, more
         if head.fixed:
-            states, batch = example(8, head.words, apart)
+            states, batch = example(8, head.words, separate_encoding)
             assert not head.vectors(states, batch).requires_grad, more
 
 

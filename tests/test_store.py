@@ -172,7 +172,7 @@ def test_extraction_batches_hold_each_row_once(lengths):
 
 
 def write_pairs(folder: Path, sha256: str | None = None) -> FeatureStore:
-    """Write the tokens of three pairs that are read apart, by hand, and return their store."""
+    """Write the tokens of three pairs that are read separately, by hand, and return their store."""
     ids, seconds = {"test": [[5, 6, 7]], "train": [[1, 2, 3, 4], [8, 1]]}, {"test": [1], "train": [3, 1]}
     rows = [(split, row, values) for split, lists in ids.items() for row, values in enumerate(lists)]
     columns = {"split": [row[0] for row in rows], "row": [row[1] for row in rows]}
@@ -188,7 +188,9 @@ def write_pairs(folder: Path, sha256: str | None = None) -> FeatureStore:
 def test_pairs_that_are_read_apart_by_hand(tmp_path):
     """Two sequences a row: lengths, places in a payload, what padding costs, and the batch that an encoder reads."""
     store = write_pairs(tmp_path)
-    assert store.apart and store.splits == ["test", "train"] and store.vocabulary().tolist() == [*range(1, 10)]
+    assert (
+        store.separate_encoding and store.splits == ["test", "train"] and store.vocabulary().tolist() == [*range(1, 10)]
+    )
     assert store.lengths("train").tolist() == [4, 2] and store.tokens("train") == 6 and store.tokens("test") == 3
     assert store.sequences("train", [1, 0]).tolist() == [1, 1, 3, 1] and store.sizes("train").tolist() == [6, 2]
     assert store.sizes("test").tolist() == [4] and store.places("train", [1, 0]).tolist() == [4, 5, 0, 1, 2, 3]
@@ -204,7 +206,11 @@ def test_texts_that_are_read_together_are_one_sequence_a_row(tmp_path):
     write_store(tmp_path, {"train": [3, 5], "test": []}, 4, "fp32", words=False)
     store = FeatureStore(tmp_path)
     assert store.states(2, "test").flat.dtype == store.states(2, "train").flat.dtype == np.float32
-    assert not store.apart and store.sizes("train").tolist() == [3, 5] and store.lengths("train").dtype == np.int64
+    assert (
+        not store.separate_encoding
+        and store.sizes("train").tolist() == [3, 5]
+        and store.lengths("train").dtype == np.int64
+    )
     assert store.batch("train", [1]).type_ids.tolist() == [[0] * 5] and store.batch("train", [1]).first_pieces is None
     assert store.vocabulary()[-1] == 99 and (np.diff(store.vocabulary()) > 0).all()
     with pytest.raises(ValueError, match=r"a batch of shape \(1, 5\) for rows of shape \(1, 3\)"):

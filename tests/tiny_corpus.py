@@ -73,10 +73,13 @@ def tiny_corpus(folder: Path, kind: str, **splits) -> Corpus:
 class Bench:
     """One corpus, one encoder and its features: what a run needs, and the spec of a run on it."""
 
-    def __init__(self, folder: Path, family: str, corpus: Corpus, kind: str, dtype="fp32", layers=3, **view):
+    def __init__(self, folder: Path, family, corpus: Corpus, kind: str, dtype="fp32", layers=3, **view):
+        """Fetch and read. Args: family, a name, or a function that writes an encoder and returns its entry."""
         self.kind, self.corpus, self.family = kind, corpus, family
         self.encoder, self.features = folder / "encoder", folder / "features"
-        if family in OWN:
+        if callable(family):
+            entry = family(folder / "source")
+        elif family in OWN:
             entry = OWN[family](folder / "source")
         else:
             entry = {"folder": str(tiny_encoder(family, folder / "source", layers)), "layers": layers} | STATED

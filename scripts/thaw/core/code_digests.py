@@ -2,9 +2,13 @@
 
 A step's code is its module and all that it imports within the package, directly or not, with the other files
 (templates, styles) of the packages among them. Comments, docstrings and layout of code do not count.
+
+A declaration (thaw.declarations) names how each kind is loaded by a function with an import of its own. Such an import
+belongs to the module that calls it, `kind.load()`, and not to the many that read what a declaration says.
 """
 
 import ast
+from collections.abc import Iterable
 from pathlib import Path
 
 from thaw.core.digests import digest, file_sha256
@@ -33,9 +37,32 @@ def closure(module: str) -> list[str]:
 
 
 def imports(module: str) -> set[str]:
-    """Return the modules of the package that a module imports itself, anywhere in its code."""
+    """Return the modules of the package that a module imports itself, anywhere in its code.
+
+    Of a declaration these are the imports at its top; those in its functions are of who calls `.load()`.
+    """
+    tree = _parse(module)
+    names = _imported(module, tree.body if _is_declaration(module) else ast.walk(tree))
+    if any(map(_loads, ast.walk(tree))):
+        for declaration in filter(_is_declaration, sorted(names)):
+            names |= _imported(declaration, ast.walk(_parse(declaration)))
+    return names
+
+
+def _is_declaration(module: str) -> bool:
+    return module.startswith("thaw.declarations.")
+
+
+def _loads(node: ast.AST) -> bool:
+    """Tell whether a piece of code is a call of `.load()` without arguments."""
+    call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"
+    return call and not node.args and not node.keywords
+
+
+def _imported(module: str, nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the modules of the package that the import statements among some nodes of a module name."""
     names = set()
-    for node in ast.walk(_parse(module)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

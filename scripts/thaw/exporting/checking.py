@@ -95,7 +95,9 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     For each example its probabilities [C], its score [], or the probabilities of each word that was seen [W, C].
     """
     store, encoder = FeatureStore(source.features), Encoder(trained_encoder(source))
-    head = build(source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.apart).eval()
+    head = build(
+        source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.separate_encoding
+    ).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
     found = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):

@@ -54,14 +54,14 @@ class FinishedRun:
         return "words" if self.corpus.words else "pair" if len(self.corpus.texts) == 2 else "text"
 
     @property
-    def apart(self) -> bool:
-        """Whether the two texts of a pair are read apart."""
+    def separate_encoding(self) -> bool:
+        """Whether the two texts of a pair are read separately."""
         return self.view.pairs == "separate"
 
     @property
     def pooling(self) -> str:
         """How tokens become one vector."""
-        return self.head.separate_pooling if self.apart else self.head.pooling
+        return self.head.separate_pooling if self.separate_encoding else self.head.pooling
 
 
 def open_run(run: Path) -> FinishedRun:

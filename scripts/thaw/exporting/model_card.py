@@ -39,7 +39,7 @@ def _about(source: FinishedRun) -> dict[str, str]:
     """Return what the model does."""
     length = f"at most {source.view.max_length} tokens"
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
-    reads["pair"] = f"two texts, each {length}" if source.apart else f"two texts in one sequence, {length}"
+    reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
     head = source.head.kind
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",

@@ -1,6 +1,6 @@
 """A batch of tokenised examples, padded to its longest.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart: first and second of an example next to each
+B examples, S sequences (B; 2B where the texts of pairs are read separately: first and second of an example next to each
 other), T tokens of the longest, W words of the longest.
 """
 

@@ -4,7 +4,7 @@ A folder holds `tokens.parquet` and its card `tokens.json`, and per boundary n a
 tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet file) and its card `b<n>.json`. The
 card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again.
 
-In a view that reads the texts of pairs apart, a row's tokens are those of two sequences, one after the other.
+In a view that encodes the texts of pairs separately, a row's tokens are those of two sequences, one after the other.
 
 B examples, S sequences (B or 2B), T tokens of the longest, W words, N rows of a split, d width.
 """
@@ -47,10 +47,10 @@ class Ragged:
 
 
 class Sequences(Ragged):
-    """The token ids of a split, by sequence: one a row, or two next to each other for pairs that are read apart."""
+    """The token ids of a split by sequence: one a row, or two next to each other for pairs that are read separately."""
 
     def __init__(self, flat: np.ndarray, lengths: np.ndarray, seconds: np.ndarray | None = None):
-        """Take all ids, the tokens of each row, and for pairs that are read apart where the second text begins."""
+        """Take all ids, the tokens of each row, and for pairs that are read separately where the second text begins."""
         self.each = 1 if seconds is None else 2
         self.rows = lengths.astype(np.int64)
         super().__init__(flat, lengths if seconds is None else np.stack([seconds, lengths - seconds], 1).ravel())
@@ -121,8 +121,8 @@ class FeatureStore:
         return ids.lengths[ids.of(rows)]
 
     @property
-    def apart(self) -> bool:
-        """Whether the texts of pairs are read apart."""
+    def separate_encoding(self) -> bool:
+        """Whether the texts of pairs are read separately."""
         return self.card.get("apart", False)
 
     def tokens(self, split: str) -> int:

@@ -3,8 +3,8 @@
 Columns: split, row (position in the split's Parquet file), input_ids, type_ids (empty where the tokenizer gives none),
 first_pieces (position of each word's first piece, -1 where truncation or the tokenizer left none; empty without words),
 texts (1 on tokens of the first text, 2 on those of the second, 0 on special ones).
-Where the texts of pairs are read apart, a row's ids are those of both sequences, and a column `second` says where the
-second begins.
+Where the texts of pairs are read separately, a row's ids are those of both sequences, and a column `second` says where
+the second begins.
 """
 
 from collections import Counter
@@ -18,14 +18,14 @@ from thaw.schema.corpora import ViewConfig
 ROWS_AT_ONCE = 1000
 
 
-def schema(apart: bool = False):
+def schema(separate_encoding: bool = False):
     """Return the Arrow schema of the file."""
     import pyarrow
 
     lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8()}
     lists |= {"first_pieces": pyarrow.int32(), "texts": pyarrow.int8()}
     plain = [("split", pyarrow.string()), ("row", pyarrow.int64())]
-    plain += [("second", pyarrow.int32())] if apart else []
+    plain += [("second", pyarrow.int32())] if separate_encoding else []
     return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
 
 
@@ -42,10 +42,10 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
     words = card.get("words")
     names = [words] if words else card["texts"]
     labels = [target for target, kind in card["targets"].items() if kind in ("label", "tags")]
-    apart = view.pairs == "separate"
-    if apart and len(names) != 2:
+    separate_encoding = view.pairs == "separate"
+    if separate_encoding and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
-    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(apart)) as writer:
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(separate_encoding)) as writer:
         found = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
@@ -58,7 +58,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
                 columns, cut = tokenise(texts, tokenizer, view, bool(words))
                 rows = range(counted.examples, counted.examples + len(piece))
                 table = {"split": [split] * len(piece), "row": rows, **columns}
-                writer.write_table(pyarrow.table(table, schema=schema(apart)))
+                writer.write_table(pyarrow.table(table, schema=schema(separate_encoding)))
                 counted.add(columns, cut, piece)
             found[split] = counted.facts()
     return found

@@ -1,7 +1,7 @@
 """What every head is: states in, logits out, a loss, and answers.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs (classes
-or tags; 1 for a score), F width of the vectors that a head's last matrix reads, M heads side by side.
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs
+(classes or tags; 1 for a score), F width of the vectors that a head's last matrix reads, M heads side by side.
 """
 
 import numpy as np
@@ -26,14 +26,14 @@ class Head(nn.Module):
 
     fixed = False  # see VectorHead
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Keep what all heads need to know.
 
         Args: entry of the catalogue; width d of the states; number of outputs C; type of the task; whether the texts of
-        a pair are read apart.
+        a pair are read separately.
         """
         super().__init__()
-        self.entry, self.width, self.outputs, self.apart = entry, width, outputs, apart
+        self.entry, self.width, self.outputs, self.separate_encoding = entry, width, outputs, separate_encoding
         self.words = task_type in ("tagging", "spans")
         self.scores = task_type.endswith("regression")
         self.pairs = task_type.startswith("pair_")
@@ -85,9 +85,9 @@ class VectorHead(Head):
     on a frozen encoder they are computed once, and what is trained is `logits` alone.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the output layer; `width` is F here."""
-        super().__init__(entry, width, outputs, task_type, apart)
+        super().__init__(entry, width, outputs, task_type, separate_encoding)
         self.dropout = nn.Dropout(entry.dropout)
         self.output = nn.Linear(width, outputs)
 

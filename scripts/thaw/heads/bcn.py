@@ -37,10 +37,10 @@ class BcnHead(VectorHead):
     batch normalisation between these, and a single text attends to itself.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the encoder, the integrator, the pooling and the maxout layers."""
         size, pool = entry.chosen.size, entry.chosen.pool
-        super().__init__(entry, 2 * size, outputs, task_type, apart)
+        super().__init__(entry, 2 * size, outputs, task_type, separate_encoding)
         self.first = nn.Linear(width, size)
         self.encoding = PackedBiLstm(size, size)
         self.integrator = PackedBiLstm(6 * size, size)
@@ -52,7 +52,7 @@ class BcnHead(VectorHead):
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last maxout layer [B, 2h] of states [S, T, d]."""
         if self.pairs:
-            u, u_mask, v, v_mask = two_texts(states, batch, self.apart)
+            u, u_mask, v, v_mask = two_texts(states, batch, self.separate_encoding)
             pair = Pair(self._encoded(u, u_mask), u_mask, self._encoded(v, v_mask), v_mask)
             to_u, to_v = aligned(pair)
             pooled = [self._pooled(pair.u, to_u, u_mask), self._pooled(pair.v, to_v, v_mask)]
@@ -80,7 +80,7 @@ class BcnHead(VectorHead):
         """Return the operations of all that is below the output; of a layer that reads padding, with it."""
         size = self.entry.chosen.size
         if self.pairs:
-            u, v, tokens = sizes(batch, self.apart)
+            u, v, tokens = sizes(batch, self.separate_encoding)
             places, products = u + v, 1.5 * attention(2 * size, u, v)
         else:
             lengths = owned(batch.texts, 1).sum(1)

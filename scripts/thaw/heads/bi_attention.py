@@ -15,25 +15,25 @@ from thaw.schema.head import HeadConfig
 class BiAttentionHead(VectorHead):
     """Each token beside what the other text says to it, the largest over each text, and the output.
 
-    After Peters et al. 2019, section 3, for encoders that read sentences apart: bi-attention between the states of the
-    two, a pooling, a softmax. What stands beside what they do not say; here [a; b; a - b; a * b], as in Chen et al.
+    After Peters et al. 2019, section 3, for encoders that read sentences separately: bi-attention between the states of
+    the two, a pooling, a softmax. What stands beside what they do not say; here [a; b; a - b; a * b], as in Chen et al.
     2017, equation 14, and dot products divided by the square root of d, since nothing bounds an encoder's states.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the output layer."""
-        super().__init__(entry, 8 * width, outputs, task_type, apart)
+        super().__init__(entry, 8 * width, outputs, task_type, separate_encoding)
         self.states_width = width
         self.initialise()
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return [B, 8d] of states [S, T, d]."""
-        pair = two_texts(states, batch, self.apart)
+        pair = two_texts(states, batch, self.separate_encoding)
         said = aligned(pair, self.states_width**-0.5)
         texts = ((pair.u, said[0], pair.u_mask), (pair.v, said[1], pair.v_mask))
         return torch.cat([largest(torch.cat([a, b, a - b, a * b], -1), mask) for a, b, mask in texts], -1)
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of the dot products, which serve both ways, and of both weighted means."""
-        u, v, _ = sizes(batch, self.apart)
+        u, v, _ = sizes(batch, self.separate_encoding)
         return 1.5 * attention(self.states_width, u, v) * len(batch)

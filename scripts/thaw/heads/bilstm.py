@@ -19,10 +19,10 @@ class BiLstmHead(LinearHead):
     not read.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the BiLSTM, the pooling and the output."""
         chosen = entry.chosen
-        super().__init__(entry, 2 * chosen.size, outputs, task_type, apart)
+        super().__init__(entry, 2 * chosen.size, outputs, task_type, separate_encoding)
         self.recurrent = PackedBiLstm(width, chosen.size, chosen.layers, entry.dropout)
         self.initialise()
 

@@ -24,10 +24,10 @@ class BiMpmHead(VectorHead):
     through a layer of ReLU.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the BiLSTMs, a matching layer for each direction, and the last layer."""
         size = entry.chosen.size
-        super().__init__(entry, size, outputs, task_type, apart)
+        super().__init__(entry, size, outputs, task_type, separate_encoding)
         self.streams = nn.ModuleList(
             PerspectiveMatching(n, entry.chosen.perspectives) for n in self.make_reading(width, size)
         )
@@ -55,7 +55,7 @@ class BiMpmHead(VectorHead):
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last layer [B, h] of states [S, T, d]."""
-        pair = two_texts(states, batch, self.apart)
+        pair = two_texts(states, batch, self.separate_encoding)
         u, v = self.read(pair.u, pair.u_mask), self.read(pair.v, pair.v_mask)
         both = [self._side(u, v, pair), self._side(v, u, pair.swapped())]
         return torch.relu(self.hidden(self.dropout(torch.cat(both, -1))))
@@ -68,7 +68,7 @@ class BiMpmHead(VectorHead):
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output."""
-        u, v, tokens = sizes(batch, self.apart)
+        u, v, tokens = sizes(batch, self.separate_encoding)
         perspectives = self.entry.chosen.perspectives
         widths = [stream.full.shape[1] for stream in self.streams]
         matched = sum(matching_flops(n, perspectives, *texts) for n in widths for texts in ((u, v), (v, u)))

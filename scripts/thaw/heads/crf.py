@@ -15,9 +15,9 @@ from thaw.schema.head import HeadConfig
 class CrfHead(LinearHead):
     """A linear head whose logits are the emissions of a chain (Lample et al. 2016, section 2.2)."""
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make what a head on words has, and the chain."""
-        super().__init__(entry, width, outputs, task_type, apart)
+        super().__init__(entry, width, outputs, task_type, separate_encoding)
         self.spans = task_type == "spans"
         self.chain = LinearChainCrf(outputs)
 

@@ -45,10 +45,10 @@ class DenseNetHead(LinearHead):
     concatenated with the first token's vector. Pooling (max is usual) leaves [CLS] as it is.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make what brings the states to c channels, the blocks, the pooling and the output."""
         size = entry.chosen.size
-        super().__init__(entry, size + width, outputs, task_type, apart)
+        super().__init__(entry, size + width, outputs, task_type, separate_encoding)
         self.narrowed = nn.Linear(width, size)
         self.blocks = nn.ModuleList(Block(size, entry.chosen.kernel) for _ in range(BLOCKS))
         self.initialise()

@@ -21,10 +21,10 @@ class EsimHead(VectorHead):
     BiLSTM; mean and largest of both texts; a layer of tanh.
     """
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make both BiLSTMs and the layers between."""
         size = entry.chosen.size
-        super().__init__(entry, size, outputs, task_type, apart)
+        super().__init__(entry, size, outputs, task_type, separate_encoding)
         self.encoding = PackedBiLstm(width, size)
         self.enhanced = nn.Linear(8 * size, size)
         self.composition = PackedBiLstm(size, size)
@@ -33,7 +33,7 @@ class EsimHead(VectorHead):
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the last layer [B, h] of states [S, T, d]."""
-        u, u_mask, v, v_mask = two_texts(states, batch, self.apart)
+        u, u_mask, v, v_mask = two_texts(states, batch, self.separate_encoding)
         u, v = (self.encoding(self.dropout(text), mask) for text, mask in ((u, u_mask), (v, v_mask)))
         said = aligned(Pair(u, u_mask, v, v_mask))
         u, v = self._composed(u, said[0], u_mask), self._composed(v, said[1], v_mask)
@@ -47,7 +47,7 @@ class EsimHead(VectorHead):
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output; the layer between reads padding too."""
-        (u, v, tokens), size = sizes(batch, self.apart), self.entry.chosen.size
+        (u, v, tokens), size = sizes(batch, self.separate_encoding), self.entry.chosen.size
         recurrent = bilstm(self.encoding.lstm.input_size, size, 1, tokens) + bilstm(size, size, 1, tokens)
         pairs = 1.5 * attention(2 * size, u, v) + matrix(8 * size, size, u + v) + matrix(8 * size, size, 1)
         return recurrent + pairs * len(batch)

@@ -1,13 +1,13 @@
 """Linear heads: one matrix and a bias on a pooled text, on two texts compared, or on the first piece of each word.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs, F width
-of what the matrix reads: d, 4d for two texts, 1 for their cosine.
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs, F
+width of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 """
 
 import torch
 from torch.nn import functional
 
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
@@ -18,17 +18,17 @@ from thaw.schema.head import HeadConfig
 class LinearHead(VectorHead):
     """Dropout, then `output` [C, F]; unless said otherwise its weights start normal with deviation 0.02, as in BERT."""
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling (none for words) and the output layer, for tokens or words of this width."""
-        super().__init__(entry, self.reads(width, apart), outputs, task_type, apart)
-        pooling = POOLINGS[entry.separate_pooling if apart else entry.pooling]
+        super().__init__(entry, self.reads(width, separate_encoding), outputs, task_type, separate_encoding)
+        pooling = POOLINGS[entry.separate_pooling if separate_encoding else entry.pooling]
         self.pooling = None if self.words else pooling(width)
         self.initialise()
 
     @staticmethod
-    def reads(width: int, apart: bool) -> int:
+    def reads(width: int, separate_encoding: bool) -> int:
         """Return the width F of the vectors that the matrix reads, for tokens of width d."""
-        return 4 * width if apart else width
+        return 4 * width if separate_encoding else width
 
     @property
     def fixed(self) -> bool:
@@ -49,7 +49,7 @@ class LinearHead(VectorHead):
         if self.words:
             return self.context(word_states(states, batch), batch.first_pieces >= 0)
         pooled = self.pooling(self.context(states, batch.mask), batch.mask)
-        return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.apart else pooled
+        return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.separate_encoding else pooled
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of a pretrained pooler's matrix; other poolings have none that is counted."""
@@ -67,7 +67,7 @@ class CosineHead(LinearHead):
     """The same on one number, the cosine of the two texts: a correlation with it is that of the untrained cosine."""
 
     @staticmethod
-    def reads(width: int, apart: bool) -> int:
+    def reads(width: int, separate_encoding: bool) -> int:
         """Return 1."""
         return 1
 

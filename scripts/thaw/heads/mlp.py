@@ -1,7 +1,7 @@
 """Two fully connected layers on a pooled text, on two texts compared, or on the first piece of each word.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, F width of what the
-hidden layer reads (d, or 4d for two texts), h its own.
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, F width of
+what the hidden layer reads (d, or 4d for two texts), h its own.
 """
 
 import torch
@@ -15,9 +15,9 @@ from thaw.schema.head import HeadConfig
 class MlpHead(LinearHead):
     """A hidden layer with ReLU below the output, as Wang et al. 2019 put on a BERT that is fine-tuned alone."""
 
-    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, apart: bool = False):
+    def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling, the hidden layer and the output."""
-        super().__init__(entry, width, outputs, task_type, apart)
+        super().__init__(entry, width, outputs, task_type, separate_encoding)
         self.hidden = nn.Linear(self.width, entry.chosen.size)
         self.width = entry.chosen.size
         self.output = nn.Linear(self.width, outputs)

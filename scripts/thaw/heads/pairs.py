@@ -1,7 +1,7 @@
 """The two texts of a pair, however they were read, and what one says of the other.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, U and V tokens of the longest first
-and second text, d width. u [B, U, d], u mask [B, U] bool, v [B, V, d], v mask [B, V].
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, U and V tokens of the longest
+first and second text, d width. u [B, U, d], u mask [B, U] bool, v [B, V, d], v mask [B, V].
 """
 
 from typing import NamedTuple
@@ -24,9 +24,9 @@ class Pair(NamedTuple):
         return Pair(self.v, self.v_mask, self.u, self.u_mask)
 
 
-def two_texts(states: torch.Tensor, batch: Batch, apart: bool) -> Pair:
-    """Return the two texts of states [S, T, d], which are read jointly or apart."""
-    step = 2 if apart else 1
+def two_texts(states: torch.Tensor, batch: Batch, separate_encoding: bool) -> Pair:
+    """Return the two texts of states [S, T, d], which are read jointly or separately."""
+    step = 2 if separate_encoding else 1
     first, second = slice(None, None, step), slice(step - 1, None, step)
     return Pair(*one_text(states[first], batch.texts[first], 1), *one_text(states[second], batch.texts[second], 2))
 
@@ -51,9 +51,9 @@ def owned(texts: torch.Tensor, number: int) -> torch.Tensor:
     return torch.cat([chosen[:, :1] | nobody, chosen[:, 1:]], 1)
 
 
-def sizes(batch: Batch, apart: bool) -> tuple[int, int, int]:
+def sizes(batch: Batch, separate_encoding: bool) -> tuple[int, int, int]:
     """Return U, V, and the tokens of all texts without padding, of a batch of pairs."""
-    step = 2 if apart else 1
+    step = 2 if separate_encoding else 1
     first, second = owned(batch.texts[::step], 1).sum(1), owned(batch.texts[step - 1 :: step], 2).sum(1)
     return int(first.max()), int(second.max()), int(first.sum() + second.sum())
 

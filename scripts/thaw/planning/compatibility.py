@@ -3,7 +3,7 @@
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig

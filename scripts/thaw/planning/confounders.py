@@ -1,6 +1,6 @@
 """In what the strategies and heads of an experiment differ beside what they are about: what a comparison must name."""
 
-from thaw.declarations.head_kinds import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import is_pair, named_points
 from thaw.schema.catalogue import Catalogue

@@ -9,6 +9,7 @@ from thaw.core import plugins
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
+from thaw.declarations.probes import drawn_by, draws
 from thaw.planning import confounders, external_and_ensembles, recommendations
 from thaw.planning.job import Job
 from thaw.planning.papers import claim_runs, table_comparison
@@ -16,7 +17,6 @@ from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import RunPlan, named_points, pair_views, variant
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig, OutputConfig
-from thaw.schema.probes import PROBE_FIGURES, draws
 from thaw.schema.strategy import StrategyConfig
 
 
@@ -46,7 +46,7 @@ def specs(
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
         step = entry.kind.rpartition("_")[2]  # every kind ends in table or figure
         options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
-        if entry.kind in PROBE_FIGURES:
+        if drawn_by(entry.kind):
             options |= _probes(output, experiment, catalogue, probed)
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         if entry.kind == "paper_table":
@@ -73,7 +73,7 @@ def specs(
 def _probes(output: str, experiment: ExperimentConfig, catalogue: Catalogue, probed: list[Job]) -> dict:
     """Return what the spec of a figure of probes has beside: their digests, and their names in print."""
     entry: OutputConfig = catalogue.get("outputs", output, "outputs")
-    kinds = PROBE_FIGURES[entry.kind]
+    kinds = drawn_by(entry.kind)
     drawn = [job.digest for job in probed if draws(entry.kind, job.spec["probe"]["kind"])]
     if not drawn:
         place = catalogue.place("outputs", output, "kind")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from thaw.core.digests import digest
 from thaw.core.files import read_json
+from thaw.declarations.probes import draws
 from thaw.planning.job import Job
 from thaw.planning.jobs import Jobs
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.probes import draws
 
 CELL = "runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 KEYS = {

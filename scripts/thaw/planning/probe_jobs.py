@@ -7,23 +7,16 @@ from itertools import product
 from thaw.core import boundaries, plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
-from thaw.declarations.task_types import PROBED_TYPES, TASK_TYPES
+from thaw.declarations.probes import PROBES, ProbeKind, plugin_kind
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.run_grid import task_spec
-from thaw.planning.run_plan import RunPlan, is_pair, named_points
+from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.probes import COMPARISONS, OF_CLASSES, ProbeConfig
+from thaw.schema.probe import ProbeConfig
 
-SERVED = dict.fromkeys(OF_CLASSES, "labels and tags") | {
-    "surface": "labels of single texts",
-    "next_sentence_loss": "pairs of texts",
-    "edge": "tags, spans and edges",
-    "structural": "edges of a corpus that keeps the heads of its words",
-}
 PRETRAINED = "pretrained"  # the folder of probes on an encoder as it was fetched
 # Training rows that a probe may be fitted to: the subset's; as many that no run here has trained on; or none is left.
 SUBSET, OUTSIDE, NONE = "subset", "outside", "none"
@@ -67,12 +60,12 @@ def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPla
     _check_adapted(experiment, catalogue, runs)
     for probe in experiment.probes:
         entry = catalogue.get("probes", probe, "config: probes")
-        every = [*experiment.tasks, *experiment.probe_tasks]
-        tasks = [task for task in every if _is_for(probe, catalogue.get("tasks", task, "tasks"), catalogue)]
+        kind, tasks = kind_of(probe, catalogue), _tasks(probe, experiment, catalogue)
         place = catalogue.place("probes", probe, "kind")
         if not tasks:
-            raise UserError(f"{place}: {entry.kind} is for {_served(probe, catalogue)}, and no task here has any")
-        if entry.kind in COMPARISONS and (not experiment.adapted or len(experiment.seeds) < 2):
+            served = kind.serves.format_map(entry.model_dump())
+            raise UserError(f"{place}: {entry.kind} is for {served}, and no task here has any")
+        if (len(experiment.seeds) if experiment.adapted else 0) < kind.reads.runs:
             raise UserError(
                 f"{place}: {entry.kind} compares an encoder with what runs of two seeds made of it; name their "
                 "strategies under adapted:, and two seeds"
@@ -96,7 +89,7 @@ def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue:
     cells: dict[str, list[RunPlan]] = {}
     for run in runs:
         cells.setdefault(run.cell, []).append(run)
-    if entry.kind not in COMPARISONS:
+    if not kind_of(one.probe, catalogue).reads.runs:
         if rows == NONE:
             raise UserError(
                 f"config: adapted: {runs[0].strategy} has read all of train of {one.task} (subset {one.subset}), so "
@@ -104,8 +97,8 @@ def _of_encoder(one: Probed, entry: ProbeConfig, runs: list[RunPlan], catalogue:
                 "with another task of that corpus before it"
             )
         yield Probed(one.task, one.subset, one.encoder, one.probe, rows)
-    for found in cells.values():
-        yield Probed(one.task, one.subset, one.encoder, one.probe, rows, tuple(found))
+    for seeds in cells.values():
+        yield Probed(one.task, one.subset, one.encoder, one.probe, rows, tuple(seeds))
 
 
 def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:
@@ -153,38 +146,22 @@ def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: lis
         raise UserError(f"config: probe_tasks: {min(twice)} is among tasks, which probes read anyway")
 
 
-def _is_for(name: str, task: TaskConfig, catalogue: Catalogue) -> bool:
-    """Return whether a probe has a meaning for a task; an own probe that cannot be is a UserError."""
-    entry: ProbeConfig = catalogue.get("probes", name, "probes")
-    if plugins.is_plugin(entry.kind):
-        return task.type in _own_types(name, entry, catalogue)
-    if entry.kind == "edge":
-        return task.type in ("tagging", "spans", "edges")
-    if entry.kind == "structural":
-        kept = catalogue.get("corpora", task.corpus, "corpora").keep
-        return task.type == "edges" and "head" in kept
-    if entry.kind == "next_sentence_loss":
-        return is_pair(task)
-    if entry.kind == "surface":
-        return task.type == "classification"
-    if entry.domain and catalogue.get("corpora", task.corpus, "corpora").targets.get(entry.domain) != "label":
-        return False
-    return task.type not in PROBED_TYPES and (entry.kind not in OF_CLASSES or not task.type.endswith("regression"))
+def kind_of(name: str, catalogue: Catalogue) -> ProbeKind:
+    """Return the declaration of an entry's kind; a plugin that cannot serve is a UserError."""
+    kind = catalogue.get("probes", name, "probes").kind
+    if plugins.is_plugin(kind):
+        return plugin_kind(catalogue.own_part("probe", kind, ("probes", name, "kind")))
+    return PROBES[kind]
 
 
-def _served(name: str, catalogue: Catalogue) -> str:
-    """Return what a probe is for, in words."""
-    entry: ProbeConfig = catalogue.get("probes", name, "probes")
-    if plugins.is_plugin(entry.kind):
-        return ", ".join(_own_types(name, entry, catalogue))
-    if entry.domain:
-        return f"corpora with a target {entry.domain} of kind label"
-    return SERVED.get(entry.kind, "texts and words")
-
-
-def _own_types(name: str, entry: ProbeConfig, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the types of task that an own probe states, or all that are trained."""
-    return catalogue.own_part("probe", entry.kind, ("probes", name, "kind")).stated("task_types", TASK_TYPES)
+def _tasks(name: str, experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
+    """Return the tasks of an experiment that a probe is for."""
+    kind, entry, tasks = kind_of(name, catalogue), catalogue.get("probes", name, "probes"), []
+    for task_id in [*experiment.tasks, *experiment.probe_tasks]:
+        task = catalogue.get("tasks", task_id, "tasks")
+        if kind.is_for(entry, task, catalogue.get("corpora", task.corpus, catalogue.place("tasks", task_id, "corpus"))):
+            tasks.append(task_id)
+    return tasks
 
 
 def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
@@ -202,7 +179,8 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
     tokens = corpus.size.tokens if corpus.size else None
     stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
     read = sorted({0, *entry.layers}) if entry.layers else list(range(encoder.layers + 1))
-    fitted, phases = entry.kind not in COMPARISONS, [boundaries.resume_plan(stored, encoder.layers, [n]) for n in read]
+    fitted = not kind_of(probed.probe, catalogue).reads.runs
+    phases = [boundaries.resume_plan(stored, encoder.layers, [n]) for n in read]
     if not fitted and (absent := sorted(set(read) - set(stored))):
         raise UserError(
             f"config: store: max_gib: {probed.probe} compares all layers as they are stored, and layer {absent[0]} of "

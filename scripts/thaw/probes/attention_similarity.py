@@ -49,8 +49,8 @@ def _maps(encoder, batch) -> torch.Tensor:
 
 
 def _told(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[dict]]:
-    """Return rows and ends of cosines by pair, layer and head."""
-    rows, ends = [], []
+    """Return rows and layer scores of cosines by pair, layer and head."""
+    rows, layer_scores = [], []
     for layer in (number for number in comparison.numbers if number):
         heads: dict[int, dict] = {seed: {} for seed in comparison.seeds}
         for seed, name, pair in comparison.pairs:
@@ -60,5 +60,5 @@ def _told(comparison: EncoderComparison, found: dict) -> tuple[list[dict], list[
             rows += [common | {"head": head, "cosine": value} for head, value in enumerate(cosines_of)]
         for seed, of_heads in heads.items():
             scores = {name: sum(values) / len(values) for name, values in of_heads.items()}
-            ends.append({"layer": layer, "seed": seed, "scores": {comparison.split: scores}, "heads": of_heads})
-    return rows, ends
+            layer_scores.append({"layer": layer, "seed": seed, "scores": {comparison.split: scores}, "heads": of_heads})
+    return rows, layer_scores

@@ -18,7 +18,7 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     drawn = Drawn(reading, seed)
     names = reading.scored if reading.words else ["train"]
     splits = {name: reading.splits[name] if reading.words else fitted for name in names}
-    rows, ends = [], []
+    rows, layer_scores = [], []
     pairs = zip(reading.fit(fitted), reading.fit(fitted, drawn.gold(fitted, "train")), strict=True)
     for layer, (real, random) in enumerate(pairs):
         found = [reading.main(held, layer, solution) for solution in real]
@@ -29,8 +29,8 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
             told = {"chosen": place == best, "choice": found[place]}
             rows.append(common | told | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
             if place == best:
-                ends.append(common | {"scores": scores})
-    return rows, ends
+                layer_scores.append(common | {"scores": scores})
+    return rows, layer_scores
 
 
 class Drawn:

@@ -35,13 +35,13 @@ def domain_divergence(reading: Reading, seed: int) -> tuple[list[dict], list[dic
                 row |= {"tested": tested, "divergence": domains.divergences[trained, split, tested]}
                 row |= {"rows": len(fitted.rows), "tested_rows": len(told.rows), "l2": best.l2}
                 rows.append(row | {"score": reading.main(told, layer, best)})
-    ends = []
+    layer_scores = []
     for number in reading.numbers:
         own = [row for row in rows if row["layer"] == number]
         scores = {split: _together([row for row in own if row["split"] == split]) for split in reading.scored}
         cells = [{key: row[key] for key in ("split", "trained", "tested", "divergence", "score")} for row in own]
-        ends.append({"layer": number, "seed": seed, "scores": scores, "cells": cells})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "scores": scores, "cells": cells})
+    return rows, layer_scores
 
 
 class Domains:

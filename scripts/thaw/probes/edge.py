@@ -71,7 +71,7 @@ def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
 
     best = train(model, epoch, lambda: -_mean_loss(reading, model, held), reading.entry)
     found = {name: scores(reading, model, reading.splits[name]) for name in reading.scored}
-    shares, rows, ends = model.shares().tolist(), [], []
+    shares, rows, layer_scores = model.shares().tolist(), [], []
     for number, place in zip(reading.numbers, range(layers), strict=True):
         mixed = layers + place - 1 if place else 0
         for kind, probe in (("alone", place), ("mixed", mixed)):
@@ -81,8 +81,8 @@ def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
             {name: {reading.main: finite(values[probe])} for name, values in found.items()} for probe in (place, mixed)
         ]
         mix = {"scores": by_split[1], "weights": shares[mixed][: place + 1]}
-        ends.append({"layer": number, "seed": seed, "scores": by_split[0], "mix": mix})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "scores": by_split[0], "mix": mix})
+    return rows, layer_scores
 
 
 def losses(model: Prober, tokens: Tokens) -> torch.Tensor:

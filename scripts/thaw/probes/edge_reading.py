@@ -19,7 +19,7 @@ from thaw.evaluation.result_files import scored_splits, select_rows, task_with_d
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces
 from thaw.probes.probed_rows import read_rows
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 MAIN = "edge_f1"
@@ -69,7 +69,7 @@ class EdgeReading:
         Raises UserError where the training rows have no two labels to tell apart, or fewer edges than labels.
         """
         self.corpus, self.device, self.states = inputs.corpus, inputs.device, LayerStates(spec, inputs)
-        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
+        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
         self.numbers, self.width = spec["read"], Shape.of(read_json(inputs.encoder / "config.json")).width
         names = self.corpus.labels(self.task["target"])
         self.tags = names if self.task["type"] == "spans" else None

@@ -15,7 +15,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 BETWEEN = "between_seeds"  # the name of the score between two runs
@@ -35,7 +35,7 @@ class EncoderComparison:
             raise UserError(
                 f"{spec['of']['probe']}: {len(adapted)} run; two seeds are due, since they are compared too"
             )
-        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
+        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
         self.numbers, self.split, self.layers = spec["read"], self.task["validation"], spec["layers"]
         self.sides: dict[int | None, Inputs] = {PRETRAINED: pretrained, **adapted}
         self.seeds = list(adapted)
@@ -73,11 +73,11 @@ class EncoderComparison:
         return encoder.to(inputs.device)
 
     def told(self, measure: Callable) -> tuple[list[dict], list[dict]]:
-        """Return rows and ends of a kind that has one number for each layer and pair.
+        """Return rows and layer scores of a kind that has one number for each layer and pair.
 
         `measure(layer)` gives {(one side, other side): {score: value}}, with the kind's name among the scores.
         """
-        rows, ends = [], []
+        rows, layer_scores = [], []
         for layer in self.numbers:
             found = measure(layer)
             scores: dict[int, dict] = {seed: {} for seed in self.seeds}
@@ -85,5 +85,5 @@ class EncoderComparison:
                 beside = "pretrained" if pair[0] is PRETRAINED else pair[1]
                 rows.append({"layer": layer, "seed": seed, "with": beside, **found[pair]})
                 scores[seed][name] = found[pair][self.entry.kind]
-            ends += [{"layer": layer, "seed": s, "scores": {self.split: found}} for s, found in scores.items()]
-        return rows, ends
+            layer_scores += [{"layer": layer, "seed": s, "scores": {self.split: found}} for s, found in scores.items()]
+        return rows, layer_scores

@@ -43,14 +43,15 @@ def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]
         for name, order in orders.items()
         for share in SHARES
     ]
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for layer, values in enumerate(normed.tolist(), 1):
         common = {"layer": layer, "seed": seed}
         found = zip(raw[layer - 1].tolist(), values, strict=True)
         rows += [common | {"head": head, "importance": one, "normed": two} for head, (one, two) in enumerate(found)]
-        ends.append(common | {"scores": {"train": {"importance": float(raw[layer - 1].mean())}}, "heads": values})
-    ends[-1]["removed"] = removed
-    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], ends
+        scores = {"train": {"importance": float(raw[layer - 1].mean())}}
+        layer_scores.append(common | {"scores": scores, "heads": values})
+    layer_scores[-1]["removed"] = removed
+    return rows + [{"layer": len(normed), "seed": seed, **entry} for entry in removed], layer_scores
 
 
 def importance(reading: Reading, reader: Reader, split: Split, solution: Solution) -> np.ndarray:
@@ -65,7 +66,7 @@ def importance(reading: Reading, reader: Reader, split: Split, solution: Solutio
             vectors = vectors[batch.first_pieces >= 0] if reading.words else vectors
             gold = torch.as_tensor(np.concatenate([targets[place] for place in places]), device=reading.device)
             (gradient,) = torch.autograd.grad(_loss(solution.logits(vectors), gold, bool(reading.labels)), [masks])
-        per_text = gradient.unflatten(0, (len(places), -1)).sum(1)  # the texts of a pair that are read apart
+        per_text = gradient.unflatten(0, (len(places), -1)).sum(1)  # the texts of a pair that are read separately
         total = total + per_text.abs().sum(0)
     return (total / len(split.rows)).cpu().numpy()
 

@@ -10,7 +10,7 @@ from thaw.probes.reading import Reading, chosen
 def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer and strength, and for each layer what the chosen strength scores by split."""
     fitted, held = reading.divided(seed)
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for layer, solutions in enumerate(reading.fit(fitted)):
         found = [reading.main(held, layer, solution) for solution in solutions]
         best = chosen(found, reading.entry.l2)
@@ -21,5 +21,5 @@ def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
             told |= {"steps": solution.steps, "converged": solution.converged}
             rows.append(common | told | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
             if place == best:
-                ends.append(common | {"scores": scores})
-    return rows, ends
+                layer_scores.append(common | {"scores": scores})
+    return rows, layer_scores

@@ -15,9 +15,9 @@ def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     fitted, _ = reading.divided(seed)
     targets = fitted.targets()
     targets = targets.astype(np.int64) if reading.labels else targets.astype(np.float64)
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for number, vectors in zip(reading.numbers, fitted.layers, strict=True):
         value = evidence(standardised(vectors.values.cpu().numpy()), targets)
         rows.append({"layer": number, "seed": seed, "vectors": len(targets), "logme": value})
-        ends.append({"layer": number, "seed": seed, "scores": {"train": {"logme": value}}})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "scores": {"train": {"logme": value}}})
+    return rows, layer_scores

@@ -41,17 +41,18 @@ def masked_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
 def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return the loss in nats a pair, its second text taken for the next one, after each run, with that before it.
 
-    An encoder that came without what tells next sentences has none, nor pairs that are read apart: nothing is returned,
-    and the log says so.
+    An encoder that came without what tells next sentences has none, nor pairs that are read separately: nothing is
+    returned, and the log says so.
     """
     pretrained = comparison.sides[PRETRAINED]
     pooler, judge = find_pooler(pretrained.encoder), find_next_sentence(pretrained.encoder)
     if len(pooler) < 2 or len(judge) < 2:
         log(f"left out: {pretrained.encoder} came without what tells whether a text follows another")
         return [], []
-    if pretrained.store.apart:
+    if pretrained.store.separate_encoding:
         log(
-            f"left out: the texts of {comparison.task['id']} are read apart, and next sentences are told of both in one"
+            f"left out: the texts of {comparison.task['id']} are read separately, and next sentences need both in one "
+            "sequence"
         )
         return [], []
     losses = {side: _next_sentence(comparison, side, pooler, judge) for side in comparison.sides}
@@ -59,13 +60,13 @@ def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[
 
 
 def _told(comparison: EncoderComparison, loss: Callable[[int | None, int], float]) -> tuple[list[dict], list[dict]]:
-    """Return the rows and ends of losses, `loss(side, seed)`, before and after each run."""
-    name, rows, ends = comparison.entry.kind, [], []
+    """Return the rows and layer scores of losses, `loss(side, seed)`, before and after each run."""
+    name, rows, layer_scores = comparison.entry.kind, [], []
     for seed in comparison.seeds:
         found = {"before": loss(PRETRAINED, seed), name: loss(seed, seed)}
         rows.append({"layer": comparison.layers, "seed": seed, **found})
-        ends.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: found}})
-    return rows, ends
+        layer_scores.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: found}})
+    return rows, layer_scores
 
 
 def _loss(comparison: EncoderComparison, side: int | None, marks: Marks, seed: int, rows: np.ndarray) -> float:

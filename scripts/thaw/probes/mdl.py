@@ -32,7 +32,7 @@ def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solutions[best].l2}
             rows.append(common | {"told": start, "following": stop - start, "bits": more})
     whole = len(train.targets()) * math.log2(classes)
-    ends = [
+    layer_scores = [
         {
             "layer": number,
             "seed": seed,
@@ -40,7 +40,7 @@ def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
         }
         for number, more in zip(reading.numbers, bits.tolist(), strict=True)
     ]
-    return rows, ends
+    return rows, layer_scores
 
 
 def _starts(reading: Reading, train: Split, order: np.ndarray) -> list[int]:

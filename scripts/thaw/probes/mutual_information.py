@@ -42,7 +42,7 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
     ]
     samples = {name: Sample.of(reading, name, seed) for name in reading.scored}
     found = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
-    rows, ends = [], []
+    rows, layer_scores = [], []
     for layer, number in enumerate(reading.numbers):
         scores = {}
         for name, sample in samples.items():
@@ -53,8 +53,8 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
                 common = {"layer": number, "seed": seed, "split": name, "rows": len(sample.labels), "estimator": kind}
                 for partition, values in zip(partitions, result.swept, strict=True):
                     rows.append(common | partition | dict(zip(("plain", "shuffled", "bits"), values, strict=True)))
-        ends.append({"layer": number, "seed": seed, "l2": solutions[layer].l2, "scores": scores})
-    return rows, ends
+        layer_scores.append({"layer": number, "seed": seed, "l2": solutions[layer].l2, "scores": scores})
+    return rows, layer_scores
 
 
 @dataclass

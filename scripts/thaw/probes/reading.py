@@ -21,7 +21,7 @@ from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.heads.registry import build
 from thaw.probes.probed_rows import read_rows
 from thaw.schema.head import HeadConfig
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
@@ -57,7 +57,7 @@ class Reading:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read the vectors of all layers on train (see `read_rows`), validation and test."""
         self.inputs, self.corpus, self.device = inputs, inputs.corpus, inputs.device
-        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
+        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
         self.labels = self.corpus.labels(self.task["target"])
         self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
         self.layers = spec["layers"]
@@ -142,8 +142,10 @@ class Reading:
         pooling = self.entry.pooling
         head = HeadConfig(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
         width = Shape.of(read_json(self.inputs.encoder / "config.json")).width
-        apart = self.inputs.store.apart
-        return build(head, width, len(self.labels) or 1, self.task["type"], apart, self.layers).to(self.device)
+        separate_encoding = self.inputs.store.separate_encoding
+        return build(head, width, len(self.labels) or 1, self.task["type"], separate_encoding, self.layers).to(
+            self.device
+        )
 
     def _check(self, gold) -> None:
         """Raise UserError where there is nothing to tell apart."""

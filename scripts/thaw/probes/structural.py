@@ -22,7 +22,7 @@ from thaw.probes.layer_states import LayerStates, word_means
 from thaw.probes.measures.tree_measures import attachment, correlation, root_accuracy, tree_depths, tree_distances
 from thaw.probes.probed_rows import read_rows
 from thaw.probes.side_by_side import train
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 SENTENCES = 20  # a batch, as in the authors' settings
@@ -53,7 +53,7 @@ class TreeReading:
     def __init__(self, spec: dict, inputs: Inputs):
         """Open the states, and read the trees of train (see `read_rows`), validation and test."""
         self.corpus, self.device, self.states = inputs.corpus, inputs.device, LayerStates(spec, inputs)
-        self.task, self.entry = task_with_defaults(spec["task"]), ProbeConfig.model_validate(spec["probe"])
+        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
         self.numbers, self.width = spec["read"], Shape.of(read_json(inputs.encoder / "config.json")).width
         rows = read_rows(spec, self.corpus)
         self.splits = {split: self._trees(split, found) for split, found in rows.items()}
@@ -140,11 +140,11 @@ def structural(reading: TreeReading, seed: int) -> tuple[list[dict], list[dict]]
             for number, told in zip(reading.numbers, best, strict=True)
         ]
     found = {name: _scores(reading, spaces, reading.splits[name]) for name in reading.scored}
-    ends = [
+    layer_scores = [
         {"layer": number, "seed": seed, "scores": {name: scores[place] for name, scores in found.items()}}
         for place, number in enumerate(reading.numbers)
     ]
-    return rows, ends
+    return rows, layer_scores
 
 
 def losses(space: Space, kind: str, trees: Trees, part: tuple) -> torch.Tensor:

@@ -14,9 +14,9 @@ from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
 from thaw.schema.keys import same_key
-from thaw.schema.probes import ProbeConfig
+from thaw.schema.probe import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
-from thaw.schema.validation import validate
+from thaw.schema.validation import model_of_kind, validate
 from thaw.schema.yaml_files import Document, read_yaml
 
 # block name -> (file that holds it, its model)
@@ -30,7 +30,7 @@ BLOCKS = {
     "heads": ("heads.yaml", HeadConfig),
     "head_sets": ("heads.yaml", HeadSetConfig),
     "strategies": ("strategies.yaml", StrategyConfig),
-    "probes": ("probes.yaml", ProbeConfig),
+    "probes": ("probes.yaml", PROBE_CONFIGS),
     "outputs": ("outputs.yaml", OutputConfig),
     "findings": ("findings.yaml", FindingConfig),
     "advice": ("advice.yaml", AdviceConfig),
@@ -93,7 +93,7 @@ class Catalogue:
     def _values(self, block: str, name: str, seen: tuple = ()) -> dict:
         """Return an entry's own keys over those of its `base:`; a label is not inherited."""
         document, values = self._raw[block][name]
-        model, base = BLOCKS[block][1], values.get("base")
+        base = values.get("base")
         if base is None:
             return values
         place = document.place([block, name, "base"])
@@ -105,6 +105,7 @@ class Catalogue:
             raise UserError(f"{place}: {block}.{name}: no base '{base}'{suggestion(base, self._raw[block])}")
         inherited = {k: v for k, v in self._values(block, base, (*seen, name)).items() if k != "label"}
         own = {k: v for k, v in values.items() if k != "base"}
+        model = model_of_kind(BLOCKS[block][1], inherited | own)
         return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
     def _build(self, block: str, name: str) -> BaseModel:

@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from thaw.declarations.probes import PROBES
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.probes import PROBE_FIGURES
 from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, keys_of_a_phase
 
 IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
@@ -46,7 +46,7 @@ class OutputConfig(CatalogueEntry):
         "trial_figure",
         "saving_figure",
         "gradient_figure",
-        *PROBE_FIGURES,
+        *dict.fromkeys(figure for probe in PROBES.values() for figure in probe.figures),
     ]
     caption: Text
     split: Literal["test", "validation"] = "test"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from thaw.declarations.head_kinds import HEAD_KINDS, HeadOptions, options_of
+from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, prose, written

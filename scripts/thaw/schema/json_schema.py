@@ -20,10 +20,9 @@ def _catalogue(file: str) -> dict:
         if name == file:
             entry = model.model_json_schema()
             definitions |= entry.pop("$defs", {})
-            entry["properties"]["base"] = {
-                "type": "string",
-                "description": "the entry whose keys are taken over",
-            }
-            entry.pop("required", None)  # a key may come from the base
+            kinds = [choice["$ref"].rpartition("/")[2] for choice in entry.get("anyOf", [])]
+            for shape in [definitions[kind] for kind in kinds] or [entry]:
+                shape["properties"]["base"] = {"type": "string", "description": "the entry whose keys are taken over"}
+                shape.pop("required", None)  # a key may come from the base
             properties[block] = {"type": "object", "additionalProperties": entry}
     return {"type": "object", "additionalProperties": False, "properties": properties, "$defs": definitions}

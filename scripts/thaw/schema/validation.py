@@ -6,20 +6,21 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 
 from thaw.core.errors import UserError
+from thaw.schema.by_kind import ByKind
 from thaw.schema.keys import key_of, unknown_key
 from thaw.schema.yaml_files import Document
 
 UNION_MEMBER = re.compile(r"^constrained-|^function-|\[|^[A-Z]\w*Config$")  # what pydantic calls the types of a union
 
 
-def validate(model: type[BaseModel], values, document: Document, keys: tuple = ()):
+def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: tuple = ()):
     """Build a settings model from plain values; the first mistake becomes a UserError with file, line and key."""
     if not isinstance(values, dict):
         raise UserError(f"{document.place(keys)}: {'.'.join(keys)}: a mapping of keys is due here")
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(_sentence(min(error.errors(), key=_rank), model, document, keys)) from error
+        raise UserError(_sentence(min(error.errors(), key=_rank), model, document, keys, values)) from error
 
 
 def _rank(mistake: dict) -> tuple:
@@ -30,14 +31,21 @@ def _rank(mistake: dict) -> tuple:
     return mistake["type"] != "extra_forbidden", isinstance(mistake["input"], dict) and mistake["type"] == "string_type"
 
 
-def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:
+def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dict) -> str:
     """Put a pydantic error in one sentence: place, key, what is wrong and what would be right."""
-    loc = _as_written(mistake["loc"], model, document, keys)
+    own = model_of_kind(model, values)
+    loc = _as_written(mistake["loc"], own, document, keys)
     place, name = document.place((*keys, *loc)), ".".join((*keys, *loc)) or "the file"
     if mistake["type"] == "extra_forbidden":
-        return f"{place}: {name}: {unknown_key(_model_at(model, mistake['loc'][:-1]), loc[-1])}"
+        if isinstance(model, ByKind) and len(loc) == 1 and (others := model.kinds_with(loc[0])):
+            return (
+                f"{place}: {name}: {loc[0]} has no meaning with kind {values['kind']}; leave it out "
+                f"(it is a key of {', '.join(others)})"
+            )
+        return f"{place}: {name}: {unknown_key(_model_at(own, mistake['loc'][:-1]), loc[-1])}"
     if mistake["type"] == "missing":
-        return f"{place}: {'.'.join((*keys, *loc[:-1])) or 'the file'}: the key '{loc[-1]}' is missing"
+        where = ".".join((*keys, *loc[:-1])) or "the file"
+        return f"{place}: {where}: the key '{loc[-1]}' is missing{_described(model, loc, values)}"
     if isinstance(mistake["input"], bool) and "bool" not in mistake["type"]:
         return f"{place}: {name}: YAML reads this word as {mistake['input']}; put it in quotes"
     message = mistake["msg"].removeprefix("Value error, ")
@@ -45,6 +53,13 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple) -> str:
         message = "an id has only a-z, 0-9 and _, at most 60 of them"
     shown = "" if mistake["type"] == "value_error" else f" (it is {mistake['input']!r:.60})"
     return f"{place}: {name}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def model_of_kind(model: type[BaseModel] | ByKind, values: dict) -> type[BaseModel]:
+    """Return the model that holds for an entry: of those by kind, the one of its kind."""
+    if not isinstance(model, ByKind):
+        return model
+    return model.models.get(str(values.get("kind")), model.plugin)
 
 
 def _as_written(loc: tuple, model, document: Document, keys: tuple) -> tuple[str, ...]:
@@ -58,6 +73,16 @@ def _as_written(loc: tuple, model, document: Document, keys: tuple) -> tuple[str
         paths = [(*written, str(word)) for word in (part, *aliases)]
         written = next((path for path in paths if (*keys, *path) in document.lines), paths[0])
     return written
+
+
+def _described(model, loc: tuple, values: dict) -> str:
+    """Return what a key that is missing is, where its field says so."""
+    if isinstance(model, ByKind):
+        if "kind" not in values:
+            return f"; there are {', '.join(model.models)}"
+        model = model.model_of(values)
+    field = _model_at(model, loc[:-1]).model_fields.get(loc[-1])
+    return f": {field.description}" if field and field.description else ""
 
 
 def _model_at(model, loc: tuple):

@@ -72,7 +72,7 @@ class HeadFit:
         self.strengths = PhaseConfig.of_spec(phase).l2
         entry = HeadConfig.model_validate(spec["head"])
         outputs = len(self.labels) or 1
-        head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart, spec["layers"])
+        head = build(entry, self.shape.width, outputs, self.task["type"], self.store.separate_encoding, spec["layers"])
         self.head = head.to(self.device)
         self.highest = head.combination.read[-1]
         self.shape = replace(self.shape, layers=self.highest)
@@ -122,7 +122,7 @@ class HeadFit:
     @property
     def pairs(self) -> str:
         """How pairs of texts are read: joint or separate."""
-        return "separate" if self.store.apart else "joint"
+        return "separate" if self.store.separate_encoding else "joint"
 
     def _words(self, split: str, rows: np.ndarray) -> list[int] | None:
         """Return the word counts of some rows, None where the task has none."""

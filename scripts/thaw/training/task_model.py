@@ -1,6 +1,6 @@
 """What one phase computes with: the encoder above its boundary, the head, and what they are fed.
 
-B examples, S sequences (B; 2B where the texts of pairs are read apart), T tokens, W words, d width, C outputs, L
+B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs, L
 layers.
 """
 

@@ -68,7 +68,7 @@ class TrainingRun:
         entry = HeadConfig.model_validate(spec["head"])
         with seeded(spec["seed"], "initialisation"):
             outputs, layers = len(self.labels) or 1, spec["layers"]
-            self.head = build(entry, self.shape.width, outputs, self.task["type"], self.store.apart, layers)
+            self.head = build(entry, self.shape.width, outputs, self.task["type"], self.store.separate_encoding, layers)
         self.highest = self.head.combination.read[-1]
         self.shape = replace(self.shape, layers=self.highest)
         self.gold = corpus.targets(self.task, "train")

@@ -149,7 +149,7 @@ def _name(line, spec: dict, found, runs: dict[str, str]) -> str:
         "encoder": spec["labels"].get("encoders", {}).get(line.encoder, line.encoder),
         "run": runs[line.run],
     }
-    told = [name for part, name in plugins.items() if found[part].nunique() > 1]
+    told = [name for part, name in parts.items() if found[part].nunique() > 1]
     return "; ".join(told) or parts["probe"]
 
 

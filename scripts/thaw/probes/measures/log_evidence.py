@@ -35,6 +35,8 @@ def _evidence(moments: np.ndarray, variances: np.ndarray, square: float, count: 
 
     Args: moments, the target on each direction; variances of the directions, unscaled; the target's squared length.
     """
+    if not variances.any():  # all vectors are the same: what is left is the target's own variance
+        return (math.log(count / max(square, 1e-12) / (2 * math.pi)) - 1) / 2
     alpha = beta = 1.0
     outside = square - moments @ moments  # of the target's square, what no model of these vectors explains
     for _ in range(STEPS):

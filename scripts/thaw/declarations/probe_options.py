@@ -1,0 +1,135 @@
+"""The keys of the kinds of probes, beside those that all have (schema/probe.py).
+
+A kind whose keys are not among these has a model of its own beside its declaration (declarations/probes.py).
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+# Shares of the training rows after which online coding fits again: those of Voita and Titov 2020, section 4.1.
+PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
+STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
+ID = r"^[a-z0-9_]{1,60}$"
+
+
+class ProbeOptions(BaseModel):
+    """The keys of a kind of probe beside those that all have (schema/probe.py); this one has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PoolingOptions(ProbeOptions):
+    """How a vector is made."""
+
+    pooling: Literal["mean", "first", "max"] = Field(
+        "mean", description="how the tokens of a text become one vector; of a word its first piece is read"
+    )
+
+
+class ChoiceOptions(ProbeOptions):
+    """What something is chosen on."""
+
+    choice: float = Field(
+        0.2,
+        gt=0,
+        lt=1,
+        description="share of the training rows on which the strength or the epoch is chosen; nothing is fitted to it",
+    )
+
+
+class StrengthOptions(ProbeOptions):
+    """Penalties."""
+
+    l2: list[Annotated[float, Field(ge=0)]] = Field(
+        STRENGTHS, min_length=1, description="strengths of the penalty, of which one is chosen"
+    )
+
+
+class LogMeOptions(PoolingOptions, ChoiceOptions):
+    """Vectors, without the rows on which other probes choose."""
+
+
+class LinearOptions(PoolingOptions, StrengthOptions, ChoiceOptions):
+    """A linear probe whose strength is chosen."""
+
+
+class MdlOptions(PoolingOptions, StrengthOptions):
+    """Online coding."""
+
+    portions: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
+        PORTIONS, min_length=1, description="shares of the training rows after which the probe is fitted again"
+    )
+
+    @field_validator("portions")
+    @classmethod
+    def _rising(cls, portions: list[float]) -> list[float]:
+        if sorted(set(portions)) != portions:
+            raise ValueError("portions must rise")
+        return portions
+
+
+class InformationOptions(LinearOptions):
+    """Estimators of mutual information."""
+
+    rows: int = Field(1000, ge=20, description="texts or words of a split that are taken; fewer where it has fewer")
+    dimensions: int = Field(4, ge=1, le=16, description="random axes that EDGE sees")
+    widths: list[Annotated[float, Field(gt=0)]] = Field(
+        [1.0, 1.5, 2.0, 2.5, 3.0], min_length=2, description="of EDGE's grids, in standard deviations"
+    )
+    components: int = Field(32, ge=1, description="principal components that k-means sees")
+    clusters: list[Annotated[int, Field(ge=2)]] = Field(
+        [8, 16, 32, 64], min_length=1, description="numbers of clusters"
+    )
+
+
+class TokenOptions(ProbeOptions):
+    """A sample of tokens."""
+
+    tokens: int = Field(10_000, ge=4, description="tokens of validation that are compared, at most; always the same")
+
+
+class ExampleOptions(ProbeOptions):
+    """A sample of texts."""
+
+    examples: int = Field(1000, ge=1, description="texts that are read, at most; always the same")
+
+
+class HeadImportanceOptions(LinearOptions, ExampleOptions):
+    """A linear probe, and the texts on which attention heads are masked."""
+
+
+class DescentOptions(ChoiceOptions):
+    """A probe that is trained."""
+
+    rate: float = Field(1e-3, gt=0, lt=10, description="learning rate of Adam")
+    epochs: int = Field(30, ge=1, le=1000, description="how many at most")
+    patience: int = Field(3, ge=1, description="epochs without a better one after which training ends")
+
+
+class EdgeOptions(DescentOptions):
+    """The network of edge probing."""
+
+    projection: int = Field(256, ge=1, description="width that the tokens of a span are projected to")
+    hidden: int = Field(256, ge=1, description="width of the hidden layer")
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout of the hidden layer")
+
+
+class StructuralOptions(DescentOptions):
+    """The space of a structural probe."""
+
+    rank: int | None = Field(None, ge=1, description="dimensions of the space of the tree; unless stated d")
+
+
+class DomainOptions(LinearOptions):
+    """Linear probes by domain."""
+
+    domain: str = Field(pattern=ID, description="the target of the corpus, of kind label, that names each row's domain")
+
+
+class PluginOptions(LinearOptions):
+    """What a plugin reads."""
+
+    options: dict[Annotated[str, Field(pattern=ID)], int | float | str] = Field(
+        {}, description="what a probe of your own reads"
+    )

@@ -1,0 +1,37 @@
+"""Entries whose keys follow from their `kind`: a union of one model for each kind, discriminated by that key."""
+
+from typing import Union
+
+from pydantic import BaseModel, TypeAdapter, create_model
+
+from thaw.schema.entry import IMPORT_PATH, plugin_or
+
+
+class ByKind:
+    """A discriminated union over `kind`.
+
+    Args: what it is a kind of, in messages; the models by kind; the model of entries whose kind is an import path.
+    """
+
+    def __init__(self, word: str, models: dict[str, type[BaseModel]], plugin: type[BaseModel]):
+        """Keep the models."""
+        self.models, self.plugin = models, plugin
+        self._tag = create_model("Kind", kind=(plugin_or(word, tuple(models)), ...))  # ignores all other keys
+
+    def model_of(self, values: dict) -> type[BaseModel]:
+        """Return the model of an entry. Raises pydantic's ValidationError for a kind that is missing or unknown."""
+        return self.models.get(self._tag.model_validate(values).kind, self.plugin)
+
+    def model_validate(self, values: dict) -> BaseModel:
+        """Return an entry of its kind's model."""
+        return self.model_of(values).model_validate(values)
+
+    def kinds_with(self, key: str) -> list[str]:
+        """Return the kinds for which a key has a meaning."""
+        return [kind for kind, model in self.models.items() if key in model.model_fields]
+
+    def model_json_schema(self) -> dict:
+        """Return the schema of an entry, which is one of its kinds' or a plugin's."""
+        schema = TypeAdapter(Union[tuple([*self.models.values(), self.plugin])]).json_schema()  # noqa: UP007
+        schema["$defs"][self.plugin.__name__]["properties"]["kind"]["pattern"] = IMPORT_PATH
+        return schema
