@@ -86,6 +86,8 @@ def test_every_key_changes_what_the_methods_say(kind, name):
                 after = kind.model_validate(around | {name: value})
             except ValidationError:
                 continue
+            if after == before:
+                continue
             tried += 1
             assert said(after) != said(before), f"{name}: {value} is not in: {said(after)}"
     assert tried, "give a value of it in OTHERS, or settings in AROUND that it goes with"
