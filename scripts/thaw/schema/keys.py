@@ -10,7 +10,7 @@ import difflib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -95,6 +95,13 @@ def key_of(model: type[BaseModel], name: str) -> Key:
 def names(model: type[BaseModel]) -> dict[str, str]:
     """Return every name that people may write for a field of a model, with the field's own name."""
     return {word: name for name in model.model_fields for word in (name, *key_of(model, name).aliases)}
+
+
+def models_within(annotation) -> list[type[BaseModel]]:
+    """Return the models within an annotation, as in `list[Phase]` or `Id | Start | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in models_within(inner)]
 
 
 def documented(model: type[BaseModel], name: str) -> str:

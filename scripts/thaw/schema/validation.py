@@ -1,13 +1,12 @@
 """Checking the values of a YAML file against a model: one sentence with file, line and key for the first mistake."""
 
 import re
-from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
 from thaw.core.errors import UserError
 from thaw.schema.by_kind import ByKind
-from thaw.schema.keys import key_of, unknown_key
+from thaw.schema.keys import key_of, models_within, unknown_key
 from thaw.schema.yaml_files import Document
 
 UNION_MEMBER = re.compile(r"^constrained-|^function-|\[|^[A-Z]\w*Config$")  # what pydantic calls the types of a union
@@ -89,13 +88,6 @@ def _model_at(model, loc: tuple):
     """Follow field names down to the model that a path leads into."""
     for part in loc:
         if isinstance(part, str) and part in model.model_fields:
-            nested = _models(model.model_fields[part].annotation)
+            nested = models_within(model.model_fields[part].annotation)
             model = nested[0] if nested else model
     return model
-
-
-def _models(annotation) -> list[type[BaseModel]]:
-    """Return the models within an annotation, as in `list[Phase]` or `Id | Start | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in get_args(annotation) for model in _models(inner)]
