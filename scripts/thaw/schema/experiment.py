@@ -64,7 +64,7 @@ class OutputConfig(CatalogueEntry):
     sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
     whole: Id | None = Field(None, description=f"{', '.join(BESIDE_WHOLE)}: what trains everything")
     negative: Literal["keep", "zero", "running_max"] | None = Field(
-        None, description="mix_figure: what a layer that takes away from the score counts as; keep unless stated"
+        None, description="mix_figure: how a layer that lowers the score counts; default: keep"
     )
 
     @model_validator(mode="after")

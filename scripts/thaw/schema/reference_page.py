@@ -78,8 +78,9 @@ def _table(model: type[BaseModel], names: list[str]) -> str:
         value = _value(entry, definitions) + (f" ({key.unit})" if key.unit else "")
         default = "" if info.is_required() else f"`{_written(entry.get('default'))}`"
         others = [word for word in dict.fromkeys((*key.aliases[1:], name)) if word != documented(model, name)]
+        about = info.description or ""
         also = f"; also written {', '.join(f'`{word}`' for word in others)}" if others else ""
-        meaning = f"{info.description[:1].upper()}{info.description[1:]}{also}"
+        meaning = f"{about[:1].upper()}{about[1:]}{also}"
         cells = (f"`{documented(model, name)}`", value, default, meaning)
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
