@@ -37,7 +37,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "SYNTHETIC data. Entities:",
         "Pretrained by masked words, on a corpus and another.",
         "Linear probe: trains the head on the frozen encoder. L-BFGS to convergence",
-        "Starts from the run of “frozen_sgd” (last epoch). Trains everything, embeddings included for 2 epochs",
+        "Starts from the run of “frozen_sgd”, last epoch. Full fine-tuning: trains the head, all layers and",
         "Frozen: separate for R&D_50%, as validation chose; Top k, Full and Stack: joint.",
         "For comparison: majority class; bag of words; untrained cosine; and random weights, frozen.",
         "From elsewhere: Our LSTM 77.0.",

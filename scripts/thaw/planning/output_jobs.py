@@ -211,23 +211,29 @@ def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, Strateg
     return found
 
 
+def _heads(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
+    """Return the heads of an experiment, those of sets of heads included, that serve one of its tasks."""
+    types = {catalogue.get("tasks", name, "tasks").type for name in experiment.tasks}
+    served = [catalogue.head(name, task_type) for name in experiment.heads for task_type in sorted(types)]
+    return list(dict.fromkeys(found[0] for found in served if found))
+
+
+def _stated(block: str, ids: Iterable[str], catalogue: Catalogue) -> dict:
+    """Return entries by id as plain values, without those that are the default."""
+    return {id: catalogue.get(block, id, block).model_dump(mode="json", exclude_defaults=True) for id in ids}
+
+
 def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
-    """Return what the report says of tasks, subsets, encoders and strategies: their settings in full."""
+    """Return what the report says of tasks, subsets, encoders, heads and strategies: their settings in full."""
     methods = {}
     names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
     strategies = _with_sources([named_points(item)[0] for item in experiment.strategies], catalogue)
-    methods["strategies"] = {
-        id: entry.model_dump(mode="json", exclude_defaults=True) for id, entry in strategies.items()
-    }
+    methods["heads"] = _stated("heads", _heads(experiment, catalogue), catalogue)
+    methods["strategies"] = _stated("strategies", strategies, catalogue)
     methods |= {"search_seeds": experiment.search_seeds} if experiment.search_seeds else {}
     further = dict.fromkeys(entry.origin for entry in strategies.values() if entry.origin)
-    block = "further_pretraining"
-    methods |= (
-        {block: {id: catalogue.get(block, id, block).model_dump(mode="json", exclude_defaults=True) for id in further}}
-        if further
-        else {}
-    )
+    methods |= {"further_pretraining": _stated("further_pretraining", further, catalogue)} if further else {}
     settings = {"store": experiment.store, "compute": experiment.compute}
     return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}

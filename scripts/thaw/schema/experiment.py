@@ -47,9 +47,9 @@ class OutputConfig(CatalogueEntry):
         "saving_figure",
         "gradient_figure",
         *dict.fromkeys(figure for probe in PROBES.values() for figure in probe.figures),
-    ]
-    caption: Text
-    split: Literal["test", "validation"] = "test"
+    ] = Field(description="what it shows")
+    caption: Text = Field(description="the sentence above a table or below a figure")
+    split: Literal["test", "validation"] = Field("test", description="the split whose scores it shows")
     cost: Literal["seconds", "flops", "parameters"] = Field("seconds", description="cost_figure: the horizontal axis")
     last: bool | None = Field(
         None, description="information_figure: what a layer shares with the last one, not with labels"

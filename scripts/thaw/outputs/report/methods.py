@@ -3,6 +3,7 @@
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.keys import Context
 from thaw.schema.strategy import StrategyConfig, methods_text
 from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED, overall
@@ -22,6 +23,12 @@ def strategy(id: str, spec: dict) -> str:
     points = [wording.point(variant) for name, variant in spec["order"]["strategies"] if name == id]
     shown = f" Points shown: {', '.join(points)}." if any(points) else ""
     return methods_text(entries[id], context) + shown
+
+
+def heads(spec: dict) -> list[tuple[str, str]]:
+    """Return (name, what it is) of each head. Args: spec of the report."""
+    entries = {id: HeadConfig.model_validate(entry) for id, entry in spec["heads"].items()}
+    return [(entry.label or id, head_text(entry, Context(spec["labels"]))) for id, entry in entries.items()]
 
 
 def subsets(spec: dict) -> list[str]:

@@ -8,6 +8,7 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     notes        {encoder: footnote}
     tasks        {id: Task as plain values, defaults filled in}
     encoders     {id: Encoder, likewise}
+    heads        {id: HeadConfig without defaults}, those of sets of heads included
     strategies   {id: StrategyConfig without defaults}: those of the experiment, and those that they start from or whose
                  search they take
     search_seeds at most so many of a search's seeds, only where the experiment says so
@@ -71,6 +72,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "subsets": methods.subsets(spec),
         "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
+        "heads": methods.heads(spec),
         "strategies": _strategies(spec),
         "pairs": methods.pairs(found, spec),
         "baselines": _baselines(found, labels),
