@@ -23,7 +23,8 @@ Other names of a key, such as `lr`, may be written in its place, one of them at 
 def reference_page() -> str:
     """Return the page as Markdown."""
     parts, shown = [INTRODUCTION, "## The experiment\n", *_model(ExperimentConfig, "An experiment", [])], []
-    for file in dict.fromkeys(file for file, _ in BLOCKS.values()):
+    files = dict.fromkeys(file for file, _ in BLOCKS.values())
+    for file in sorted(files, key="strategies.yaml".__ne__):  # first the page's main part, which others link to
         parts.append(f"## {file}\n")
         for block, (name, model) in BLOCKS.items():
             if name == file:
@@ -61,21 +62,23 @@ def _by_kind(block: str, entries: ByKind) -> list[str]:
     """Return the sections of entries whose keys follow from their kind: the keys of all, then those of each kind."""
     every = list(entries.models.values())
     common = [name for name in every[0].model_fields if all(name in model.model_fields for model in every)]
-    parts = [f"### `{block}`\n", "Keys of all kinds; those of each kind follow.\n", _table(every[0], common)]
+    kinds = f"{', '.join(f'`{kind}`' for kind in entries.models)} or import path"
+    shared = _table(every[0], common, {"kind": kinds})
+    parts = [f"### `{block}`\n", "Keys of all kinds; those of each kind follow.\n", shared]
     for kind, model in [*entries.models.items(), ("your own", entries.plugin)]:
         own = [name for name in model.model_fields if name not in common]
         parts += [f"### `{block}`, kind {kind}\n", _table(model, own) if own else "No further keys.\n"]
     return parts
 
 
-def _table(model: type[BaseModel], names: list[str]) -> str:
-    """Return the table of some fields of a model."""
+def _table(model: type[BaseModel], names: list[str], values: dict[str, str] | None = None) -> str:
+    """Return the table of some fields of a model. Args: values, what to say of the values of some fields."""
     properties, definitions = _schema(model)
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for name in names:
         info, key = model.model_fields[name], key_of(model, name)
         entry = properties[documented(model, name)]
-        value = _value(entry, definitions) + (f" ({key.unit})" if key.unit else "")
+        value = (values or {}).get(name) or _value(entry, definitions) + (f" ({key.unit})" if key.unit else "")
         default = "" if info.is_required() else f"`{_written(entry.get('default'))}`"
         others = [word for word in dict.fromkeys((*key.aliases[1:], name)) if word != documented(model, name)]
         about = info.description or ""
