@@ -10,8 +10,9 @@ import pandas
 
 from thaw.core.files import write_json, write_text
 from thaw.outputs.frame import collection, runs_frame
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.report import report_page
-from thaw.outputs.tables import table_model, writers
+from thaw.outputs.tables import scores, writers
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.encoder import EncoderConfig
@@ -165,7 +166,7 @@ def shown(id: str, kind: str, **options) -> dict:
     """Return the spec of a table or figure."""
     order = {"tasks": list(TASKS), "strategies": [list(point[:2]) for point in POINTS]}
     common = {"version": 1, "labels": LABELS, "order": order, "title": "Invented", "notes": {"tiny": "A stand-in."}}
-    return {**common, "id": id, "kind": kind, "caption": f"What {id} shows.", **options}
+    return {**common, "id": id, "kind": kind, "caption": f"What {id} shows.", "split": "test", **options}
 
 
 def report_spec() -> dict:
@@ -198,7 +199,7 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
     rows = collection.rows(collect_spec(**changes), results, results / "logs")
     pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(folder / "runs.csv", index=False)
     frame = runs_frame.read_runs(folder / "runs.csv")
-    table = table_model.table(frame, shown("main", "strategy_table"))
+    table = scores.build(OutputData(results, frame), shown("main", "strategy_table"))
     write_text(folder / "tables/main.html", writers.to_html(table))
     picture = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'

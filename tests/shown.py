@@ -5,7 +5,8 @@ from pathlib import Path
 import pandas
 
 from thaw.outputs.frame import collection, runs_frame
-from thaw.outputs.tables import table_model, writers
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import scores, writers
 from tiny_corpus import METRICS, Bench
 
 
@@ -54,5 +55,13 @@ class Shown:
         """Return the table of some strategies in Markdown, with its notes."""
         frame = self.frame(*strategies, seeds=seeds)
         order = {"tasks": ["t"], "strategies": [[name, "base"] for name in strategies]}
-        spec = {"id": "main", "kind": "strategy_table", "caption": "All.", "labels": {}, "order": order, "notes": {}}
-        return writers.to_markdown(table_model.table(frame, spec))
+        spec = {
+            "id": "main",
+            "kind": "strategy_table",
+            "caption": "All.",
+            "split": "test",
+            "labels": {},
+            "order": order,
+            "notes": {},
+        }
+        return writers.to_markdown(scores.build(OutputData(self.folder, frame), spec))

@@ -9,7 +9,7 @@ import pytest
 
 import answered
 import invented
-from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import recommendation, writers
 from thaw.planning.configuration import load_plan, read_config
@@ -74,7 +74,7 @@ def drawn(tmp_path_factory):
     rules += [{**rules[0], "paper": "Two 2021", "says": "none of it"}]
     rules = [{**rules[0], "strategy": "full", "variant": "base"}, {**rules[1], "strategy": "frozen", "variant": "base"}]
     spec = invented.shown("advice", "advice_table") | {"margin": 5.0, "papers": rules}
-    return recommendation.table(frame, spec, PredictionFiles(results))
+    return recommendation.build(OutputData(results, frame), spec)
 
 
 def test_the_table_says_what_to_take_and_what_papers_would(drawn):

@@ -13,7 +13,7 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.frame import missing_results
-from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import recommendation
 from thaw.planning import time_budget
 from thaw.planning.configuration import load_plan
@@ -121,7 +121,7 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
         gone = (frame["strategy"] == strategy) & (frame["seed"] > seed)
         frame.loc[gone, "missing"], frame.loc[gone, "value"] = f"not run: {why}", None
     spec = invented.shown("advice", "advice_table", margin=5.0, papers=[])
-    table = recommendation.table(frame.astype({"value": float}), spec, PredictionFiles(tmp_path))
+    table = recommendation.build(OutputData(tmp_path, frame.astype({"value": float})), spec)
     header, *lines = table.records()
     found = {line[5]: dict(zip(header, line, strict=True)) for line in lines}
     assert set(found) == {"top_k", "full"} and {line["seeds"] for line in found.values()} == {4}

@@ -1,6 +1,7 @@
 """Figures of adapted encoders from invented records: what is put together, scaled and named."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -8,11 +9,17 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.figures.attention_change import heads
 from thaw.outputs.figures.normalised_curves import scaled
-from thaw.outputs.figures.probe_curves import points, run_names
-from thaw.outputs.figures.representation_change import change_figure, changes
+from thaw.outputs.figures.probe_curves import points
+from thaw.outputs.figures.representation_change import build, changes
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.probe_frame import ProbeRecord, run_names
 
 FULL = {"task": "one", "head": "linear", "strategy": "full", "variant": "base"}
 LABELS = {"strategies": {"full": "Full", "top_k": "Top k"}, "tasks": {"one": "First", "two": "Second"}}
+
+
+def wrapped(*records) -> list[ProbeRecord]:
+    return [ProbeRecord(Path("metrics.json"), one) for one in records]
 
 
 def record(task="one", probe="linear", run=None, layers=(), main="accuracy") -> dict:
@@ -33,21 +40,21 @@ def test_runs_have_names_that_tell_them_apart():
     top = {"task": "one", "head": "linear", "strategy": "top_k", "variant": "k02"}
     records = [record(), record(run=FULL), record(run=top)]
     keys = {"pretrained": "Pretrained", "linear.full.base": "Full", "linear.top_k.k02": "Top k (k = 2)"}
-    assert run_names(records, LABELS) == keys
-    other = run_names([*records, record(task="two", run=FULL)], LABELS)
+    assert run_names(wrapped(*records), LABELS) == keys
+    other = run_names(wrapped(*records, record(task="two", run=FULL)), LABELS)
     assert other["one.linear.full.base"] == "Full on First" and other["linear.full.base"] == "Full"
-    assert run_names([*records, record(task="two", run=FULL | {"task": "two"})], LABELS) == keys
-    two = run_names([*records, record(run=FULL | {"head": "mlp"})], LABELS | {"heads": {"mlp": "MLP"}})
+    assert run_names(wrapped(*records, record(task="two", run=FULL | {"task": "two"})), LABELS) == keys
+    two = run_names(wrapped(*records, record(run=FULL | {"head": "mlp"})), LABELS | {"heads": {"mlp": "MLP"}})
     assert two["mlp.full.base"] == "Full, MLP" and two["linear.full.base"] == "Full, linear"
 
 
-def test_each_task_is_scaled_over_all_its_panels(tmp_path):
+def test_each_task_is_scaled_over_all_its_panels():
     records = [
         record(layers=ends([0.5, 0.6])),
         record(run=FULL, layers=ends([0.7, 0.9])),
         record(task="two", layers=ends([0.2, 0.2], "mcc"), main="mcc"),
     ]
-    found = scaled(points(records, [tmp_path] * 3, "test")[0], LABELS)
+    found = scaled(points(wrapped(*records), "test")[0], LABELS)
     assert found["scaled_mean"].tolist() == pytest.approx([0, 0.25, 0.5, 1, 0, 0])
     assert found["run"].tolist() == ["pretrained"] * 2 + ["linear.full.base"] * 2 + ["pretrained"] * 2
 
@@ -57,18 +64,18 @@ def test_changes_stand_beside_those_between_two_seeds(tmp_path):
     for end in second:
         end["seed"] = 2
     records = [record(probe="cka", run=FULL, layers=[*first, *second], main="cka")]
-    found = changes(records).set_index(["against", "layer"])
+    found = changes(wrapped(*records)).set_index(["against", "layer"])
     assert tuple(found.loc[("pretrained", 1), ["mean", "low", "high", "seeds"]]) == pytest.approx((0.7, 0.6, 0.8, 2))
     assert found.loc[("between_seeds", 1), "mean"] == pytest.approx(0.9)
     write_json(tmp_path / "cka.json", records[0])
     spec = {"split": "test", "labels": LABELS, "probes": {"cka": "CKA"}}
-    change_figure([tmp_path / "cka.json"], spec, tmp_path / "figure")
+    build(OutputData(tmp_path, probes=[tmp_path / "cka.json"]), spec).write(tmp_path / "figure")
     with open(tmp_path / "figure.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     written = {(row["against"], row["layer"]): float(row["mean"]) for row in rows}
     assert written == {(against, str(layer)): mean for (against, layer), mean in found["mean"].items()}
     with pytest.raises(UserError, match="nothing was compared: no encoder here has what these probes compare"):
-        changes([record(probe="cka", run=FULL, main="cka")])
+        changes(wrapped(record(probe="cka", run=FULL, main="cka")))
 
 
 def test_heads_are_means_over_seeds():
@@ -76,6 +83,6 @@ def test_heads_are_means_over_seeds():
         {"layer": 1, "seed": s, "scores": {"test": {}}, "heads": {"attention_similarity": v, "between_seeds": [1, 1]}}
         for s, v in ((1, [0.5, 0.7]), (2, [0.7, 0.9]))
     ]
-    found = heads([record(probe="a", run=FULL, layers=layers, main="attention_similarity")])
+    found = heads(wrapped(record(probe="a", run=FULL, layers=layers, main="attention_similarity")))
     assert found.loc[found["against"] == "pretrained", "cosine"].tolist() == pytest.approx([0.6, 0.8])
     assert found.loc[found["against"] == "between_seeds", "cosine"].tolist() == [1, 1]

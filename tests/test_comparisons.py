@@ -10,7 +10,7 @@ import pytest
 import answered
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import guidelines, pairwise_tests, writers
 from thaw.planning.configuration import load_plan, read_config
 from thaw.statistics.verdicts import verdicts
@@ -39,7 +39,7 @@ def lines_of(table) -> list[dict]:
 def test_every_strategy_against_the_full_model(scored):
     results, frame = scored
     spec = invented.shown("c", "comparison_table", whole="full")
-    table = pairwise_tests.table(frame[frame["head"] == "linear"], spec, PredictionFiles(results))
+    table = pairwise_tests.build(OutputData(results, frame[frame["head"] == "linear"]), spec)
     found = {(line["strategy"], line["variant"]): line for line in lines_of(table)}
     assert set(found) == {("frozen", "base"), ("top_k", "k01")}
     scores = frame[(frame["role"] == "test") & (frame["head"] == "linear")].pivot(
@@ -59,13 +59,13 @@ def test_alone_in_its_family_it_is_lower_and_with_five_seeds_nothing_is(scored):
     results, frame = scored
     spec, pair = invented.shown("c", "comparison_table", whole="full"), frame[frame["strategy"] != "top_k"]
     pair = pair[pair["head"] == "linear"]
-    table = pairwise_tests.table(pair, spec, PredictionFiles(results))
+    table = pairwise_tests.build(OutputData(results, pair), spec)
     assert lines_of(table)[0]["answer"] == "lower" and table.groups[0].rows[0].cells[0].best
-    few = pairwise_tests.table(pair[pair["seed"] < 6], spec, PredictionFiles(results))
+    few = pairwise_tests.build(OutputData(results, pair[pair["seed"] < 6]), spec)
     assert lines_of(few)[0]["answer"] == "too few seeds" and ", p " not in few.groups[0].rows[0].cells[0].text
     assert "With fewer than 6 seeds" in few.notes[-1]
     with pytest.raises(UserError, match="needs runs of full and of another strategy"):
-        pairwise_tests.table(frame[frame["strategy"] == "full"], spec, PredictionFiles(results))
+        pairwise_tests.build(OutputData(results, frame[frame["strategy"] == "full"]), spec)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_guidelines_take_the_best_of_each_side(scored):
     entries[0]["papers"] = {"tiny": [{"paper": "One 2020", "answer": "either"}]}
     entries.append({"question": "tuning", "types": [], "papers": {}})
     spec = invented.shown("g", "guideline_table", margin=1.0, types={"odd": "classification"}, guidelines=entries)
-    table = guidelines.table(frame, spec, PredictionFiles(results))
+    table = guidelines.build(OutputData(results, frame), spec)
     rows = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     adaptation, features = rows["Classification: frozen or fine-tuned"], rows["All tasks: head on the frozen encoder"]
     assert len(rows) == 2, "under fine-tuning there is one head alone"

@@ -11,7 +11,9 @@ from test_probes import spec_of
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
-from thaw.outputs.figures.domain_shift import domain_figure, points
+from thaw.outputs.figures.domain_shift import build, points
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.planning.configuration import load_plan, read_config
 from thaw.probes.domain_divergence import domain_divergence
 from thaw.probes.reading import Reading
@@ -96,20 +98,16 @@ def test_mistakes_in_an_entry(home, tmp_path):
         planned("    domain: genre\n")
 
 
-def test_the_figure_has_a_point_for_each_pair(bench, tmp_path, monkeypatch):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
+def test_the_figure_has_a_point_for_each_pair(bench, tmp_path):
     out = bench.step("probe", spec_of(bench, "domain_divergence", domain="genre", read=[0, 3]), tmp_path / "out")
     record = json.loads((out / "metrics.json").read_text())
-    found = points([record], [out / "metrics.json"], "test")
+    found = points([ProbeRecord(out / "metrics.json", record)], "test")
     cells = [cell for end in record["layers"] if end["layer"] == 3 for cell in end["cells"]]
     due = [c["score"] for c in cells if (c["split"], c["trained"], c["tested"]) == ("test", "all", "songs")]
     row = found.query("layer == 3 and trained == 'all' and tested == 'songs'").iloc[0]
     assert row["score"] == pytest.approx(100 * np.mean(due)) and row["seeds"] == 2
-    domain_figure([out / "metrics.json"], {"split": "test", "labels": {}}, tmp_path / "figure")
-    (axis,) = closed[0].get_axes()
+    figure = build(OutputData(tmp_path, probes=[out / "metrics.json"]), {"split": "test", "labels": {}})
+    (axis,) = figure.drawn.get_axes()
     assert len(axis.get_lines()) == 6 and axis.get_xlabel() == "Divergence of words, bits"
-    with pytest.raises(UserError, match="no probe of domains has a result yet; run the workflow first"):
-        domain_figure([], {"split": "test", "labels": {}}, tmp_path / "none")
+    with pytest.raises(UserError, match="no probe of this experiment has a result yet; run the workflow first"):
+        build(OutputData(tmp_path), {"split": "test", "labels": {}})

@@ -5,9 +5,10 @@ import csv
 import pytest
 
 import invented
-from thaw.outputs.figures import figure_style, scores_and_cost
+from thaw.outputs.figures import cost_front, figure_style, layer_curve, strategy_panels
 from thaw.outputs.frame import aggregate
-from thaw.outputs.tables import table_model
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import scores
 
 
 def with_a_gap(frame):
@@ -19,33 +20,27 @@ def with_a_gap(frame):
 
 
 @pytest.fixture(scope="module")
-def layers(invented_frame, tmp_path_factory):
-    """The layer figure, with a gap, as matplotlib holds it when it is closed."""
-    from matplotlib import pyplot
-
-    with pytest.MonkeyPatch.context() as patch:
-        closed = []
-        patch.setattr(pyplot, "close", closed.append)
-        spec = invented.shown("figure", "layer_figure")
-        scores_and_cost.draw(with_a_gap(invented_frame), spec, tmp_path_factory.mktemp("figure") / "figure")
-    yield closed[0]
-    pyplot.close(closed[0])
+def layers(invented_frame):
+    """The layer figure, with a gap, as matplotlib holds it."""
+    data = OutputData("", with_a_gap(invented_frame))
+    return layer_curve.build(data, invented.shown("figure", "layer_figure")).drawn
 
 
 def legend(figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-@pytest.mark.parametrize("kind", ["layer_figure", "cost_figure"])
+@pytest.mark.parametrize("kind", [layer_curve, cost_front])
 def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame, tmp_path, kind):
     for name in ("one", "two"):
-        scores_and_cost.draw(invented_frame, invented.shown("figure", kind), tmp_path / name / "figure")
+        spec = invented.shown("figure", "a_figure")
+        kind.build(OutputData("", invented_frame), spec).write(tmp_path / name / "figure")
     for ending in ("pdf", "svg", "png", "csv"):
         first, second = ((tmp_path / name / f"figure.{ending}").read_bytes() for name in ("one", "two"))
         assert first == second and len(first) > 300
     with open(tmp_path / "one/figure.csv") as file:
         numbers = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(file)}
-    for row in table_model.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
+    for row in scores.build(OutputData("", invented_frame), invented.shown("main", "strategy_table")).groups[0].rows:
         for task, cell in zip(invented.TASKS, row.cells, strict=True):
             assert float(numbers[task, row.key["strategy"], row.key["variant"]]["mean"]) == pytest.approx(
                 cell.mean, abs=1e-4
@@ -55,7 +50,7 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
 def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
     frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "parameters"}
     frame["trained_parameters"] = 1000.0 * (1 + frame["thawed"].fillna(0.0))
-    scores_and_cost.draw(frame, spec, tmp_path / "figure")
+    cost_front.build(OutputData("", frame), spec).write(tmp_path / "figure")
     with open(tmp_path / "figure.csv") as file:
         rows = [row for row in csv.DictReader(file) if row["task"] == "odd"]
     assert {float(row["parameters"]) for row in rows} == {1000.0 * (1 + int(row["thawed"])) for row in rows}
@@ -80,13 +75,13 @@ def test_a_task_without_any_score_has_no_panel(invented_frame):
     frame = invented_frame.copy()
     frame.loc[(frame["task"] == "odd") & (frame["kind"] == "run"), "value"] = float("nan")
     found = aggregate.summarise(frame, "test", {})
-    assert [column.task for _, column, _ in scores_and_cost.task_panels(found, invented.LABELS)] == ["entities"]
+    assert [column.task for _, column, _ in strategy_panels.task_panels(found, invented.LABELS)] == ["entities"]
 
 
 def test_the_pareto_front_has_what_nothing_beats(invented_frame):
     found = aggregate.summarise(invented_frame, "test", invented.shown("cost", "cost_figure")["order"])
     here = found[(found["task"] == "odd") & found["fitted"]]
-    front = here.loc[scores_and_cost.front_of(here, "seconds")]
+    front = here.loc[cost_front.front_of(here, "seconds")]
     assert list(front["strategy"] + front["variant"]) == ["frozenbase", "top_kk01", "top_kk03"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import invented
 from test_papers import planned
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import claims, writers
 from thaw.schema.yaml_files import read_yaml
@@ -100,7 +101,7 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
     bare.pop("tests")
     share = entry(times=-0.99, id="three", claim="A share.")
     spec = invented.shown("findings", "finding_table") | {"findings": [entry(), bare, share]}
-    table = claims.table(frame(**SCORES), spec)
+    table = claims.build(OutputData("", frame(**SCORES)), spec)
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     assert cells["First wins."][:2] == ["Nobody 2020", "holds"]
     assert cells["First wins."][2].startswith("R&D_50%: holds (2.8, d 3.9, p 0.0")
@@ -114,7 +115,7 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
 
 def test_seeds_that_lack_a_score_are_left_out():
     short = SCORES | {"second": SCORES["second"][:3]}
-    table = claims.table(frame(**short), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    table = claims.build(OutputData("", frame(**short)), invented.shown("f", "finding_table") | {"findings": [entry()]})
     assert "undecided" in table.groups[0].rows[0].cells[1].text and table.lines[0][10] == 3
 
 

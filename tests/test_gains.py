@@ -10,8 +10,10 @@ import torch
 import answered
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.pretraining_proximity import gain_figure, gains, nearness
+from thaw.outputs.figures.pretraining_proximity import build, gains, nearness
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.planning.configuration import load_plan, read_config
 from thaw.probes.encoder_comparison import EncoderComparison
 from thaw.probes.masked_losses import next_sentence_loss
@@ -75,11 +77,7 @@ def record(measure: str, values: list[float], **of) -> dict:
     return {"spec": {"of": of, "probe": {"kind": measure}, "layers": 2}, "layers": ends}
 
 
-def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path, monkeypatch):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
+def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path):
     runs = answered.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9}, seeds=(1, 2, 3))
     whole = runs["strategy"] == "full"
     runs = runs.assign(main=True, role="test", thawed=whole * 3, embeddings=whole)
@@ -91,15 +89,16 @@ def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path, monkeypatc
     adapted = {"run": {"task": "odd", "head": "linear", "strategy": "full", "variant": "base"}}
     found = [record("logme", [0.5, 0.7]), record("logme", [9.0, 9.0], **adapted)]
     found += [record("masked_loss", [2.0, 3.0], **adapted)]
-    near = nearness(found).set_index("measure")
+    near = nearness([ProbeRecord(tmp_path, one) for one in found]).set_index("measure")
     assert near.loc["logme", ["near", "near_low", "near_high"]].tolist() == pytest.approx([0.6, 0.5, 0.7])
     assert near.loc["masked_loss", "near"] == 2.5
     paths = [tmp_path / f"{place}.json" for place in range(len(found))]
     for path, content in zip(paths, found, strict=True):
         write_json(path, content)
     spec = {"whole": "full", "labels": {}}
-    gain_figure(paths, runs, spec, answers, tmp_path / "figure")
-    assert [axis.get_xlabel() for axis in closed[0].get_axes()] == [
+    figure = build(OutputData(tmp_path, runs, paths), spec)
+    figure.write(tmp_path / "figure")
+    assert [axis.get_xlabel() for axis in figure.drawn.get_axes()] == [
         "LogME of the last layer, nats",
         "Loss at masked tokens, nats",
     ]
@@ -107,4 +106,4 @@ def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path, monkeypatc
     with pytest.raises(
         UserError, match="a gain_figure needs runs of full and of a strategy that trains the head alone"
     ):
-        gain_figure(paths, runs[~whole], spec, answers, tmp_path / "none")
+        build(OutputData(tmp_path, runs[~whole], paths), spec)

@@ -6,7 +6,8 @@ import torch
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.figures.gradient_norms import gradient_figure, norms
+from thaw.outputs.figures.gradient_norms import build, norms
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.phases import PhaseConfig
@@ -50,34 +51,34 @@ def test_noting_gradients_changes_no_number(bench):
     assert found == [set().union(*layers[: place + 1]) for place in range(5)], "each epoch thaws one more"
 
 
-def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(invented_frame, tmp_path, monkeypatch):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
+def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(invented_frame, tmp_path):
     chosen = (invented_frame["task"] == "odd") & (invented_frame["strategy"] == "full")
     runs = invented_frame[(invented_frame["kind"] == "run") & chosen]
     spec = {"labels": invented.LABELS}
     with pytest.raises(UserError, match="no run here has noted its gradients; say gradients: true, and run"):
-        norms(runs, tmp_path)
+        norms(OutputData(tmp_path, runs))
     seeds = runs.drop_duplicates([*CELL, "seed"]).to_dict("records")
     for place, row in enumerate(seeds):
         noted = {"phase": [1, 1, 1, 2], "epoch": [1, 1, 2, 1], "gradient/head": [None, 1.0 + place, 2.0, 3.0]}
         noted["gradient/layer.1"] = [None, None, None, 0.5]
         (tmp_path / row["folder"]).mkdir(parents=True)
         pandas.DataFrame(noted).to_csv(tmp_path / row["folder"] / "history.csv", index=False)
-    found = norms(runs, tmp_path)
+    found = norms(OutputData(tmp_path, runs))
     first = found[(found["layer"] == "head") & (found["passed"] == 1)].iloc[0]
     assert (first["low"], first["high"], first["seeds"]) == (1, len(seeds), len(seeds)) and len(found) == 4
-    gradient_figure(runs, spec, tmp_path, tmp_path / "figure")
-    (axis,) = closed[0].get_axes()
+    figure = build(OutputData(tmp_path, runs), spec)
+    figure.write(tmp_path / "figure")
+    (axis,) = figure.drawn.get_axes()
     curves = [line.get_xydata().tolist() for line in axis.get_lines() if line.get_marker() == "o"]
     assert [point[0] for point in curves[0]] == [1, 2, 3] and curves[1] == [[3, 0.5]]
     assert axis.get_yscale() == "log" and (tmp_path / "figure.csv").stat().st_size
 
 
 def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
-    with pytest.raises(UserError, match="gradients.kind: this figure draws what runs note on request alone; say grad"):
+    with pytest.raises(
+        UserError,
+        match="gradients.kind: gradients cannot be drawn: this figure draws what runs note on request alone; say grad",
+    ):
         load_plan(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"]}), home)
     plan = load_plan(
         read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"], "gradients": True}), home

@@ -8,7 +8,9 @@ import torch
 
 from test_probes import spec_of
 from thaw.core.errors import UserError
-from thaw.outputs.figures.head_pruning import heads_figure, points
+from thaw.outputs.figures.head_pruning import build, points
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.probes import head_importance as heads
 from thaw.probes.reading import Reading
 from tiny_corpus import Bench, tiny_corpus
@@ -84,20 +86,17 @@ def test_the_last_layer_must_be_read(reading, monkeypatch):
         heads.head_importance(reading, 1)
 
 
-def test_the_figure_has_a_grid_and_a_curve(tmp_path, monkeypatch):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
+def test_the_figure_has_a_grid_and_a_curve(tmp_path):
     removed = [{"order": o, "share": s, "score": 0.9 - s} for o in ("importance", "random") for s in (0.0, 0.5)]
     ends = [{"layer": n, "seed": 1, "heads": [0.6, 0.8]} for n in (1, 2)]
     ends[-1]["removed"] = removed
     of = {"task": "t", "subset": "all", "encoder": "e", "probe": "head_importance"}
     record = {"spec": {"of": of, "task": {"id": "t", "metrics": ["accuracy"]}}, "layers": ends}
     (tmp_path / "metrics.json").write_text(json.dumps(record))
-    found = points([record])
+    found = points([ProbeRecord(tmp_path / "metrics.json", record)])
     assert found.query("kind == 'head'")["mean"].tolist() == [0.6, 0.8, 0.6, 0.8]
     assert found.query("kind == 'removed' and order == 'random'")["mean"].tolist() == pytest.approx([90, 40])
-    heads_figure([tmp_path / "metrics.json"], {"split": "test", "labels": {}}, tmp_path / "figure")
-    assert closed[0].get_axes()[0].get_title("left") == "t\nimportance of heads"
+    figure = build(OutputData(tmp_path, probes=[tmp_path / "metrics.json"]), {"split": "test", "labels": {}})
+    figure.write(tmp_path / "figure")
+    assert figure.drawn.get_axes()[0].get_title("left") == "t\nimportance of heads"
     assert (tmp_path / "figure.csv").stat().st_size and (tmp_path / "figure.svg").stat().st_size

@@ -11,7 +11,9 @@ from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
 
 from test_probes import spec_of
 from thaw.core.errors import UserError
-from thaw.outputs.figures.information_curves import information_figure, points
+from thaw.outputs.figures.information_curves import build, points
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.probes.code_length import surprisal
 from thaw.probes.measures.information_estimates import (
     clusters,
@@ -180,28 +182,27 @@ def test_a_split_of_one_label_is_refused(bench):
         Sample.of(reading, "test", 1)
 
 
-def test_the_figure_flags_what_is_less_than_proved_and_keeps_estimators_apart(bench, tmp_path, monkeypatch):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
+def test_the_figure_flags_what_is_less_than_proved_and_keeps_estimators_apart(bench, tmp_path):
     spec = spec_of(bench, "mutual_information", rows=20, widths=[1.0, 2.0], clusters=[2, 4], components=4)
     out = bench.step("probe", spec, tmp_path / "out")
     record = json.loads((out / "metrics.json").read_text())
     for end in record["layers"]:
         end["scores"]["test"] |= {"edge": 0.2, "edge_noise": 0.3, "kmeans": 0.4, "kmeans_noise": 0.1, "bound": 0.5}
         end["scores"]["test"]["kmeans"] += 0.2 * (end["layer"] == 2)
-    found = points([record], [out / "metrics.json"], "test", ["edge", "kmeans"]).set_index(["estimator", "layer"])
+    found = points([ProbeRecord(out / "metrics.json", record)], "test", ["edge", "kmeans"]).set_index(
+        ["estimator", "layer"]
+    )
     assert found.loc["edge", "flag"].tolist() == ["noise"] * 4
     assert found.loc["kmeans", "flag"].tolist() == ["below bound", "below bound", "", "below bound"]
     assert found["seeds"].eq(2).all() and found.loc[("kmeans", 2), "bits"] == pytest.approx(0.6)
-    information_figure([out / "metrics.json"], {"split": "test", "labels": {}}, tmp_path / "figure")
-    axes = closed[0].get_axes()
+    data = OutputData(tmp_path, probes=[out / "metrics.json"])
+    figure = build(data, {"split": "test", "labels": {}})
+    axes = figure.drawn.get_axes()
     assert [axis.get_title("left") for axis in axes] == ["t: EDGE", "t: k-means"]
-    assert (tmp_path / "figure.csv").read_text().startswith("task,subset,estimator,encoder,run,split,layer,bits,")
+    assert figure.csv.startswith("task,subset,estimator,encoder,run,split,layer,bits,")
     last = {"split": "test", "labels": {}, "last": True}
-    information_figure([out / "metrics.json"], last, tmp_path / "last")
+    drawn = build(data, last).drawn
     titles = ["t: binned, not absolute", "t: CKA"]
-    assert [axis.get_title("left") for axis in closed[1].get_axes()] == titles
-    with pytest.raises(UserError, match="no probe of mutual information has a result yet; run the workflow first"):
-        information_figure([], {"split": "test", "labels": {}}, tmp_path / "none")
+    assert [axis.get_title("left") for axis in drawn.get_axes()] == titles
+    with pytest.raises(UserError, match="no probe of this experiment has a result yet; run the workflow first"):
+        build(OutputData(tmp_path), {"split": "test", "labels": {}})

@@ -11,6 +11,7 @@ import invented
 from test_papers import planned
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.tables import reproduction, writers
 
@@ -46,7 +47,7 @@ def beside(**changes) -> dict:
 def drawn(made, **changes):
     results, runs = made
     spec = invented.shown("paper", "paper_table") | {"beside": beside(**changes)}
-    return reproduction.table(runs, spec, PredictionFiles(results))
+    return reproduction.build(OutputData(results, runs), spec)
 
 
 def lines_of(table) -> dict:

@@ -7,7 +7,7 @@ import pandas
 from transformers import BertConfig, BertModel
 
 import invented
-from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import parameters, writers
 
 WIDTH, INNER, WORDS, PLACES, LAYERS = 8, 32, 50, 16, 3
@@ -25,7 +25,7 @@ def test_counts_are_those_of_the_formulas(tmp_path):
     BertModel(config).save_pretrained(tmp_path / "encoders/tiny")
     runs = pandas.DataFrame({"kind": ["baseline", "run", "run"], "encoder": ["", "tiny", "tiny"]})
     spec = invented.shown("parameters", "parameter_table")
-    table = parameters.table(runs, spec, PredictionFiles(tmp_path))
+    table = parameters.build(OutputData(tmp_path, runs), spec)
     (line,) = csv.DictReader(io.StringIO(writers.to_csv(table)))
     embeddings = WIDTH * (WORDS + PLACES + 2) + 2 * WIDTH
     layer = 4 * (WIDTH * WIDTH + WIDTH) + 2 * WIDTH * INNER + INNER + WIDTH + 4 * WIDTH

@@ -14,6 +14,7 @@ from thaw.core import plugins
 from thaw.core.digests import canonical, file_sha256
 from thaw.core.errors import UserError
 from thaw.outputs.figures.probe_curves import points
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.planning.configuration import load_plan, read_config
 from tiny_corpus import Bench, tiny_corpus
 
@@ -73,8 +74,9 @@ def test_an_edited_part_changes_the_specs_of_exactly_its_runs(my):
 
 
 def test_a_plan_loads_no_torch_for_an_own_head(my):
-    code = f"import sys; sys.path.insert(0, {str(HOME / 'tests')!r}); from thaw.plan import load, read_config; "
-    code += f"load(read_config([{str(HOME / 'config/config.yaml')!r}], dict(heads=['gated'], strategies=['full'], "
+    code = f"import sys; sys.path.insert(0, {str(HOME / 'tests')!r}); "
+    code += "from thaw.planning.configuration import load_plan, read_config; "
+    code += f"load_plan(read_config([{str(HOME / 'config/config.yaml')!r}], dict(heads=['gated'], strategies=['full'], "
     code += f"catalogues=[{str(my)!r}])), __import__('pathlib').Path({str(HOME)!r})); print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": f"{HOME}/scripts"}
@@ -210,7 +212,7 @@ def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
     out = bench.step("probe", probe_spec(bench), tmp_path / "out", "--catalogues", my)
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["main"] == "length" and [end["layer"] for end in metrics["layers"]] == [0, 1, 2, 3] * 2
-    found, majority = points([metrics], [out / "metrics.json"], "test")
+    found, majority = points([ProbeRecord(out / "metrics.json", metrics)], "test")
     assert found["mean"].tolist() == pytest.approx([e["scores"]["test"]["length"] for e in metrics["layers"][:4]])
     assert majority == {}
 
@@ -218,7 +220,7 @@ def test_an_own_probe_is_run_and_its_measure_drawn(bench, my, tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("return rows, ends", "return rows", "my_probes.py:1: my_probes:norm must return two lists of dicts"),
+        ("return rows, layer_scores", "return rows", "my_probes.py:1: my_probes:norm must return two lists of dicts"),
         ('"length"\n', '"lenght"\n', "that have 'lenght'"),
         (".item()", "", "my_probes:norm must return"),
         ("norm(dim=1)", "norm(dim=2)", "my_probes:norm: .*my_probes.py:5: IndexError: Dimension out of range"),

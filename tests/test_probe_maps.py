@@ -6,8 +6,8 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.layer_mix import mix_figure, quantities
-from thaw.outputs.figures.probe_heatmap import heat_figure, scores
+from thaw.outputs.figures import layer_mix, probe_heatmap
+from thaw.outputs.frame.output_data import OutputData
 
 LABELS = {"tasks": {"pos": "Parts of speech"}, "encoders": {"e": "Encoder"}, "strategies": {"full": "Full"}}
 MIXES = {
@@ -40,18 +40,17 @@ def written(folder, records: list[dict]) -> list:
     return paths
 
 
-def drawn(monkeypatch, figure, *arguments):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
-    figure(*arguments)
-    return closed[0].get_axes()
+def drawn(figure, paths, spec, prefix):
+    made = figure.build(OutputData("", probes=paths), spec)
+    made.write(prefix)
+    return made.drawn.get_axes()
 
 
 def test_quantities_are_those_of_each_seed_and_their_spread(tmp_path):
     records = [record("pos", {1: [0.5] * 3, 2: [0.5] * 3, 3: [0.4] * 3}, MIXES)]
-    found = quantities(records, written(tmp_path, records), "test", "keep").set_index(["quantity", "layer"])
+    found = layer_mix.quantities(OutputData("", probes=written(tmp_path, records)).probes, "test", "keep").set_index(
+        ["quantity", "layer"]
+    )
     assert found.loc[("weight", 1), "mean"] == pytest.approx((0.3 + 0.4) / 3)
     assert found.loc[("delta", 2), "mean"] == pytest.approx((20 - 10 - 10) / 3)
     centres = [0.3 + 1.0, 0.4, 2.0]
@@ -61,14 +60,16 @@ def test_quantities_are_those_of_each_seed_and_their_spread(tmp_path):
     assert expected["mean"] == pytest.approx((2 + (0.3 - 0.2) / 0.2) / 2)
     assert expected["seeds"] == 2  # that of the third adds up to nothing
     assert (expected["low"], expected["high"]) == pytest.approx((0.5, 2.0))
-    clipped = quantities(records, written(tmp_path, records), "test", "zero").set_index(["quantity", "layer"])
+    clipped = layer_mix.quantities(OutputData("", probes=written(tmp_path, records)).probes, "test", "zero").set_index(
+        ["quantity", "layer"]
+    )
     assert clipped.loc[("expected_layer", ""), "mean"] == pytest.approx((2 + 1 + 1) / 3)
 
 
-def test_a_figure_of_mixes(tmp_path, monkeypatch):
+def test_a_figure_of_mixes(tmp_path):
     records = [record("pos", {1: [0.5] * 3}, MIXES)]
     spec = {"split": "test", "labels": LABELS, "probes": {"edge": "Edge"}}
-    axes = drawn(monkeypatch, mix_figure, written(tmp_path, records), spec, tmp_path / "mix")
+    axes = drawn(layer_mix, written(tmp_path, records), spec, tmp_path / "mix")
     assert [axis.get_title("left").split("\n")[1].split(";")[0] for axis in axes] == [
         "centre of gravity 1.30",
         "expected layer 2.00",
@@ -82,23 +83,27 @@ def test_a_figure_of_mixes(tmp_path, monkeypatch):
     for broken in (records[0]["layers"][1:], records[0]["layers"][:1]):
         paths = written(tmp_path, [records[0] | {"layers": broken}])
         with pytest.raises(UserError, match="a figure of mixes needs every layer; leave layers: out"):
-            mix_figure(paths, spec, tmp_path / "none")
-    with pytest.raises(UserError, match="no edge probe of this experiment has a result yet"):
-        mix_figure([], spec, tmp_path / "none")
+            layer_mix.build(OutputData("", probes=paths), spec)
+    with pytest.raises(UserError, match="no probe of this experiment has a result yet"):
+        layer_mix.build(OutputData(""), spec)
 
 
-def test_a_map_of_layers_by_task(tmp_path, monkeypatch):
+def test_a_map_of_layers_by_task(tmp_path):
     trees = record("trees", {1: [0.2, 0.65]}, main="uuas", more=("dspr", "nspr", "root"))
     run = {"task": "pos", "head": "linear", "strategy": "full", "variant": "base"}
     records = [record("pos", {1: [0.5, 0.7], 2: [0.7, 0.9]}), trees, record("pos", {1: [0.1, 0.2]}, run=run)]
     paths = written(tmp_path, records)
-    found = scores(records, paths, "test").set_index(["run", "task", "measure", "layer"])
-    assert tuple(found.loc[("", "pos", "edge_f1", 0), ["mean", "share", "seeds"]]) == pytest.approx((60, 0, 2))
-    assert tuple(found.loc[("", "pos", "edge_f1", 1), ["mean", "share"]]) == pytest.approx((80, 1))
-    assert found.loc[("", "trees", "dspr"), "share"].tolist() == [0, 0]
-    assert found.loc[("full base", "pos", "edge_f1", 1), "mean"] == pytest.approx(20)
+    found = probe_heatmap.scores(OutputData("", probes=paths).probes, "test").set_index(
+        ["run", "task", "measure", "layer"]
+    )
+    assert tuple(found.loc[("pretrained", "pos", "edge_f1", 0), ["mean", "share", "seeds"]]) == pytest.approx(
+        (60, 0, 2)
+    )
+    assert tuple(found.loc[("pretrained", "pos", "edge_f1", 1), ["mean", "share"]]) == pytest.approx((80, 1))
+    assert found.loc[("pretrained", "trees", "dspr"), "share"].tolist() == [0, 0]
+    assert found.loc[("linear.full.base", "pos", "edge_f1", 1), "mean"] == pytest.approx(20)
     spec = {"split": "test", "labels": LABELS, "probes": {"edge": "Edge"}}
-    axes = drawn(monkeypatch, heat_figure, paths, spec, tmp_path / "map")
+    axes = drawn(probe_heatmap, paths, spec, tmp_path / "map")
     assert [axis.get_title("left") for axis in axes] == ["Encoder", "Encoder, Full"]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == [
         "Parts of speech: edge F1",
@@ -111,4 +116,4 @@ def test_a_map_of_layers_by_task(tmp_path, monkeypatch):
     assert texts["80.0"] == "bold" and texts["60.0"] == "normal"
     assert (tmp_path / "map.csv").is_file() and (tmp_path / "map.svg").stat().st_size > 1000
     with pytest.raises(UserError, match="no probe of this experiment has a result yet"):
-        heat_figure([], spec, tmp_path / "none")
+        probe_heatmap.build(OutputData(""), spec)

@@ -6,7 +6,8 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.outputs.figures.probe_curves import points, probe_figure
+from thaw.outputs.figures.probe_curves import build, points
+from thaw.outputs.frame.output_data import OutputData
 from thaw.planning.configuration import load_plan, read_config
 
 PROBE = """probes:
@@ -124,34 +125,31 @@ def test_curves_show_means_and_the_spread_over_seeds(tmp_path):
     paths = [tmp_path / f"{number}.json" for number in range(3)]
     for path, content in zip(paths, records, strict=True):
         write_json(path, content)
-    found, majority = points(records, paths, "test")
+    found, majority = points(OutputData("", probes=paths).probes, "test")
     assert majority == {("one", "all", "accuracy"): 50.0}
     lines = found.set_index(["encoder", "probe", "layer"])
     assert tuple(lines.loc[("a", "linear", 0), ["mean", "low", "high", "seeds"]]) == pytest.approx((70, 60, 80, 3))
     assert tuple(lines.loc[("b", "linear", 0), ["mean", "low", "high", "seeds"]]) == pytest.approx((60, 50, 70, 2))
     assert tuple(lines.loc[("b", "linear", 1), ["mean", "seeds"]]) == pytest.approx((80, 1))
     assert lines.loc[("a", "mdl", 1), "mean"] == 3.0
-    assert points(records, paths, "validation")[0]["mean"].tolist()[:2] == [10.0, 10.0]
+    assert points(OutputData("", probes=paths).probes, "validation")[0]["mean"].tolist()[:2] == [10.0, 10.0]
 
 
-def test_unlike_measures_share_no_axis(tmp_path, monkeypatch):
-    from matplotlib import pyplot
-
-    closed = []
-    monkeypatch.setattr(pyplot, "close", closed.append)
+def test_unlike_measures_share_no_axis(tmp_path):
     paths = [tmp_path / "linear.json", tmp_path / "mdl.json"]
     write_json(paths[0], record("one", "a", "linear", "accuracy", [[0.6], [0.9], [0.7]]))
     write_json(paths[1], record("one", "a", "mdl", "compression", [[2.0], [3.0], [2.5]]))
     spec = {"split": "test", "labels": {"tasks": {"one": "First"}}, "probes": {"linear": "Linear", "mdl": "Code"}}
-    probe_figure(paths, spec, tmp_path / "figure")
-    axes = closed[0].get_axes()
+    figure = build(OutputData("", probes=paths), spec)
+    figure.write(tmp_path / "figure")
+    axes = figure.drawn.get_axes()
     assert [axis.get_ylabel() for axis in axes] == ["accuracy × 100", "Compression, times"]
     assert [axis.get_title("left") for axis in axes] == ["First", "First"]
     assert list(axes[0].get_lines()[0].get_ydata()) == pytest.approx([60, 90, 70])
     assert axes[0].get_lines()[1].get_ydata()[0] == 50 and len(axes[1].get_lines()) == 1
-    assert [text.get_text() for text in closed[0].legends[0].get_texts()] == ["Linear", "Code", "Majority class"]
+    assert [text.get_text() for text in figure.drawn.legends[0].get_texts()] == ["Linear", "Code", "Majority class"]
     with open(tmp_path / "figure.csv", newline="") as file:
         assert [row["mean"] for row in csv.DictReader(file)] == ["60.0", "90.0", "70.0", "2.0", "3.0", "2.5"]
     assert all((tmp_path / f"figure.{kind}").stat().st_size > 1000 for kind in ("pdf", "svg", "png"))
     with pytest.raises(UserError, match="no probe of this experiment has a result yet; run the workflow first"):
-        probe_figure([], spec, tmp_path / "none")
+        build(OutputData(""), spec)

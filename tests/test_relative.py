@@ -9,7 +9,7 @@ import pytest
 import answered
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import relative, writers
 
 
@@ -21,7 +21,7 @@ def drawn(folder, rates: dict, chance: float):
     tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)
     majority = tested[:1].assign(kind="baseline", strategy="majority", encoder="", head="", value=chance)
     spec = invented.shown("r", "relative_table", whole="full")
-    table = relative.table(pandas.concat([tested, majority], ignore_index=True), spec, PredictionFiles(folder))
+    table = relative.build(OutputData(folder, pandas.concat([tested, majority], ignore_index=True)), spec)
     return table, tested, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
 
 

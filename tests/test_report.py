@@ -10,8 +10,9 @@ import pytest
 import invented
 from thaw.core.errors import UserError
 from thaw.outputs.frame import aggregate, runs_frame
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.report import methods, provenance, report_page
-from thaw.outputs.tables import table_model
+from thaw.outputs.tables import scores
 
 
 def text_of(page: str) -> str:
@@ -130,7 +131,7 @@ def test_other_machines_precisions_and_protocols_are_told_too(invented_frame, in
 
 
 def test_the_report_has_the_tables_own_numbers(page, invented_frame):
-    for row in table_model.table(invented_frame, invented.shown("main", "strategy_table")).groups[0].rows:
+    for row in scores.build(OutputData("", invented_frame), invented.shown("main", "strategy_table")).groups[0].rows:
         for cell in row.cells:
             assert cell.text in page
 

@@ -5,7 +5,8 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.figures import scores_and_cost, speedup
+from thaw.outputs.figures import speedup
+from thaw.outputs.frame.output_data import OutputData
 
 SPEC = invented.shown("savings", "saving_figure", whole="full")
 
@@ -28,7 +29,7 @@ def test_bars_are_over_seeds_and_the_ratio_is_that_of_the_means(invented_frame):
 
 
 def test_the_figure_and_its_numbers(invented_frame, tmp_path):
-    scores_and_cost.draw(invented_frame, SPEC, tmp_path / "savings")
+    speedup.build(OutputData("", invented_frame), SPEC).write(tmp_path / "savings")
     assert list(pandas.read_csv(tmp_path / "savings.csv")["alone"])[0] == 11.25
     with pytest.raises(UserError, match="needs runs of all_of_it"):
-        scores_and_cost.draw(invented_frame, SPEC | {"whole": "all_of_it"}, tmp_path / "savings")
+        speedup.build(OutputData("", invented_frame), SPEC | {"whole": "all_of_it"})

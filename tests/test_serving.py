@@ -8,6 +8,7 @@ import pytest
 
 import invented
 from test_papers import planned
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import serving, writers
 
@@ -40,7 +41,7 @@ def test_layers_below_all_thawed_ones_are_executed_once(thawed, layers, count):
 
 def test_the_choices_their_scores_and_what_they_execute(frame):
     spec = invented.shown("serving", "serving_table") | {"sweep": "top", "whole": "all", "margin": 1.0}
-    table = serving.table(frame, spec | {"layers": {"tiny": 6}})
+    table = serving.build(OutputData("", frame), spec | {"layers": {"tiny": 6}})
     header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
     by_choice = {line[3]: dict(zip(header, line, strict=True)) for line in lines}
     assert (

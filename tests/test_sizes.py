@@ -5,7 +5,8 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
-from thaw.outputs.figures import learning_curve, scores_and_cost
+from thaw.outputs.figures import learning_curve
+from thaw.outputs.frame.output_data import OutputData
 
 SPEC = invented.shown("sizes", "size_figure")
 
@@ -31,7 +32,7 @@ def test_draws_and_seeds_are_put_together(frame):
 
 def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tmp_path):
     for name in ("one", "two"):
-        scores_and_cost.draw(frame, SPEC, tmp_path / name / "sizes")
+        learning_curve.build(OutputData("", frame), SPEC).write(tmp_path / name / "sizes")
     for ending in ("pdf", "svg", "png", "csv"):
         first, second = ((tmp_path / name / f"sizes.{ending}").read_bytes() for name in ("one", "two"))
         assert first == second and len(first) > 300
@@ -39,6 +40,6 @@ def test_the_figure_has_a_line_for_each_point_and_the_same_bytes_twice(frame, tm
     assert set(numbers["train_rows"]) == {100, 1000} and "our_lstm" not in set(numbers["strategy"])
 
 
-def test_one_size_is_no_curve(invented_frame, tmp_path):
+def test_one_size_is_no_curve(invented_frame):
     with pytest.raises(UserError, match="needs several sizes"):
-        scores_and_cost.draw(invented_frame, SPEC, tmp_path / "sizes")
+        learning_curve.build(OutputData("", invented_frame), SPEC)

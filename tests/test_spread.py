@@ -5,6 +5,7 @@ import pytest
 
 import invented
 from thaw.core.errors import UserError
+from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import variance, writers
 from thaw.planning.configuration import load_plan
@@ -36,7 +37,7 @@ def scored(values: dict[tuple, float]):
 def test_what_belongs_to_initialisation_and_order_by_hand():
     # rows 80, 84 by seed and -1, +1 by order: no interaction. 2 seeds: (80 - 84)^2 / 2 = 8, 2 orders: 2^2 / 2 = 2
     four = {("full", f"order{o:02d}", s, "a"): 80 + 4 * (s - 1) + 2 * (o - 1) for s in (1, 2) for o in (1, 2)}
-    made = variance.table(scored(four), SPEC)
+    made = variance.build(OutputData("", scored(four)), SPEC)
     (row,) = made.groups[0].rows
     assert row.name == "R&D_50%, dev: Full"
     assert [cell.text for cell in row.cells] == ["2.83 (80 %)", "1.41 (20 %)", "–", "–", "0.00 (0 %)", "2 × 2"]
@@ -48,13 +49,13 @@ def test_what_belongs_to_initialisation_and_order_by_hand():
 def test_one_seed_decides_both_and_a_gap_is_no_answer():
     drawn = {("full", "base", s, f"d{d}"): 70 + s + 3 * d for s in (1, 2, 3) for d in (1, 2)}
     drawn |= {("top_k", "k01", s, f"d{d}"): 60 for s, d in ((1, 1), (2, 2))}
-    made = variance.table(scored(drawn), SPEC)
+    made = variance.build(OutputData("", scored(drawn)), SPEC)
     (row,) = made.groups[0].rows
     texts = [cell.text for cell in row.cells]
     assert texts[:2] == ["–", "–"] and texts[2].startswith("1.00 ") and texts[3].startswith("2.12 ")
     assert made.notes[-1] == "Left out, since runs are missing: 1 line."
     with pytest.raises(UserError, match="needs two seeds, orders or draws"):
-        variance.table(scored({("full", "base", 1, "a"): 70}), SPEC)
+        variance.build(OutputData("", scored({("full", "base", 1, "a"): 70})), SPEC)
 
 
 def test_an_order_of_its_own_is_shared_by_all_seeds():

@@ -12,12 +12,13 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.tables import table_model, writers
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import scores, writers
 
 
 @pytest.fixture(scope="module")
 def table(invented_frame):
-    return table_model.table(invented_frame, invented.shown("main", "strategy_table"))
+    return scores.build(OutputData("", invented_frame), invented.shown("main", "strategy_table"))
 
 
 def rows_of(table) -> dict:
@@ -74,7 +75,7 @@ def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
 
 
 def test_with_several_encoders_each_group_has_its_baselines_and_its_best(invented_frame):
-    table = table_model.table(twice(invented_frame), invented.shown("main", "strategy_table"))
+    table = scores.build(OutputData("", twice(invented_frame)), invented.shown("main", "strategy_table"))
     assert [group.name for group in table.groups] == ["Tiny", "second"]
     assert all(any(row.cells[0].best for row in group.rows) for group in table.groups)
     assert [row.name for row in table.baselines] == ["Majority class", "Bag of words"]
@@ -106,10 +107,10 @@ def test_the_notes_say_what_a_reader_must_know(table):
 
 def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
     joint = invented_frame.assign(pairs=invented_frame["pairs"].where(invented_frame["pairs"] == "", "joint"))
-    notes = table_model.table(joint, invented.shown("main", "strategy_table")).notes
+    notes = scores.build(OutputData("", joint), invented.shown("main", "strategy_table")).notes
     assert "No frozen row that reads both texts apart stands here for R&D_50%." in " ".join(notes)
     bare = invented_frame[invented_frame["strategy"] != "cosine"]
-    notes = table_model.table(bare, invented.shown("main", "strategy_table")).notes
+    notes = scores.build(OutputData("", bare), invented.shown("main", "strategy_table")).notes
     assert "Empty" not in " ".join(notes)
     expected = (
         "No untrained cosine stands here for R&D_50%. On similarity the view of a pair decides more than the strategy."
@@ -119,7 +120,7 @@ def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
 
 def test_the_paper_protocol_is_told(invented_frame):
     paper = invented_frame.assign(protocol="paper")
-    notes = table_model.table(paper, invented.shown("main", "strategy_table")).notes
+    notes = scores.build(OutputData("", paper), invented.shown("main", "strategy_table")).notes
     assert "Selected and reported on one split: Entities and R&D_50%." in notes
 
 
@@ -127,7 +128,7 @@ def test_missing_runs_are_marked_and_explained(invented_frame):
     frame = without(invented_frame, "not run", task="odd", strategy="full")
     frame = without(frame, "not run", task="odd", strategy="top_k", variant="k03", seed=2)
     frame = without(frame, "not run", task="entities", strategy="bag_of_words")
-    table = table_model.table(frame, invented.shown("main", "strategy_table"))
+    table = scores.build(OutputData("", frame), invented.shown("main", "strategy_table"))
     cells = rows_of(table)
     assert cells["Full"][1].text == "‡" and cells["Full"][0].text == "81.5 ± 0.7" and not cells["Full"][1].best
     assert cells["Top k (k = 3)"][1].text == "76.0‡" and cells["Top k (k = 3)"][1].best
@@ -147,12 +148,12 @@ def test_undefined_scores_shared_fits_and_flags_are_told(table):
 
 def test_a_transfer_table_has_a_column_for_each_further_test_corpus(invented_frame):
     spec = invented.shown("transfer", "transfer_table")
-    table = table_model.table(invented_frame, spec)
+    table = scores.build_transfer(OutputData("", invented_frame), spec)
     assert [column.label for column in table.columns] == ["R&D_50% → third, test"]
     assert rows_of(table)["Full"][0].text == "76.5 ± 0.7" and "on the test splits of other tasks" in table.notes[0]
     assert r"$\to$" in writers.to_tex(table)
     with pytest.raises(UserError, match="no run is scored on another task"):
-        table_model.table(invented_frame[invented_frame["role"] != "transfer"], spec)
+        scores.build_transfer(OutputData("", invented_frame[invented_frame["role"] != "transfer"]), spec)
 
 
 def test_latex_is_escaped_and_whole(table):

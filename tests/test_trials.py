@@ -8,7 +8,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.outputs.figures import search_curve
 from thaw.outputs.frame import collection
-from thaw.outputs.frame.runs_frame import COLUMNS, read_runs
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.runs_frame import COLUMNS
 
 SPEC = invented.shown("trials", "trial_figure")
 MEANS = {("top_k", "k01"): [0.5, 0.7, 0.6], ("full", "base"): [0.8, None, 0.6]}
@@ -35,7 +36,7 @@ def results(tmp_path_factory):
 
 
 def test_the_best_to_expect_by_hand(results, tmp_path):
-    search_curve.trial_figure(read_runs(results / "runs.csv"), SPEC, results, tmp_path / "trials")
+    search_curve.build(OutputData(results, results / "runs.csv"), SPEC).write(tmp_path / "trials")
     found = pandas.read_csv(tmp_path / "trials.csv").set_index(["task", "strategy", "variant"])
     assert set(found.index) == {(task, *point) for task in invented.TASKS for point in MEANS}, "an outdated search"
     one = found.loc["odd", "top_k", "k01"]
@@ -46,6 +47,6 @@ def test_the_best_to_expect_by_hand(results, tmp_path):
     assert (tmp_path / "trials.svg").stat().st_size > 3000
 
 
-def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results, tmp_path):
+def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results):
     with pytest.raises(UserError, match="needs strategies with a search"):
-        search_curve.trial_figure(invented_frame, SPEC, invented_results, tmp_path / "trials")
+        search_curve.build(OutputData(invented_results, invented_frame), SPEC)

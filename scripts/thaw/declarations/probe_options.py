@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from thaw.declarations.value_types import Id
+
 # Shares of the training rows after which online coding fits again: those of Voita and Titov 2020, section 4.1.
 PORTIONS = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5]
 STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
-ID = r"^[a-z0-9_]{1,60}$"
 
 
 class ProbeOptions(BaseModel):
@@ -126,12 +127,10 @@ class StructuralOptions(DescentOptions):
 class DomainOptions(LinearOptions):
     """Linear probes by domain."""
 
-    domain: str = Field(pattern=ID, description="the target of the corpus, of kind label, that names each row's domain")
+    domain: Id = Field(description="the target of the corpus, of kind label, that names each row's domain")
 
 
 class PluginOptions(LinearOptions):
     """What a plugin reads."""
 
-    options: dict[Annotated[str, Field(pattern=ID)], int | float | str] = Field(
-        {}, description="what a probe of your own reads"
-    )
+    options: dict[Id, int | float | str] = Field({}, description="what a probe of your own reads")

@@ -14,6 +14,7 @@ from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import PROBED_TYPES
 from thaw.planning import external_and_ensembles, output_jobs, probe_jobs, searches
 from thaw.planning.job import Job
+from thaw.planning.output_context import OutputContext
 from thaw.planning.probe_jobs import Probed
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import RunPlan, pair_views
@@ -62,10 +63,9 @@ class Jobs(Upstream):
         self._add_probes(experiment, planner)
         probed = [self.jobs["probe"][key] for key in self.probes[name]]
         origins = {corpus: job.spec["source"] for corpus, job in self.jobs["prepare"].items()}
-        shown = output_jobs.specs(experiment, self.catalogue, planner, runs, shown, every, origins, probed)
-        for step, key, spec in shown:
-            said = {"left_out": self.left_out} if self.left_out and step == "report" else {}
-            self.jobs[step][key] = Job(spec | said, {})
+        context = OutputContext(experiment, self.catalogue, planner, runs, origins, probed)
+        for step, key, spec in output_jobs.specs(context, shown, every, self.left_out):
+            self.jobs[step][key] = Job(spec, {})
 
     def _add_task(self, name: str, experiment: ExperimentConfig) -> None:
         """Add a task's corpus, those of its further tests, and the baselines that need no encoder."""

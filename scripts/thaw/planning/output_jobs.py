@@ -6,84 +6,52 @@ Here, and only here, labels and captions enter a spec: a new label draws tables 
 from collections.abc import Iterable, Iterator
 
 from thaw.core import plugins
-from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
-from thaw.declarations.probes import drawn_by, draws
-from thaw.planning import confounders, external_and_ensembles, recommendations
-from thaw.planning.job import Job
-from thaw.planning.papers import claim_runs, table_comparison
+from thaw.declarations.outputs import step_of
+from thaw.planning import external_and_ensembles
+from thaw.planning.output_additions import additions
+from thaw.planning.output_context import OutputContext
+from thaw.planning.output_requirements import missing
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import RunPlan, named_points, pair_views, variant
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig, OutputConfig
+from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
+from thaw.schema.output import OutputConfig
 from thaw.schema.strategy import StrategyConfig
 
 
 def specs(
-    experiment: ExperimentConfig,
-    catalogue: Catalogue,
-    planner: RunPlanner,
-    runs: list[RunPlan],
-    baselines: list[tuple[str, RunPlan]],
-    digests: str,
-    origins: dict[str, str],
-    probed: list[Job],
+    context: OutputContext, baselines: list[tuple[str, RunPlan]], digests: str, left_out: list[str]
 ) -> Iterator[tuple[str, str, dict]]:
     """Yield (step, key, spec) of an experiment's collect, tables, figures and report.
 
-    Args: runs, all of them; baselines, the runs that are shown as such, with their names; digests, the digest over all
-    their specs, so that outputs follow them; origins, from which kind of source each corpus comes; probed, the jobs of
-    the probes.
+    Args: the experiment with all that was planned for it; the runs that are shown as baselines, with their names;
+    digests, the digest over all runs' specs, so that outputs follow them; left_out, sentences on what an experiment
+    lacks that was cut to what is there: the outputs are added that cannot be drawn of it. Of any other experiment
+    such an output is a UserError.
     """
+    experiment, catalogue, planner, runs = context.experiment, context.catalogue, context.planner, context.runs
     name = experiment.experiment
     selection = _selection(experiment, catalogue, planner, runs, baselines)
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
     shown = {"labels": _labels(experiment, catalogue, runs), "order": _order(experiment, planner), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
-    outputs, differs = [], confounders.sentences(experiment, catalogue, planner)
+    outputs = []
     for output in experiment.outputs:
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
-        step = entry.kind.rpartition("_")[2]  # every kind ends in table or figure
-        options = entry.model_dump(mode="json", exclude_none=True) | {"id": output}
-        if drawn_by(entry.kind):
-            options |= _probes(output, experiment, catalogue, probed)
+        if reason := missing(entry, context):
+            if not (experiment.scale_down or experiment.optional):
+                raise UserError(f"{catalogue.place('outputs', output, 'kind')}: {output} cannot be drawn: {reason}")
+            left_out.append(f"Output {output} was left out: {reason}.")
+            continue
+        step = step_of(entry.kind)
+        options = entry.model_dump(mode="json", exclude_none=True) | {"id": output} | additions(entry, context)
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
-        if entry.kind == "paper_table":
-            options |= {"beside": table_comparison.shown(experiment, catalogue, runs, entry, origins)}
-        if entry.kind == "finding_table":
-            options |= {"findings": claim_runs.shown(experiment, catalogue, runs)}
-        if entry.kind == "serving_table":
-            layers = {encoder: catalogue.get("encoders", encoder, "encoders").layers for encoder in experiment.encoders}
-            options |= {"layers": layers}
-        if entry.kind == "gradient_figure" and not experiment.gradients:
-            place = catalogue.place("outputs", output, "kind")
-            raise UserError(f"{place}: this figure draws what runs note on request alone; say gradients: true")
-        if entry.kind == "advice_table":
-            options |= {"papers": recommendations.shown(experiment, catalogue, runs)}
-        if entry.kind == "guideline_table":
-            options |= recommendations.guidelines(experiment, catalogue)
-        if step == "table" and differs and entry.kind != "parameter_table":
-            options |= {"differs": differs}
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
-    yield "report", name, report | _methods(experiment, catalogue)
-
-
-def _probes(output: str, experiment: ExperimentConfig, catalogue: Catalogue, probed: list[Job]) -> dict:
-    """Return what the spec of a figure of probes has beside: their digests, and their names in print."""
-    entry: OutputConfig = catalogue.get("outputs", output, "outputs")
-    kinds = drawn_by(entry.kind)
-    drawn = [job.digest for job in probed if draws(entry.kind, job.spec["probe"]["kind"])]
-    if not drawn:
-        place = catalogue.place("outputs", output, "kind")
-        raise UserError(
-            f"{place}: this figure draws probes of kind {', '.join(kinds)}, and the experiment names none; say "
-            f"probes: [{kinds[0]}]"
-        )
-    entries = {name: catalogue.get("probes", name, "probes") for name in experiment.probes}
-    names = {name: probe.label or name for name, probe in entries.items() if draws(entry.kind, probe.kind)}
-    return {"probed": digest(drawn), "probes": names}
+    said = {"left_out": list(left_out)} if left_out else {}
+    yield "report", name, report | _methods(experiment, catalogue) | said
 
 
 def _selection(

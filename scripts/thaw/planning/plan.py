@@ -11,6 +11,7 @@ from os.path import relpath
 from pathlib import Path
 
 from thaw.core.digests import digest
+from thaw.core.failed_outputs import failures
 from thaw.core.files import read_json
 from thaw.declarations.probes import draws
 from thaw.planning.job import Job
@@ -74,8 +75,18 @@ class Plan(Jobs):
         return KEYS[step].format(**dict(wildcards.items()))
 
     def canonical(self, step: str, wildcards) -> str:
-        """Return the spec of a rule's job as its one params string."""
-        return self.job(step, self.key(step, wildcards)).canonical
+        """Return the spec of a rule's job as its one params string.
+
+        That of an output has how often it could not be drawn: a gap in its place is not what the plan wants, so that
+        the job runs again.
+        """
+        key = self.key(step, wildcards)
+        failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
+        return Job(self.job(step, key).spec | ({"failures": failed} if failed else {}), {}).canonical
+
+    def _prefix(self, step: str, key: str) -> Path:
+        """Return the path of an output's files without their endings."""
+        return Path(self.files(step, key)[0]).with_suffix("")
 
     def is_current(self, step: str, key: str) -> bool:
         """Return whether a job's results are there and carry the digest of its spec; for steps up to the runs."""

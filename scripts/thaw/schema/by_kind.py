@@ -4,19 +4,21 @@ from typing import Union
 
 from pydantic import BaseModel, TypeAdapter, create_model
 
-from thaw.schema.entry import IMPORT_PATH, plugin_or
+from thaw.schema.entry import IMPORT_PATH, one_of, plugin_or
 
 
 class ByKind:
     """A discriminated union over `kind`.
 
-    Args: what it is a kind of, in messages; the models by kind; the model of entries whose kind is an import path.
+    Args: what it is a kind of, in messages; the models by kind; the model of entries whose kind is an import path,
+    where there are any.
     """
 
-    def __init__(self, word: str, models: dict[str, type[BaseModel]], plugin: type[BaseModel]):
+    def __init__(self, word: str, models: dict[str, type[BaseModel]], plugin: type[BaseModel] | None = None):
         """Keep the models."""
         self.models, self.plugin = models, plugin
-        self._tag = create_model("Kind", kind=(plugin_or(word, tuple(models)), ...))  # ignores all other keys
+        known = (plugin_or if plugin else one_of)(word, tuple(models))
+        self._tag = create_model("Kind", kind=(known, ...))  # ignores all other keys
 
     def model_of(self, values: dict) -> type[BaseModel]:
         """Return the model of an entry. Raises pydantic's ValidationError for a kind that is missing or unknown."""
@@ -32,6 +34,8 @@ class ByKind:
 
     def model_json_schema(self) -> dict:
         """Return the schema of an entry, which is one of its kinds' or a plugin's."""
-        schema = TypeAdapter(Union[tuple([*self.models.values(), self.plugin])]).json_schema()  # noqa: UP007
-        schema["$defs"][self.plugin.__name__]["properties"]["kind"]["pattern"] = IMPORT_PATH
+        models = [*self.models.values(), *filter(None, [self.plugin])]
+        schema = TypeAdapter(Union[tuple(models)]).json_schema()  # noqa: UP007
+        if self.plugin:
+            schema["$defs"][self.plugin.__name__]["properties"]["kind"]["pattern"] = IMPORT_PATH
         return schema

@@ -9,11 +9,11 @@ from thaw.core.errors import UserError, suggestion
 from thaw.schema.advice import AdviceConfig, GuidelineConfig
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import EncoderConfig
-from thaw.schema.experiment import OutputConfig
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
 from thaw.schema.keys import same_key
+from thaw.schema.output import OUTPUT_CONFIGS
 from thaw.schema.probe import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
 from thaw.schema.validation import model_of_kind, validate
@@ -31,7 +31,7 @@ BLOCKS = {
     "head_sets": ("heads.yaml", HeadSetConfig),
     "strategies": ("strategies.yaml", StrategyConfig),
     "probes": ("probes.yaml", PROBE_CONFIGS),
-    "outputs": ("outputs.yaml", OutputConfig),
+    "outputs": ("outputs.yaml", OUTPUT_CONFIGS),
     "findings": ("findings.yaml", FindingConfig),
     "advice": ("advice.yaml", AdviceConfig),
     "guidelines": ("advice.yaml", GuidelineConfig),

@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from thaw.core.errors import suggestion
+from thaw.declarations.value_types import Id as Id
+from thaw.declarations.value_types import Text as Text
 from thaw.schema.keys import ConfigModel
 
-Id = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}$")]
-Text = Annotated[str, Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0, lt=10)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -26,6 +26,17 @@ def plugin_or(kind: str, words: tuple[str, ...]):
 
     forms = [{"enum": list(words)}, {"type": "string", "pattern": IMPORT_PATH}]
     return Annotated[str, AfterValidator(known), WithJsonSchema({"anyOf": forms})]
+
+
+def one_of(kind: str, words: tuple[str, ...]):
+    """Return the type of a key that takes one of Thaw's words."""
+
+    def known(word: str) -> str:
+        if word not in words:
+            raise ValueError(f"'{word}' is no {kind}{suggestion(word, words)}")
+        return word
+
+    return Annotated[str, AfterValidator(known), WithJsonSchema({"enum": list(words)})]
 
 
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}

@@ -1,10 +1,9 @@
-"""What is wanted: outputs, the store, what the numbers depend on beside the method, and the experiment."""
+"""What is wanted: the store, what the numbers depend on beside the method, and the experiment."""
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from thaw.declarations.probes import PROBES
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
 from thaw.schema.phases import PhaseConfig
@@ -15,67 +14,6 @@ IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
 RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", "_random")}
-
-BESIDE_WHOLE = (
-    "serving_table",
-    "saving_figure",
-    "gain_figure",
-    "comparison_table",
-    "relative_table",
-)  # what compares with one strategy, that which trains everything
-
-
-class OutputConfig(CatalogueEntry):
-    """A table or a figure."""
-
-    kind: Literal[
-        "strategy_table",
-        "transfer_table",
-        "paper_table",
-        "finding_table",
-        "advice_table",
-        "serving_table",
-        "spread_table",
-        "comparison_table",
-        "guideline_table",
-        "relative_table",
-        "parameter_table",
-        "layer_figure",
-        "cost_figure",
-        "size_figure",
-        "trial_figure",
-        "saving_figure",
-        "gradient_figure",
-        *dict.fromkeys(figure for probe in PROBES.values() for figure in probe.figures),
-    ] = Field(description="what it shows")
-    caption: Text = Field(description="the sentence above a table or below a figure")
-    split: Literal["test", "validation"] = Field("test", description="the split whose scores it shows")
-    cost: Literal["seconds", "flops", "parameters"] = Field("seconds", description="cost_figure: the horizontal axis")
-    last: bool | None = Field(
-        None, description="information_figure: what a layer shares with the last one, not with labels"
-    )
-    paper: Id | None = Field(None, description="paper_table: a file of reference/, as lee2019")
-    table: Id | None = Field(None, description="paper_table: one of that file's tables")
-    margin: float = Field(
-        1.0,
-        gt=0,
-        description="advice_table, serving_table: points that a cheaper one may lose; guideline_table: that are none",
-    )
-    sweep: Id | None = Field(None, description="serving_table: a strategy with a sweep over thawed layers")
-    whole: Id | None = Field(None, description=f"{', '.join(BESIDE_WHOLE)}: what trains everything")
-    negative: Literal["keep", "zero", "running_max"] | None = Field(
-        None, description="mix_figure: how a layer that lowers the score counts; default: keep"
-    )
-
-    @model_validator(mode="after")
-    def _some_kinds_name_what_they_show(self):
-        if (self.kind == "paper_table") != bool(self.paper) or bool(self.paper) != bool(self.table):
-            raise ValueError("paper and table belong to kind paper_table, which needs both")
-        if (self.kind == "serving_table") != bool(self.sweep):
-            raise ValueError("sweep belongs to kind serving_table, which needs it")
-        if (self.kind in BESIDE_WHOLE) != bool(self.whole):
-            raise ValueError(f"whole belongs to the kinds {', '.join(BESIDE_WHOLE)}, which need it")
-        return self
 
 
 class StoreConfig(BaseModel):

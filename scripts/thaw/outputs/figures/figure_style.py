@@ -1,14 +1,11 @@
-"""What all figures share: style, a grid of panels, one mark per strategy, labels that do not overlap, fixed bytes.
+"""The look of all figures: style, a grid of panels, one mark per strategy, one legend below all panels.
 
 Colours are seaborn's palette for colour-blind readers; every strategy has its own marker shape too, so that a figure
 prints in grey. Sizes are inches, at the width of a page's text (7 in), where the fonts are 7 to 9 points.
 """
 
-import contextlib
 import math
 import textwrap
-
-from thaw.core.files import atomic_write
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
@@ -43,33 +40,34 @@ STYLE = {
 }
 
 
-@contextlib.contextmanager
-def panels(titles: list[str], wide: int | None = None):
-    """Give a figure and one axes per title, `wide` in a row; close it at the end.
+def style():
+    """Return a context in which figures are drawn and written in Thaw's style."""
+    import matplotlib
+
+    return matplotlib.rc_context(STYLE)
+
+
+def grid(titles: list[str], wide: int | None = None):
+    """Return a figure and one axes per title, `wide` in a row.
 
     Unless stated there are at most three in a row, and four make two rows of two.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
     high = math.ceil(len(titles) / wide)
     width = PANEL[0] if wide == 3 else 3.2
-    size = (width * wide, (PANEL[1] + 0.55) * high)
-    with pyplot.rc_context(STYLE):
-        figure, axes = pyplot.subplots(high, wide, figsize=size, squeeze=False, layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
-        for axis, title in zip(axes.flat, titles, strict=False):
-            lines = [textwrap.fill(line, int(LETTERS * (width - BESIDE))) for line in title.splitlines()]
-            axis.set_title("\n".join(lines), loc="left", fontweight="bold")
-        for axis in axes.flat[len(titles) :]:
-            axis.remove()
-        try:
-            yield figure, list(axes.flat[: len(titles)])
-        finally:
-            pyplot.close(figure)
+    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(high, wide, squeeze=False)
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    for axis, title in zip(axes.flat, titles, strict=False):
+        lines = [textwrap.fill(line, int(LETTERS * (width - BESIDE))) for line in title.splitlines()]
+        axis.set_title("\n".join(lines), loc="left", fontweight="bold")
+    for axis in axes.flat[len(titles) :]:
+        axis.remove()
+    return figure, list(axes.flat[: len(titles)])
 
 
 def marks(strategies) -> dict[str, tuple]:
@@ -103,15 +101,3 @@ def freeze_layout(figure) -> None:
     """Lay the figure out once and for all: what is placed by hand afterwards moves nothing."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-
-
-def save(figure, prefix) -> None:
-    """Write a figure as PDF, SVG and PNG, without a date, so that equal content means equal bytes.
-
-    It is laid out once for all three, which is most of the time that many panels take.
-    """
-    freeze_layout(figure)
-    bare = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
-    for kind, metadata in bare.items():
-        with atomic_write(f"{prefix}.{kind}") as temporary:
-            figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")

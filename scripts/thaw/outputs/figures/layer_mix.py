@@ -1,15 +1,12 @@
 """Figure: where edge probing finds a task, by the weights of a mix of layers and by what each layer adds."""
 
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_text
-from thaw.outputs import wording
-from thaw.outputs.figures import figure_style
-from thaw.outputs.figures.probe_curves import over_seeds
-from thaw.outputs.frame.collection import shown_split, value
+from thaw.outputs.figures import panels
+from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
 from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
 
 KEYS = ["task", "subset", "encoder", "run", "probe"]
@@ -20,26 +17,23 @@ SUMMARIES = {"weight": ("centre_of_gravity", "k_s"), "delta": ("expected_layer",
 NAMES = {"centre_of_gravity": "centre of gravity", "expected_layer": "expected layer"}
 
 
-def mix_figure(paths: list[Path], spec: dict, prefix) -> None:
-    """Draw for each task the weights of the mix of all layers, and beside them what each layer adds to the score.
+def build(data, spec: dict) -> panels.Figure:
+    """Return for each task the weights of the mix of all layers, and beside them what each layer adds to the score.
 
-    Args: paths, the metrics.json of probes of kind edge; spec as step `figure` gets it. Raises UserError where there
-    is no result, or one of an encoder of which a single layer was read.
+    Raises UserError where there is no result, or one of an encoder of which a single layer was read.
     """
-    if not paths:
-        raise UserError("no edge probe of this experiment has a result yet; run the workflow first")
-    found = quantities([read_json(path) for path in paths], paths, spec["split"], spec.get("negative", "keep"))
-    cells = list(found.groupby(KEYS, sort=False))
-    titles = [_title(key, rows, spec, found, kind) for key, rows in cells for kind in AXES]
-    with figure_style.panels(titles, wide=2) as (figure, axes):
-        for axis, (rows, kind) in zip(axes, ((rows, kind) for _, rows in cells for kind in AXES), strict=True):
-            _bars(axis, rows, kind)
-        figure_style.save(figure, prefix)
-    numbers = found.round({name: 4 for name in ("mean", "low", "high")})
-    write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+    found = quantities(data.probes, spec["split"], spec.get("negative", "keep"))
+    names, drawn = panels.Names(spec, found, run_names(data.probes, spec["labels"])), []
+    for key, rows in found.groupby(KEYS, sort=False):
+        place = dict(zip(KEYS, key, strict=True))
+        words = [names.of("task", place["task"]), *names.several(place, "subset", "encoder", "run", "probe")]
+        for kind in AXES:
+            title = f"{', '.join(words)}\n{_summary(rows, kind)}"
+            drawn.append(panels.Panel(title, partial(_bars, rows=rows, kind=kind)))
+    return panels.compose(drawn, panels.csv_of(found), wide=2)
 
 
-def quantities(records: list[dict], paths: list[Path], split: str, negative: str):
+def quantities(records: list[ProbeRecord], split: str, negative: str):
     """Return a row for each quantity of each probe, by layer where it has one: mean, low, high and number of seeds.
 
     Quantities: weight, score (of a mix of the layers up to this one) and delta, by layer, scores x 100; and for all
@@ -49,25 +43,19 @@ def quantities(records: list[dict], paths: list[Path], split: str, negative: str
     import pandas
 
     rows = []
-    for record, path in zip(records, paths, strict=True):
-        of, main = value(record, path, "spec", "of"), value(record, path, "main")
-        task = record["spec"]["task"]
-        shown = shown_split(task, split)
-        run = of.get("run", {})
-        cell = {"task": of["task"], "subset": of["subset"], "encoder": of["encoder"]}
-        cell |= {
-            "run": " ".join([run["strategy"], run["variant"]]) if run else "",
-            "probe": of["probe"],
-            "split": shown,
-        }
-        for seed in record["spec"]["seeds"]:
-            ends = [end for end in value(record, path, "layers") if end["seed"] == seed]
+    for record in records:
+        main, shown = record.value("main"), record.split(split)
+        place = record.cell | {"split": shown}
+        for seed in record.record["spec"]["seeds"]:
+            ends = [end for end in record.value("layers") if end["seed"] == seed]
             layers = [end["layer"] for end in ends]
             if layers != list(range(len(layers))) or len(layers) < 2:
-                raise UserError(f"{path}: a figure of mixes needs every layer; leave layers: out of the probe's entry")
+                raise UserError(
+                    f"{record.path}: a figure of mixes needs every layer; leave layers: out of the probe's entry"
+                )
             scores = [end["mix"]["scores"][shown][main] for end in ends]
             scores = [np.nan if score is None else 100 * score for score in scores]
-            rows += [cell | {"seed": seed} | told for told in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
+            rows += [place | row for row in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
     keys = [*KEYS, "split", "quantity", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float}).dropna(subset="value")
     return over_seeds(table, keys).drop(columns="sd")
@@ -107,23 +95,12 @@ def _bars(axis, rows, kind: str) -> None:
     axis.set_xticks(layers if len(layers) <= 13 else layers[::4])
 
 
-def _title(key: tuple, rows, spec: dict, found, kind: str) -> str:
-    """Return a panel's title: the task, what else tells it apart, and the layer that the bars point to."""
-    labels = spec["labels"]
-    name = wording.task_name(labels.get("tasks", {}), key[0])
-    strategy = key[3].partition(" ")[0]
-    others = {
-        "subset": labels.get("subsets", {}).get(key[1], key[1]),
-        "encoder": labels.get("encoders", {}).get(key[2], key[2]),
-        "run": labels.get("strategies", {}).get(strategy, strategy) or "pretrained",
-        "probe": spec["probes"].get(key[4], key[4]),
-    }
-    several = [text for column, text in others.items() if found[column].nunique() > 1]
+def _summary(rows, kind: str) -> str:
+    """Return the layer that a panel's bars point to, and how far they are from equal."""
     layer, bits = (rows[rows["quantity"] == quantity] for quantity in SUMMARIES[kind])
-    told = f"{NAMES[SUMMARIES[kind][0]]} not defined"
-    if len(layer):
-        half = (layer.iloc[0]["high"] - layer.iloc[0]["low"]) / 2
-        spread = f" ± {half:.2f}" if layer.iloc[0]["seeds"] > 1 else ""
-        told = f"{NAMES[SUMMARIES[kind][0]]} {layer.iloc[0]['mean']:.2f}{spread}"
-        told += f"; K {bits.iloc[0]['mean']:.2f} bits" if len(bits) else ""
-    return "\n".join([", ".join([name, *several]), told])
+    name = NAMES[SUMMARIES[kind][0]]
+    if layer.empty:
+        return f"{name} not defined"
+    at = layer.iloc[0]
+    spread = f" ± {(at['high'] - at['low']) / 2:.2f}" if at["seeds"] > 1 else ""
+    return f"{name} {at['mean']:.2f}{spread}" + (f"; K {bits.iloc[0]['mean']:.2f} bits" if len(bits) else "")

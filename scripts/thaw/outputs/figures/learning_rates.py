@@ -57,12 +57,13 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
         raise UserError(f"{path}: a figure of rates is drawn as {', '.join(FORMATS)}; end the name in one of them")
     if not found:
         raise UserError("none of these strategies has a learning rate: lbfgs fits a head to convergence without one")
-    with figure_style.panels(list(found), wide=min(2, len(found))) as (figure, axes):
-        from matplotlib.colors import LogNorm
-        from matplotlib.patches import Patch
+    from matplotlib.colors import LogNorm
+    from matplotlib.patches import Patch
 
-        every = np.concatenate([matrix.ravel() for matrix, _ in found.values()])
-        norm = LogNorm(np.nanmin(every), max(np.nanmax(every), 1.01 * np.nanmin(every)))
+    every = np.concatenate([matrix.ravel() for matrix, _ in found.values()])
+    norm = LogNorm(np.nanmin(every), max(np.nanmax(every), 1.01 * np.nanmin(every)))
+    with figure_style.style():
+        figure, axes = figure_style.grid(list(found), wide=min(2, len(found)))
         for axis, (matrix, lengths) in zip(axes, found.values(), strict=True):
             mesh = _panel(axis, matrix, lengths, norm)
         figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)

@@ -3,47 +3,37 @@
 As in figure 1 of Peters et al. 2019: a panel for the pretrained encoder and for each strategy, a line for each task.
 """
 
-from pathlib import Path
+from functools import partial
 
-from thaw.core.files import write_text
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style
-from thaw.outputs.figures.probe_curves import points, read, run_names, ticks
+from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.figures.probe_curves import points
+from thaw.outputs.frame.probe_frame import run_names
 
-SCALED = ("mean", "low", "high")
+SCALED = ("scaled_mean", "scaled_low", "scaled_high")
 
 
-def normalised_figure(paths: list[Path], spec: dict, prefix) -> None:
-    """Draw scores by layer, each task from 0, its lowest mean of all panels, to 1, its highest.
+def build(data, spec: dict) -> panels.Figure:
+    """Return scores by layer, each task from 0, its lowest mean of all panels, to 1, its highest."""
+    found = scaled(points(data.probes, spec["split"])[0], spec["labels"])
+    runs = run_names(data.probes, spec["labels"])
+    names = panels.Names(spec, found, runs)
+    rows = found.to_dict("records")
+    titles = ["; ".join([names.of("run", row["run"]), *names.several(row, "encoder", "probe")]) for row in rows]
+    found = found.assign(panel=titles)
+    marks = figure_style.marks(found["line"])
 
-    Args: the metrics.json of probes; spec as step `figure` gets it. Raises UserError where there is no result.
-    """
-    from matplotlib.lines import Line2D
+    def draw(axis, rows) -> None:
+        for line, part in rows.groupby("line", sort=False):
+            panels.curve(axis, part["layer"], part, marks[line], SCALED, alpha=0.15)
+        axis.set_ylim(-0.1, 1.1)
+        panels.layer_axis(axis, int(found["layer"].max()))
+        axis.set_ylabel("Score, lowest 0, highest 1")
 
-    records = read(paths)
-    found = scaled(points(records, paths, spec["split"])[0], spec["labels"])
-    runs = run_names(records, spec["labels"])
-    found["panel"] = [_panel(row, runs, spec, found) for row in found.itertuples()]
-    lines = list(dict.fromkeys(found["line"]))
-    marks = figure_style.marks(lines)
-    shown = [name for run in runs for name in dict.fromkeys(found.loc[found["run"] == run, "panel"])]
-    with figure_style.panels(shown) as (figure, axes):
-        for axis, name in zip(axes, shown, strict=True):
-            for line, part in found[found["panel"] == name].groupby("line", sort=False):
-                colour, marker = marks[line]
-                axis.plot(part["layer"], part["scaled_mean"], color=colour, marker=marker, zorder=4)
-                axis.fill_between(
-                    part["layer"], part["scaled_low"], part["scaled_high"], color=colour, alpha=0.15, linewidth=0
-                )
-            axis.set_ylim(-0.1, 1.1)
-            axis.set_xlabel("Layer; 0: embeddings")
-            axis.set_xticks(ticks(int(found["layer"].max())))
-            axis.set_ylabel("Score, lowest 0, highest 1")
-        handles = [Line2D([], [], color=c, marker=m, label=line) for line, (c, m) in marks.items()]
-        figure_style.legend(figure, handles)
-        figure_style.save(figure, prefix)
-    columns = [name for name in found.columns if name not in ("line", "panel")]
-    write_text(f"{prefix}.csv", found[columns].round(4).to_csv(index=False, lineterminator="\n"))
+    shown = [title for run in runs for title in dict.fromkeys(found.loc[found["run"] == run, "panel"])]
+    drawn = [panels.Panel(title, partial(draw, rows=found[found["panel"] == title])) for title in shown]
+    legend = [panels.entry(line, mark) for line, mark in marks.items()]
+    return panels.compose(drawn, panels.csv_of(found.drop(columns=["line", "panel"])), legend)
 
 
 def scaled(found, labels: dict):
@@ -51,22 +41,14 @@ def scaled(found, labels: dict):
 
     A task is scaled over all its layers and encoders of one probe; where nothing differs, it is 0.
     """
-    keys = [found[name] for name in ("task", "subset", "measure", "probe")]
-    low = found.groupby(keys, sort=False)["mean"].transform("min")
-    span = found.groupby(keys, sort=False)["mean"].transform("max") - low
+    groups = found.groupby(["task", "subset", "measure", "probe"], sort=False)["mean"]
+    low = groups.transform("min")
+    span = groups.transform("max") - low
     for name in SCALED:
-        found[f"scaled_{name}"] = ((found[name] - low) / span.where(span > 0)).fillna(0.0)
+        found[name] = ((found[name.removeprefix("scaled_")] - low) / span.where(span > 0)).fillna(0.0)
     tasks = [wording.task_name(labels.get("tasks", {}), task) for task in found["task"]]
     found["line"] = [
         f"{task} ({wording.metric_name(labels, measure)})"
         for task, measure in zip(tasks, found["measure"], strict=True)
     ]
     return found
-
-
-def _panel(row, runs: dict[str, str], spec: dict, found) -> str:
-    """Return the name of the panel that a row stands in: what adapted the encoder, and what else differs."""
-    told = [runs[row.run]]
-    told += [spec["labels"].get("encoders", {}).get(row.encoder, row.encoder)] * (found["encoder"].nunique() > 1)
-    told += [spec["probes"].get(row.probe, row.probe)] * (found["probe"].nunique() > 1)
-    return "; ".join(told)

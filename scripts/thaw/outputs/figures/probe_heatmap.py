@@ -1,14 +1,12 @@
 """Figure: which layer serves which task best, a row for each task and score, a column for each layer."""
 
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 
-from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_text
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style
-from thaw.outputs.frame.collection import shown_split, value
+from thaw.outputs.figures import panels
+from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, over_seeds, run_names
 
 ROW = ["task", "subset", "probe", "measure"]
 PANEL = ["encoder", "run"]
@@ -16,28 +14,27 @@ PANEL = ["encoder", "run"]
 MORE = {"uuas": ["dspr", "nspr", "root"]}
 
 
-def heat_figure(paths: list[Path], spec: dict, prefix) -> None:
-    """Draw the scores of probes as a map, a panel for each encoder, colours from each row's least to its greatest.
+def build(data, spec: dict) -> panels.Figure:
+    """Return the scores of probes as a map, a panel for each encoder, colours from each row's least to its greatest.
 
-    Args: paths, the metrics.json of probes; spec as step `figure` gets it. Numbers are means over seeds x 100; the
-    best layer of a row is bold. Raises UserError where there is no result.
+    Numbers are means over seeds x 100; the best layer of a row is bold.
     """
-    if not paths:
-        raise UserError("no probe of this experiment has a result yet; run the workflow first")
-    found = scores([read_json(path) for path in paths], paths, spec["split"])
-    panels = list(found.groupby(PANEL, sort=False))
-    layers = sorted(found["layer"].unique())
-    rows = max(len(part[ROW].drop_duplicates()) for _, part in panels)
-    with figure_style.panels([_title(key, spec) for key, _ in panels], wide=1) as (figure, axes):
-        figure.set_size_inches(2.6 + 0.5 * len(layers), (1.1 + 0.27 * rows) * len(panels))
-        for axis, (_, part) in zip(axes, panels, strict=True):
-            _map(axis, part, layers, spec, found)
-        figure_style.save(figure, prefix)
-    numbers = found.round({name: 4 for name in ("mean", "sd", "share")})
-    write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+    found = scores(data.probes, spec["split"])
+    names = panels.Names(spec, found, run_names(data.probes, spec["labels"]))
+    shown, layers = list(found.groupby(PANEL, sort=False)), sorted(found["layer"].unique())
+    rows = max(len(part[ROW].drop_duplicates()) for _, part in shown)
+    drawn = [
+        panels.Panel(
+            ", ".join([names.of("encoder", encoder)] + [names.of("run", run)] * (run != PRETRAINED)),
+            partial(_map, part=part, layers=layers, names=names),
+        )
+        for (encoder, run), part in shown
+    ]
+    size = (2.6 + 0.5 * len(layers), (1.1 + 0.27 * rows) * len(shown))
+    return panels.compose(drawn, panels.csv_of(found), wide=1, size=size)
 
 
-def scores(records: list[dict], paths: list[Path], split: str):
+def scores(records: list[ProbeRecord], split: str):
     """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `share`.
 
     That is how far the mean lies from the least layer (0) to the greatest (1) of its row.
@@ -45,33 +42,27 @@ def scores(records: list[dict], paths: list[Path], split: str):
     import pandas
 
     rows = []
-    for record, path in zip(records, paths, strict=True):
-        of, main, task = value(record, path, "spec", "of"), value(record, path, "main"), record["spec"]["task"]
-        run = of.get("run", {})
-        cell = {"task": of["task"], "subset": of["subset"], "encoder": of["encoder"], "probe": of["probe"]}
-        cell["run"] = " ".join([run["strategy"], run["variant"]]) if run else ""
-        shown = shown_split(task, split)
-        for end in value(record, path, "layers"):
+    for record in records:
+        main, place = record.value("main"), record.cell | {"split": record.split(split)}
+        for end in record.value("layers"):
             for measure in [main, *MORE.get(main, [])]:
-                score = end["scores"][shown][measure]
-                told = {"measure": measure, "split": shown, "layer": end["layer"]}
-                rows.append(cell | told | {"value": None if score is None else 100 * score})
+                score = end["scores"][place["split"]][measure]
+                score = None if score is None else 100 * score
+                rows.append(place | {"measure": measure, "layer": end["layer"], "value": score})
     keys = [*ROW, *PANEL, "split", "layer"]
-    table = pandas.DataFrame(rows).astype({"value": float})
-    found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
-    found.columns = [*keys, "mean", "sd", "seeds"]
+    found = over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys).drop(columns=["low", "high"])
     of_row = found.groupby([*ROW, *PANEL], sort=False)["mean"]
     least, greatest = of_row.transform("min"), of_row.transform("max")
     spread = (greatest - least).where(greatest > least)
     return found.assign(share=((found["mean"] - least) / spread).fillna(0.0))
 
 
-def _map(axis, part, layers: list[int], spec: dict, found) -> None:
+def _map(axis, part, layers: list[int], names: panels.Names) -> None:
     """Draw one encoder's map."""
-    names, grid, numbers = [], [], []
+    lines, grid, numbers = [], [], []
     for key, row in part.groupby(ROW, sort=False):
         by_layer = row.set_index("layer")
-        names.append(_name(key, spec, found))
+        lines.append(_line_name(dict(zip(ROW, key, strict=True)), names))
         grid.append([by_layer["share"].get(layer, np.nan) for layer in layers])
         numbers.append([by_layer["mean"].get(layer, np.nan) for layer in layers])
     axis.imshow(grid, cmap="Blues", vmin=0, vmax=1.25, aspect="auto")
@@ -81,7 +72,7 @@ def _map(axis, part, layers: list[int], spec: dict, found) -> None:
                 look = {"color": "white"} if grid[line][column] > 0.75 else {"color": "#1b1e22"}
                 look |= {"fontweight": "bold"} if number == np.nanmax(row) else {}
                 axis.text(column, line, f"{number:.1f}", ha="center", va="center", fontsize=7, **look)
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(lines)), lines)
     axis.set_xticks(range(len(layers)), layers)
     axis.set_xlabel("Layer; 0: embeddings")
     axis.grid(False)
@@ -90,20 +81,10 @@ def _map(axis, part, layers: list[int], spec: dict, found) -> None:
     axis.tick_params(length=0)
 
 
-def _name(key: tuple, spec: dict, found) -> str:
+def _line_name(key: dict, names: panels.Names) -> str:
     """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
-    labels = spec["labels"]
-    names = [wording.task_name(labels.get("tasks", {}), key[0])]
-    if found["subset"].nunique() > 1:
-        names.append(labels.get("subsets", {}).get(key[1], key[1]))
-    alike = found[(found["task"] == key[0]) & (found["measure"] == key[3])]
-    if alike["probe"].nunique() > 1:
-        names.append(spec["probes"].get(key[2], key[2]))
-    return f"{', '.join(names)}: {wording.metric_name(labels, key[3])}"
-
-
-def _title(key: tuple, spec: dict) -> str:
-    """Return a panel's title: the encoder, and the strategy that adapted it."""
-    labels, strategy = spec["labels"], key[1].partition(" ")[0]
-    name = labels.get("encoders", {}).get(key[0], key[0])
-    return f"{name}, {labels.get('strategies', {}).get(strategy, strategy)}" if strategy else name
+    found = names.frame
+    words = [names.of("task", key["task"]), *names.several(key, "subset")]
+    alike = found[(found["task"] == key["task"]) & (found["measure"] == key["measure"])]
+    words += [names.of("probe", key["probe"])] * (alike["probe"].nunique() > 1)
+    return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"

@@ -1,11 +1,11 @@
 """Figure: what a search is worth, the best validation score to expect against the number of trials."""
 
-from pathlib import Path
+from functools import partial
 
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_text
+from thaw.core.files import read_json
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style, label_placement, scores_and_cost
+from thaw.outputs.figures import label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.statistics.expected_max import expected_maximum
@@ -13,54 +13,49 @@ from thaw.statistics.expected_max import expected_maximum
 HEADER = ["task", "subset", "encoder", "head", "strategy", "variant", "metric", "seeds", "trials", "expected"]
 
 
-def trial_figure(runs, spec: dict, results, prefix) -> None:
-    """Draw the expected best score of 1, 2, ... trials, a panel for each task, a line for each search.
+def build(data, spec: dict) -> panels.Figure:
+    """Return the expected best score of 1, 2, ... trials, a panel for each task, a line for each search.
 
-    Args: runs as `read_runs` gives them; spec as step `figure` gets it; results: the results folder, where chosen.json
-    lies. Raises UserError where no run took its settings from a search of its own.
+    Raises UserError where no run took its settings from a search of its own.
     """
     import pandas
 
-    curves = expected(runs, results)
+    curves = expected(data)
     if not curves:
         raise UserError("a trial_figure needs strategies with a search: of their own, and none has one here")
-    found = aggregate.summarise(runs, "validation", spec["order"])
+    found = aggregate.summarise(data.runs, "validation", spec["order"])
     found = found[[key in curves for key in found[CELL].itertuples(index=False, name=None)]]
-    panels = scores_and_cost.task_panels(found, spec["labels"])
-    marks = scores_and_cost.strategy_marks(found, spec)
-    with figure_style.panels([title for title, *_ in panels]) as (figure, axes):
-        shown = [
-            (axis, [(row, curves[tuple(getattr(row, name) for name in CELL)]) for row in rows.itertuples()])
-            for axis, (*_, rows) in zip(axes, panels, strict=True)
-        ]
-        for axis, lines in shown:
-            _panel(axis, lines, marks)
-        for axis, (_, column, _) in zip(axes, panels, strict=True):
-            axis.set_ylabel(f"Best {column.metric} × 100\nto expect on validation")
-        figure_style.legend(figure, scores_and_cost.handles(found, spec, marks))
-        figure_style.freeze_layout(figure)
-        for axis, lines in shown:
-            ends = [(len(curve["expected"]), curve["expected"][-1]) for _, curve in lines]
-            label_placement.label_points(axis, ends, [wording.point(row.variant) for row, _ in lines])
-        figure_style.save(figure, prefix)
+    marks, drawn = strategy_panels.strategy_marks(found, spec), []
+    for title, column, rows in strategy_panels.task_panels(found, spec["labels"]):
+        lines = [(row, curves[tuple(getattr(row, name) for name in CELL)]) for row in rows.itertuples()]
+        name = f"Best {column.metric} × 100\nto expect on validation"
+        draw = partial(_searches, lines=lines, marks=marks, name=name)
+        drawn.append(panels.Panel(title, draw, partial(_points_of_sweeps, lines=lines)))
     numbers = [
-        [*key, curve["metric"], curve["seeds"], n, round(score, 4)]
+        [*key, curve["metric"], curve["seeds"], n, score]
         for key, curve in curves.items()
         for n, score in enumerate(curve["expected"], 1)
     ]
-    frame = pandas.DataFrame([dict(zip([*CELL, *HEADER[6:]], line, strict=True)) for line in numbers])
-    write_text(f"{prefix}.csv", frame[HEADER].to_csv(index=False, lineterminator="\n"))
+    frame = pandas.DataFrame(numbers, columns=HEADER)
+    return panels.compose(drawn, panels.csv_of(frame), strategy_panels.legend(found, spec, marks))
 
 
-def expected(runs, results) -> dict[tuple, dict]:
+def _points_of_sweeps(axis, lines: list[tuple]) -> None:
+    """Name the last point of each line by its point of the sweep."""
+    ends = [(len(curve["expected"]), curve["expected"][-1]) for _, curve in lines]
+    label_placement.label_points(axis, ends, [wording.point(row.variant) for row, _ in lines])
+
+
+def expected(data) -> dict[tuple, dict]:
     """Return by cell {expected, metric, seeds} of its own search: the best of 1, 2, ... trials to expect, x 100.
 
     Trials are drawn with replacement from those that were run, each with its mean over seeds; one without a score is
     left out. A cell that takes the settings of another strategy's search has none.
     """
-    found, present = {}, runs[(runs["kind"] == "run") & (runs["missing"] == "")]
+    found, runs = {}, data.runs
+    present = runs[(runs["kind"] == "run") & (runs["missing"] == "")]
     for row in present.drop_duplicates(CELL).to_dict("records"):
-        run = Path(results, row["folder"])
+        run = data.folder(row)
         record, due = run.parent / "chosen.json", read_json(run / "metrics.json")["spec"].get("chosen")
         made = read_json(record) if due and record.exists() else {}
         trials = [trial for trial in made.get("trials", []) if trial["mean"] is not None]
@@ -71,7 +66,7 @@ def expected(runs, results) -> dict[tuple, dict]:
     return found
 
 
-def _panel(axis, lines: list[tuple], marks: dict) -> None:
+def _searches(axis, lines: list[tuple], marks: dict, name: str) -> None:
     """Draw the searches of one task; a search of one trial is a point."""
     for row, curve in lines:
         colour, marker = marks[row.strategy]
@@ -80,3 +75,4 @@ def _panel(axis, lines: list[tuple], marks: dict) -> None:
     axis.set_xticks(range(1, most + 1, max(1, most // 6)))
     axis.set_xlim(0.6, most + 0.9)
     axis.set_xlabel("Trials, drawn with replacement")
+    axis.set_ylabel(name)

@@ -1,9 +1,10 @@
 """Figure: how many times cheaper a frozen encoder is than one that trains whole, beside the claim of ten times."""
 
+from functools import partial
+
 from thaw.core.errors import UserError
-from thaw.core.files import write_text
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style
+from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN, head_alone
 
@@ -14,36 +15,29 @@ WAYS = {"alone": "Alone: the whole extraction charged", "shared": "Shared: an eq
 CELL = ["subset", "encoder", "head", "task", "strategy", "variant"]
 
 
-def saving_figure(runs, spec: dict, prefix) -> None:
-    """Draw the seconds of the full model by those of each strategy that trains the head alone, a line for each task.
+def build(data, spec: dict) -> panels.Figure:
+    """Return the seconds of the full model by those of each strategy that trains the head alone, a line for each task.
 
-    Args: runs as `read_runs` gives them; spec as step `figure` gets it, with `whole`, the strategy that trains
-    everything. Raises UserError where no task has both.
+    Args: spec with `whole`, the strategy that trains everything. Raises UserError where no task has both.
     """
-    from matplotlib.lines import Line2D
-
-    found = savings(runs, spec["whole"])
+    found = savings(data.runs, spec["whole"])
     if found.empty:
         raise UserError(f"a saving_figure needs runs of {spec['whole']} and of a strategy that trains the head alone")
-    labels = spec["labels"]
-    names = aggregate.group_names(found.assign(fitted=True), labels)
-    panels = [(name, found[(found[aggregate.GROUP] == list(group)).all(axis=1)]) for group, name in names.items()]
     several = found[["strategy", "variant"]].drop_duplicates().shape[0] > 1
     looks = dict(zip(WAYS, figure_style.marks(WAYS).values(), strict=True))
-    with figure_style.panels([name for name, _ in panels], wide=1) as (figure, axes):
-        most = max(len(rows) for _, rows in panels)
-        figure.set_size_inches(WIDTH, len(panels) * (FRAME + LINE * most))
-        for axis, (_, rows) in zip(axes, panels, strict=True):
-            _panel(axis, rows, looks)
-            axis.set_yticks(range(len(rows)), [_line_name(row, labels, several) for row in rows.itertuples()])
-            axis.set_ylim(len(rows) - 0.5, -0.5)
-        handles = [Line2D([], [], color=c, marker=m, label=WAYS[way]) for way, (c, m) in looks.items()]
-        look = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
-        handles += [Line2D([], [], label="Ten times", **look)]
-        figure_style.legend(figure, handles)
-        figure_style.save(figure, prefix)
-    numbers = found.round(4)
-    write_text(f"{prefix}.csv", numbers.to_csv(index=False, lineterminator="\n"))
+
+    def draw(axis, rows) -> None:
+        _ratios(axis, rows, looks)
+        axis.set_yticks(range(len(rows)), [_line_name(row, spec["labels"], several) for row in rows.itertuples()])
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+
+    groups = aggregate.group_names(found.assign(fitted=True), spec["labels"])
+    shown = {name: found[(found[aggregate.GROUP] == list(group)).all(axis=1)] for group, name in groups.items()}
+    drawn = [panels.Panel(name, partial(draw, rows=rows)) for name, rows in shown.items()]
+    legend = [panels.entry(WAYS[way], mark) for way, mark in looks.items()]
+    legend.append(panels.entry("Ten times", **panels.REFERENCE))
+    size = (WIDTH, len(drawn) * (FRAME + LINE * max(map(len, shown.values()))))
+    return panels.compose(drawn, panels.csv_of(found), legend, wide=1, size=size)
 
 
 def savings(runs, whole: str):
@@ -72,7 +66,7 @@ def savings(runs, whole: str):
     return found.reset_index()
 
 
-def _panel(axis, rows, looks: dict) -> None:
+def _ratios(axis, rows, looks: dict) -> None:
     """Draw the lines of one encoder, head and subset; bars go from the lowest seed to the highest."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -81,7 +75,7 @@ def _panel(axis, rows, looks: dict) -> None:
             value = getattr(row, way)
             ends = [[max(0, value - getattr(row, f"low_{way}"))], [max(0, getattr(row, f"high_{way}") - value)]]
             axis.errorbar(value, place, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
-    axis.axvline(CLAIM, color=figure_style.GREY, linestyle=figure_style.BROKEN[0], linewidth=0.9)
+    axis.axvline(CLAIM, **panels.REFERENCE)
     axis.set_xscale("log")
     values = rows[[f"{end}_{way}" for end in ("low", "high") for way in WAYS]].to_numpy()
     axis.set_xlim(min(0.7, values.min() / 1.3), max(14, values.max() * 1.3))

@@ -31,11 +31,6 @@ class Column:
         return f"{self.label} ({wording.SYNTHETIC})" if self.synthetic else self.label
 
 
-def role(spec: dict) -> str:
-    """Return the role of the scores that an output shows: its split's, or transfer."""
-    return "transfer" if spec["kind"] == "transfer_table" else spec.get("split", "test")
-
-
 def summarise(runs, shown: str, order: dict):
     """Return one row per task, split and `ROW`: the main metric over seeds.
 

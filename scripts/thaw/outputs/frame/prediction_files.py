@@ -17,12 +17,16 @@ BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
 
 
 class PredictionFiles:
-    """Answers of runs to the test and validation splits of their tasks; corpora and records are read once."""
+    """Answers of runs to the test and validation splits of their tasks.
+
+    Corpora and records are read once, and the draws of the same runs are drawn once, however often they are compared.
+    """
 
     def __init__(self, results):
         self.results = Path(results)
         self._corpora: dict[str, Corpus] = {}
         self._specs: dict[str, dict] = {}
+        self._draws: dict[tuple, np.ndarray] = {}
 
     def groups(self, folder: str, split: str):
         """Return what a split's examples are drawn by: documents where they are words, else how many there are.
@@ -49,9 +53,12 @@ class PredictionFiles:
     def draws(self, rows, metric: str, split: str) -> np.ndarray:
         """Return the resampled means over seeds of some rows of runs.csv, [D]; the same for all of a task and split."""
         folders = list(rows["folder"])
-        key = crc32(f"{rows['task'].iloc[0]}/{split}".encode())
-        draws = Draws(len(folders), self.groups(folders[0], split), random_seed=key)
-        return draws.means([self.scorer(place, metric, split) for place in folders])
+        asked = (*folders, metric, split)
+        if asked not in self._draws:
+            key = crc32(f"{rows['task'].iloc[0]}/{split}".encode())
+            draws = Draws(len(folders), self.groups(folders[0], split), random_seed=key)
+            self._draws[asked] = draws.means([self.scorer(place, metric, split) for place in folders])
+        return self._draws[asked]
 
     def _task(self, folder: str) -> dict:
         return task_with_defaults(self._spec(folder)["task"])

@@ -26,6 +26,8 @@ import shlex
 from pathlib import Path
 
 from thaw.core.errors import UserError
+from thaw.core.failed_outputs import reason
+from thaw.core.runtime import log
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
@@ -94,6 +96,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
 def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:
     """Return the outputs with their number and content: a table's markup, a figure's SVG as a data address.
 
+    Of one that could not be drawn `failed` says why; it has no content.
+
     tables counts the tables of the page; figures are counted here.
     """
     from markupsafe import Markup
@@ -103,7 +107,10 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
         word, count = ("Table", tables) if output["step"] == "table" else ("Figure", figures)
         item = {**output, "word": word, "number": next(count), "synthetic": synthetic}
         path = folder / (f"tables/{output['id']}.html" if word == "Table" else f"figures/{output['id']}.svg")
-        if word == "Table":
+        item["failed"] = reason(path.with_suffix(""))
+        if item["failed"]:
+            log(f"report: {word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
+        elif word == "Table":
             item["body"] = Markup(_table_body(path))
         else:
             item["image"] = "data:image/svg+xml;base64," + base64.b64encode(_bytes(path)).decode()
@@ -116,7 +123,8 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
     import pandas
 
     paths = [folder / f"tables/{output['id']}.csv" for output in outputs if output["kind"] == "finding_table"]
-    return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in paths]
+    drawn = [path for path in paths if not reason(path.with_suffix(""))]
+    return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in drawn]
 
 
 def _table_body(path: Path) -> str:

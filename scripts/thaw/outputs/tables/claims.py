@@ -7,13 +7,11 @@ from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 HEADER = "finding claim paper encoder task split metric margin contrast p seeds answer more_seeds reason effect"
 
 
-def table(runs, spec: dict) -> TextTable:
-    """Return the answers. Args: runs as `read_runs` gives them; spec, with `findings` of
-    `thaw.planning.papers.claim_runs.shown`.
-    """
+def build(data, spec: dict) -> TextTable:
+    """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
     names, entries = spec["labels"], spec["findings"]
     tests = [(place, test) for place, entry in enumerate(entries) for test in entry.get("tests", [])]
-    contrasts = [_contrast(runs, entries[place]["encoder"], test) for place, test in tests]
+    contrasts = [_contrast(data.runs, entries[place]["encoder"], test) for place, test in tests]
     kept = [(place, test, values) for (place, test), values in zip(tests, contrasts, strict=True) if values]
     margins = [_margin(entries[place]) for place, _, _ in kept]
     answers = verdicts([values for *_, values in kept], margins)

@@ -5,17 +5,18 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 
 
-def notes(found, runs, columns, spec: dict) -> list[str]:
+def notes(found, runs, columns, spec: dict, role: str) -> list[str]:
     """Return the sentences under a table, none of them where it has nothing to say.
 
-    Args: found, the table's summary; runs as `read_runs` gives them; columns of the table; spec of step `table`.
+    Args: found, the table's summary; runs as `read_runs` gives them; columns of the table; spec of step `table`; the
+    role of the scores.
     """
     labels, fitted = spec["labels"], found[found["fitted"]]
-    shown = runs[runs["main"].astype(bool) & (runs["role"] == aggregate.role(spec))]
-    lines = [_numbers(columns, fitted, aggregate.role(spec))]
+    shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
+    lines = [_numbers(columns, fitted, role)]
     lines.append("Best of each column in bold" + (", within its group" if _groups(found) > 1 else "") + ".")
     lines += [*_synthetic(columns), *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
-    lines += _overlap(runs, labels) if aggregate.role(spec) == "test" else []
+    lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(found, labels), *_empty(found), *_undefined(found)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on one split: {_tasks(paper, labels)}."] if len(paper) else []

@@ -11,7 +11,6 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, paired_differences
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts
-from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.bootstrap import interval
@@ -63,15 +62,18 @@ def answer(mean: float, draws: np.ndarray, margin: float, sides: tuple[str, str]
     return sides[0] if found.low > 0 else sides[1] if found.high < 0 else UNDECIDED
 
 
-def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return for every encoder and guideline what the runs say, beside what papers say.
 
-    Args: runs as `read_runs` gives them; spec, with `margin` in points, `types` {task: type} and `guidelines` as
-    `thaw.advice.guidelines` makes them; the answers of the runs. Raises UserError where no question has both sides.
+    Args: spec with `margin` in points, `types` {task: type} and `guidelines` as the plan makes them. Raises UserError
+    where no question has both sides.
     """
     labels, groups, lines = spec["labels"], [], []
-    found = aggregate.summarise(runs, aggregate.role(spec), spec["order"])
-    fitted, against = found[found["fitted"] & found["mean"].notna()], Contrasts(runs, aggregate.role(spec), answers)
+    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    fitted, against = (
+        found[found["fitted"] & found["mean"].notna()],
+        Contrasts(data.runs, spec["split"], data.predictions),
+    )
     for encoder, part in fitted.groupby("encoder", sort=False):
         rows = []
         for entry in spec["guidelines"]:

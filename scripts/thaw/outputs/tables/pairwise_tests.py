@@ -4,23 +4,22 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
-from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.significance import FEWEST_SEEDS, PairedTest, compare
 
 HEADER = "task split subset encoder head strategy variant seeds difference low high effect p p_holm answer"
 
 
-def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return every strategy's difference to `whole` on every task, within each encoder, head and subset.
 
-    Args: runs as `read_runs` gives them; spec, with `whole`, the strategy that all others are compared with; the
-    answers of the runs. Raises UserError where nothing can be compared.
+    Args: spec with `whole`, the strategy that all others are compared with. Raises UserError where nothing can be
+    compared.
     """
     labels = spec["labels"]
-    found = aggregate.summarise(runs, aggregate.role(spec), spec["order"])
+    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
     columns, names = aggregate.columns(found, labels), aggregate.group_names(found, labels)
-    kept = _contrasts(found[found["fitted"]], Contrasts(runs, aggregate.role(spec), answers), spec["whole"])
+    kept = _contrasts(found[found["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec["whole"])
     if not kept:
         raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
     compared = dict(zip(kept, compare([contrast.differences for _, contrast in kept.values()]), strict=True))

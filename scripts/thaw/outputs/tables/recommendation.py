@@ -18,20 +18,19 @@ ALONE, SHARED = "seconds_alone", "seconds_shared"
 WAITING = f"{wording.NOT_RUN}: budget"
 
 
-def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return the advice for every task, encoder, head and subset.
 
-    Args: runs as `read_runs` gives them; spec, with `margin` in points and `papers` as `thaw.advice.shown` makes them;
-    the answers of the runs.
+    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
     """
-    labels = spec["labels"]
+    labels, runs = spec["labels"], data.runs
     found = aggregate.summarise(runs, "test", spec["order"])
     columns, names = aggregate.columns(found, labels), aggregate.group_names(found, labels)
     groups, lines, few = [], [], False
     for group, name in names.items():
         rows = []
         for column in columns:
-            candidates = _candidates(aggregate.runs_of(found, group), runs, column, answers)
+            candidates = _candidates(aggregate.runs_of(found, group), runs, column, data.predictions)
             if candidates:
                 every = judged(candidates, spec["margin"])
                 papers = _papers(spec["papers"], column.task, group[1], every)

@@ -8,7 +8,6 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
-from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.aggregation import chance_corrected
 from thaw.statistics.bootstrap import interval
@@ -17,15 +16,15 @@ HEADER = "task split subset encoder head strategy variant metric score full chan
 HEADER += " corrected corrected_low corrected_high"
 
 
-def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return for every strategy and task the difference, the relative quality and the chance-corrected ratio.
 
     Both ratios are left out where the 95 % interval of the full model holds chance, the score of the most frequent
-    answer (0 where that has none, as a correlation). Args: runs as `read_runs` gives them; spec, with `whole`, the
-    strategy that trains everything; the answers of the runs. Raises UserError where that was not run.
+    answer (0 where that has none, as a correlation). Args: spec with `whole`, the strategy that trains everything.
+    Raises UserError where that was not run.
     """
-    labels, contrasts = spec["labels"], Contrasts(runs, aggregate.role(spec), answers)
-    found = aggregate.summarise(runs, aggregate.role(spec), spec["order"])
+    labels, contrasts = spec["labels"], Contrasts(data.runs, spec["split"], data.predictions)
+    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
     columns, groups, lines, near = aggregate.columns(found, labels), [], [], {}
     chances = _chances(found)
     for group, name in aggregate.group_names(found, labels).items():

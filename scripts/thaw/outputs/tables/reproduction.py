@@ -34,14 +34,13 @@ class Ours:
     draws: np.ndarray | None = None
 
 
-def table(runs, spec: dict, answers: PredictionFiles) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return the table of printed numbers beside ours.
 
-    Args: runs as `read_runs` gives them; spec as step `table` gets it, with `beside` as
-    `thaw.planning.papers.table_comparison.shown` makes it; the answers of the runs.
+    Args: spec with `beside` as `thaw.planning.papers.table_comparison.shown` makes it.
     """
-    beside = spec["beside"]
-    measured = Measured(runs[runs["missing"] == ""], beside, answers)
+    beside, runs = spec["beside"], data.runs
+    measured = Measured(runs[runs["missing"] == ""], beside, data.predictions)
     ours = measured.all()
     columns = [
         Column("", "", column["label"], _metric(beside, place, spec["labels"]), False)

@@ -7,6 +7,7 @@ al. 2022, section 3).
 
 from dataclasses import dataclass
 
+from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
@@ -29,13 +30,16 @@ def executed(thawed: list[int], layers: int) -> int:
     return max(layers - k for k in thawed) + sum(thawed)
 
 
-def table(runs, spec: dict) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return what the choices of a sweep over thawed layers score and execute, over all tasks that have it.
 
-    Args: runs as `read_runs` gives them; spec, with `sweep` and `whole`, the ids of the sweep and of the full model,
-    `margin` in points, and `layers`, the encoders' numbers of them.
+    Args: spec with `sweep` and `whole`, the ids of the sweep and of the full model, `margin` in points, and `layers`,
+    the encoders' numbers of them. Raises UserError where no task has both.
     """
-    labels, both = spec["labels"], [aggregate.summarise(runs, role, spec["order"]) for role in ("validation", "test")]
+    labels, both = (
+        spec["labels"],
+        [aggregate.summarise(data.runs, role, spec["order"]) for role in ("validation", "test")],
+    )
     groups, lines, tasks = [], [], []
     for group, name in aggregate.group_names(both[1], labels).items():
         found = _points(*(aggregate.runs_of(part, group) for part in both), spec)
@@ -52,6 +56,8 @@ def table(runs, spec: dict) -> TextTable:
             counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]
             lines.append([group[1], group[2], group[0], choice, " ".join(tasks), thawed, *plain, *counts])
         groups.append(Group(name, [], rows))
+    if not groups:
+        raise UserError(f"a serving_table needs runs of {spec['sweep']} and of {spec['whole']} on a task")
     names = [wording.task_name(labels["tasks"], task) for task in tasks]
     titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
     return text_table(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.tables import footnotes
 
 
 @dataclass
@@ -111,59 +110,6 @@ def _numbers(cell: Cell | None) -> list:
         return [""] * 5
     plain = ["" if value is None else f"{value:.4f}" for value in (cell.mean, cell.sd)]
     return [*plain, cell.seeds, int(cell.flagged), cell.missing]
-
-
-def table(runs, spec: dict) -> Table:
-    """Return the table of strategies (rows) by tasks (columns): the main metric's mean and deviation over seeds.
-
-    The best mean of each column within each group is marked, ties as printed, among the runs alone. A baseline stands
-    above all groups where it belongs to every one of them, else within its own.
-    Args: runs as `read_runs` gives them; spec as step `table` gets it.
-    """
-    labels = spec["labels"]
-    found = aggregate.summarise(runs, aggregate.role(spec), spec["order"])
-    columns = aggregate.columns(found, labels)
-    names = aggregate.group_names(found, labels)
-    theirs = {group: aggregate.baselines_of(found, group) for group in names}
-    common = set.intersection(*(set(part.index) for part in theirs.values()))
-    groups = []
-    for group, name in names.items():
-        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(found, group), columns, labels)
-        _mark_best(rows)
-        groups.append(Group(name, _rows(own, columns, labels), rows))
-    above = _rows(found[found.index.isin(common)], columns, labels)
-    below = _rows(found[found["kind"].isin(aggregate.BESIDE)], columns, labels)
-    return Table(
-        spec["id"], spec["caption"], columns, above, groups, below, footnotes.notes(found, runs, columns, spec)
-    )
-
-
-def cell(row) -> Cell:
-    """Return the cell of a summary row."""
-    undefined = row.mean != row.mean
-    silent = row.sd != row.sd or row.shared or not row.fitted
-    mean, sd = (None if undefined else row.mean), (None if silent else row.sd)
-    return Cell(mean, sd, int(row.seeds), flagged=bool(row.flags) and row.fitted, missing=int(row.missing))
-
-
-def _rows(part, columns, labels: dict) -> list[Row]:
-    """Return table rows from summary rows, each key once, in the order of the strategies."""
-    rows: dict[tuple, Row] = {}
-    places = {(column.task, column.split): place for place, column in enumerate(columns)}
-    for entry in part.sort_values("place", kind="stable").itertuples():
-        key = {name: getattr(entry, name) for name in ("kind", "encoder", "head", "subset", "strategy", "variant")}
-        row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
-        row.cells[places[entry.task, entry.split]] = cell(entry)
-    return list(rows.values())
-
-
-def _mark_best(rows: list[Row]) -> None:
-    """Mark in each column the cells whose printed mean is the highest."""
-    for cells in zip(*(row.cells for row in rows), strict=True):
-        present = [entry for entry in cells if entry and entry.mean is not None]
-        top = max((round(entry.mean, 1) for entry in present), default=None)
-        for entry in present:
-            entry.best = round(entry.mean, 1) == top
 
 
 def text_table(

@@ -5,7 +5,6 @@ from math import prod, sqrt
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics import variance_components
 
@@ -15,14 +14,14 @@ RUNS = ["task", "split", "encoder", "head", "train_rows", "strategy", "point"]
 BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order of the rows
 
 
-def table(runs, spec: dict) -> TextTable:
+def build(data, spec: dict) -> TextTable:
     """Return the deviation of each factor, a line for each task and strategy whose runs vary in one or more.
 
-    Args: runs as `read_runs` gives them; spec as step `table` gets it. The seed of a run decides initialisation,
+    The seed of a run decides initialisation,
     dropout and the order of the rows; where a strategy sweeps the order (`sweep: {order: [1, 2]}`), the order is a
     factor of its own and the seed decides the rest. Raises UserError where nothing varies.
     """
-    found, uneven = _split(runs, spec)
+    found, uneven = _split(data.runs, spec)
     if not found:
         raise UserError("a spread_table needs two seeds, orders or draws of a subset, and all combinations of them")
     labels, groups, lines = spec["labels"], {}, []
@@ -43,7 +42,7 @@ def table(runs, spec: dict) -> TextTable:
 
 def _split(runs, spec: dict) -> tuple[dict, int]:
     """Return by RUNS ({factor: levels}, {factor or rest: squared points}), and how many are not balanced."""
-    chosen = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == aggregate.role(spec))]
+    chosen = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == spec["split"])]
     chosen = chosen[chosen["value"].notna() & (chosen["missing"] == "")]
     swept = chosen["variant"].str.fullmatch(BY_ORDER)
     chosen = chosen.assign(order=chosen["variant"].where(swept, ""), point=chosen["variant"].where(~swept, "base"))

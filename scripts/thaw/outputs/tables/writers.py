@@ -3,6 +3,7 @@
 import csv
 import io
 
+from thaw.core.files import write_text
 from thaw.outputs import templates, wording
 from thaw.outputs.tables.table_model import Table
 
@@ -119,3 +120,9 @@ def caption(table: Table) -> str:
 
 
 FORMATS = {"csv": to_csv, "tex": to_tex, "md": to_markdown, "html": to_html}
+
+
+def write(table: Table, prefix) -> None:
+    """Write a table in all formats under a path prefix; the HTML last."""
+    for ending, written in FORMATS.items():
+        write_text(f"{prefix}.{ending}", written(table))

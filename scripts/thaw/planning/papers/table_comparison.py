@@ -7,7 +7,8 @@ from thaw.planning.papers import printed_tables
 from thaw.planning.papers.printed_tables import Printed
 from thaw.planning.run_plan import RunPlan, variant
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.experiment import ExperimentConfig, OutputConfig
+from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.output import OutputConfig
 from thaw.schema.reference import PrintedTable
 
 ADDRESS = ("task", "encoder", "head", "strategy", "variant", "metric", "split")

@@ -1,0 +1,57 @@
+"""A kind of table or figure: its keys, what an experiment must have for it, and how it is built.
+
+A kind's builder takes `OutputData` (what the results folder holds) and the spec of its step, and returns a `Table` or a
+`Figure`; the step writes the formats. A requirement is resolved by `planning/output_requirements.py`, what the plan
+adds to a spec by `planning/output_additions.py`; neither knows a kind.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from thaw.declarations.output_options import OutputOptions
+
+
+class Requirement(StrEnum):
+    """What an experiment must have, so that an output can be drawn of it."""
+
+    SIZES = "training subsets of two sizes"
+    SEARCH = "a strategy with a search of its own"
+    GRADIENTS = "gradients: true"
+    PROBES = "a probe that the figure draws"
+    ALL_LAYERS = "probes of every layer"
+    TRANSFER = "a task with further test sets"
+    LEVELS = "two seeds, orders or draws"
+    CLAIMS = "claims about its tasks"
+    SIDES = "both sides of a guideline"
+    FULL = "runs of the full model and of another strategy"
+    FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
+    FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
+
+
+class Addition(StrEnum):
+    """What the plan adds to the spec of an output."""
+
+    DIFFERENCES = "in what strategies and heads differ otherwise"
+    PROBES = "the probes that are drawn, and their names"
+    PRINTED = "a paper's printed numbers"
+    CLAIMS = "papers' claims, and the runs that test them"
+    ADVICE = "what papers would take"
+    GUIDELINES = "what papers answer in general"
+    LAYERS = "the encoders' numbers of layers"
+
+
+@dataclass(frozen=True)
+class OutputKind:
+    """A kind of table or figure.
+
+    load: imports its builder and returns it. about: what it shows, as the key comment of
+    config/outputs.yaml says it. options: its own keys. needs: what an experiment must have for it. adds: what the plan
+    adds to its spec.
+    """
+
+    load: Callable[[], Callable]
+    about: str
+    options: type[OutputOptions] = OutputOptions
+    needs: tuple[Requirement, ...] = ()
+    adds: tuple[Addition, ...] = ()

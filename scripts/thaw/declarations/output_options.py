@@ -1,0 +1,76 @@
+"""The options of outputs: one model for each set of keys that a kind of table or figure has of its own."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from thaw.declarations.value_types import Id
+
+
+class OutputOptions(BaseModel):
+    """The options of a kind of output; this one has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SplitOptions(OutputOptions):
+    """An output that shows one split."""
+
+    split: Literal["test", "validation"] = Field("test", description="the scores that are shown")
+
+
+class CostOptions(SplitOptions):
+    """Scores against a cost."""
+
+    cost: Literal["seconds", "flops", "parameters"] = Field(
+        "seconds", description="the horizontal axis; seconds have a share of the features' extraction"
+    )
+
+
+class LastLayerOptions(SplitOptions):
+    """Mutual information by layer."""
+
+    last: bool | None = Field(None, description="what a layer shares with the last one, not with labels")
+
+
+class MixOptions(SplitOptions):
+    """The mix of layers that edge probes learn."""
+
+    negative: Literal["keep", "zero", "running_max"] | None = Field(
+        None,
+        description="what a layer that takes away from the score counts as: itself (keep, as in the published code; "
+        "unless stated), 0 (zero), or as if it scored as the best so far (running_max)",
+    )
+
+
+class PrintedOptions(OutputOptions):
+    """A paper's table."""
+
+    paper: Id = Field(description="a file of reference/, as lee2019")
+    table: Id = Field(description="one of that file's tables")
+
+
+class MarginOptions(OutputOptions):
+    """A margin in points."""
+
+    margin: float = Field(1.0, gt=0, description="points that a cheaper choice may lose")
+
+
+class GuidelineOptions(MarginOptions, SplitOptions):
+    """A margin on a split."""
+
+
+class WholeOptions(OutputOptions):
+    """A comparison with the full model."""
+
+    whole: Id = Field(description="the strategy that trains everything, which the others are compared with")
+
+
+class WholeSplitOptions(WholeOptions, SplitOptions):
+    """A comparison with the full model on a split."""
+
+
+class ServingOptions(MarginOptions, WholeOptions):
+    """Tasks on one trunk."""
+
+    sweep: Id = Field(description="a strategy with a sweep over thawed layers")

@@ -1,0 +1,83 @@
+"""How many parameters an encoder's parts have, read from the header of its weights file: neither torch nor a model.
+
+The names of tensors tell what they belong to. `Encoder.components`, which watches the model run, says the same; a test
+compares them for every family of models.
+"""
+
+import json
+import re
+import struct
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from thaw.core.errors import UserError
+from thaw.encoders.names import WEIGHTS
+
+LAYER = re.compile(r"(?P<list>(?:.*\.)?(?:layers?|h))\.(?P<number>\d+)\.")
+WORDS = re.compile(r"(?:^|\.)(?:word_embeddings|wte|tok_embeddings|embed_tokens)\.")
+POOLER = re.compile(r"(?:^|\.)pooler\.dense\.(?:weight|bias)$")
+BETWEEN = re.compile(r"(?:^|\.)(?:final_norm|ln_f|norm|conv)\.")  # beside the list of layers, and part of one of them
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Numbers of parameters: of the embeddings, of all layers together, and of the pooler, 0 where none came."""
+
+    layers: int
+    embeddings: int
+    in_layers: int
+    pooler: int
+
+
+def parameter_counts(folder) -> ParameterCounts:
+    """Return how many parameters the encoder in a folder has in its parts. A broken file is a UserError."""
+    sizes = _sizes(Path(folder) / WEIGHTS)
+    lists: dict[str, set[str]] = {}
+    for name in sizes:
+        if match := LAYER.match(name):
+            lists.setdefault(match["list"], set()).add(match["number"])
+    path = max(lists, key=lambda one: len(lists[one]), default=None)
+    owner = _owner(sizes, path)
+    pooler = sum(size for name, size in sizes.items() if POOLER.search(name))
+    own = {
+        name.removeprefix(owner): size
+        for name, size in sizes.items()
+        if name.startswith(owner) and not name.removeprefix(owner).startswith("pooler.")
+    }
+    start = f"{path.removeprefix(owner)}." if path is not None else None
+    above = start.rpartition(".")[0].rpartition(".")[0] if start else ""
+    inside = {name for name in own if start and (name.startswith(start) or _is_between(name, above))}
+    in_layers = sum(own[name] for name in inside)
+    return ParameterCounts(len(lists.get(path, ())), sum(own.values()) - in_layers, in_layers, pooler)
+
+
+def _is_between(name: str, above: str) -> bool:
+    """Tell whether a tensor beside the list of layers belongs to one of them. Args: the path of the list's owner."""
+    inner = name.removeprefix(f"{above}.") if above else name
+    return bool(BETWEEN.match(inner))
+
+
+def _owner(sizes: dict[str, int], path: str | None) -> str:
+    """Return the name before those of all the encoder's own tensors, which task models put there; often empty."""
+    words = next((name for name in sizes if WORDS.search(name)), None)
+    if words is None or path is None:
+        return ""
+    first = path.partition(".")[0]
+    return f"{first}." if words.startswith(f"{first}.") else ""
+
+
+def _sizes(path: Path) -> dict[str, int]:
+    """Return the number of values of each tensor of a safetensors file, without buffers: counters and masks."""
+    try:
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+    except (OSError, struct.error, ValueError) as error:
+        raise UserError(f"{path}: its header cannot be read; delete the folder so that it is fetched again") from error
+    tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    return {
+        name: prod(entry["shape"])
+        for name, entry in tensors.items()
+        if entry["dtype"].startswith(("F", "BF")) and len(entry["shape"]) < 4
+    }

@@ -1,0 +1,77 @@
+"""Figure: score against the cost of training, with the Pareto front."""
+
+import itertools
+from functools import partial
+
+from thaw.outputs import wording
+from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
+from thaw.outputs.frame import aggregate
+from thaw.statistics.non_inferiority import pareto
+
+COSTS = {
+    "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
+    "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
+    "parameters": ("parameters", "Trained parameters (log scale)"),
+}
+
+
+def build(data, spec: dict) -> panels.Figure:
+    """Return the score against the cost of training on a logarithmic axis, one panel per task, with the Pareto front.
+
+    Cost is the mean over seeds, with the runs that a run started from; seconds have the run's share of extraction.
+    """
+    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    cost, axis_name = COSTS[spec.get("cost", "seconds")]
+    marks = strategy_panels.strategy_marks(found, spec)
+    fronts, drawn = [], []
+    for title, column, rows in strategy_panels.task_panels(found, spec["labels"]):
+        fitted = rows[rows["fitted"] & (rows[cost] > 0)]  # what cost nothing has no place on a logarithmic axis
+        front = fitted.loc[front_of(fitted, cost)].sort_values(cost)
+        fronts += list(front.index)
+        draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=(axis_name, column.metric))
+        drawn.append(panels.Panel(title, draw, partial(_sweep_labels, rows=fitted, front=front, cost=cost)))
+    line = panels.entry("Pareto front", (figure_style.GREY, None), linewidth=0.8)
+    legend = [*strategy_panels.legend(found, spec, marks, lines=False), line]
+    numbers = found.assign(pareto=found.index.isin(fronts))
+    return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], ["pareto"]), legend)
+
+
+def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str]) -> None:
+    """Draw the points of one panel and their front. Args: names of the cost and of the metric."""
+    _cost_axes(axis, fitted[cost], names[0])
+    axis.set_ylabel(f"{names[1]} × 100")
+    axis.step(front[cost], front["mean"], where="post", color=figure_style.GREY, linewidth=0.8, zorder=2)
+    for row in fitted.itertuples():
+        colour, marker = marks[row.strategy]
+        axis.plot(getattr(row, cost), row.mean, color=colour, marker=marker, markersize=5.5, zorder=4)
+    axis.margins(y=0.16)
+
+
+def front_of(rows, cost: str) -> list:
+    """Return the index of the rows on the Pareto front of score and cost; what has no score is not on it."""
+    rows = rows[rows["mean"].notna()].sort_values(cost)
+    return list(rows.index[pareto([{"cost": row[cost], "score": -row["mean"]} for _, row in rows.iterrows()])])
+
+
+def _cost_axes(axis, values, name: str) -> None:
+    """Make the horizontal axis logarithmic with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    least, most = (values.min(), values.max()) if len(values) else (1.0, 1.0)
+    room = max(1.6, (most / least) ** 0.12)
+    axis.set_xlim(least / room, most * room)
+    wide = most / least > 60
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xlabel(name)
+
+
+def _sweep_labels(axis, rows, front, cost: str) -> None:
+    """Name the points of sweeps by their value, clear of all marks and of the front; the legend names strategies."""
+    rows = rows[rows["mean"].notna()]
+    points = list(zip(rows[cost], rows["mean"], strict=True))
+    steps = list(zip(front[cost], front["mean"], strict=True))
+    corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
+    label_placement.label_points(axis, points, [wording.point(variant) for variant in rows["variant"]], corners)

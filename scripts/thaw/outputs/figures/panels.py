@@ -1,0 +1,137 @@
+"""The skeleton of every figure: records become a frame, its rows panels; then one legend, and the CSV behind it all.
+
+A module of a figure says what its rows are and what a panel shows, and hands both to `compose`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from thaw.core.files import atomic_write, write_text
+from thaw.outputs import wording
+from thaw.outputs.figures import figure_style
+
+FORMATS = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}  # no date: equal bytes
+REFERENCE = {"color": figure_style.GREY, "linestyle": figure_style.BROKEN[0], "linewidth": 0.9}
+
+
+@dataclass
+class Figure:
+    """A figure that is laid out, as matplotlib holds it, and the numbers behind it as CSV."""
+
+    drawn: object
+    csv: str
+
+    def write(self, prefix) -> None:
+        """Write PDF, SVG, PNG and CSV under a path prefix; equal content gives equal bytes."""
+        with figure_style.style():
+            for kind, metadata in FORMATS.items():
+                with atomic_write(f"{prefix}.{kind}") as temporary:
+                    self.drawn.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
+        write_text(f"{prefix}.csv", self.csv)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel: its title, what draws it on an axes, and what writes on it once the layout is final."""
+
+    title: str
+    draw: Callable
+    label: Callable | None = None
+
+
+def compose(
+    panels: list[Panel], csv: str, legend=(), wide: int | None = None, size: tuple | None = None, colours: str = ""
+) -> Figure:
+    """Return the figure of some panels.
+
+    Args: the numbers behind it; entries of the legend, to which the lines of panels are added that have a label; how
+    many panels stand in a row; width and height in inches; the name of the colours that all panels share. A figure is
+    laid out once for all formats, which is most of the time that many panels take.
+    """
+    with figure_style.style():
+        figure, axes = figure_style.grid([panel.title for panel in panels], wide)
+        if size:
+            figure.set_size_inches(*size)
+        for axis, panel in zip(axes, panels, strict=True):
+            panel.draw(axis)
+        if colours:
+            figure.colorbar(axes[-1].images[-1], ax=axes, shrink=0.8, aspect=30).set_label(colours)
+        if entries := [*legend, *_labelled(axes)]:
+            figure_style.legend(figure, entries)
+        figure_style.freeze_layout(figure)
+        for axis, panel in zip(axes, panels, strict=True):
+            if panel.label:
+                panel.label(axis)
+    return Figure(figure, csv)
+
+
+def csv_of(frame, digits: int = 4) -> str:
+    """Return a frame as CSV, numbers rounded."""
+    return frame.round(digits).to_csv(index=False, lineterminator="\n")
+
+
+def entry(label: str, mark: tuple = (None, ""), **look):
+    """Return an entry of a legend. Args: its text; a colour and a marker; what else a line of matplotlib takes."""
+    from matplotlib.lines import Line2D
+
+    with figure_style.style():  # the width of a line and the size of a mark are taken from it here and now
+        return Line2D([], [], label=label, **({"color": mark[0], "marker": mark[1]} | look))
+
+
+def curve(axis, x, rows, mark: tuple, columns=("mean", "low", "high"), alpha: float = 0.2) -> None:
+    """Draw a line with marks over a band. Args: columns, of the frame `rows`: heights, and both ends of the band."""
+    middle, low, high = columns
+    axis.plot(x, rows[middle], color=mark[0], marker=mark[1], zorder=4)
+    axis.fill_between(x, rows[low], rows[high], color=mark[0], alpha=alpha, linewidth=0)
+
+
+def layer_axis(axis, layers: int) -> None:
+    """Make the horizontal axis one of layers, 0 to L."""
+    axis.set_xlabel("Layer; 0: embeddings")
+    axis.set_xticks(range(0, layers + 1, layer_step(layers)))
+
+
+def layer_step(layers: int) -> int:
+    """Return by how much the layers rise that are named on an axis."""
+    return 1 if layers <= 6 else 2 if layers <= 12 else 4
+
+
+def head_grid(axis, rows, values: str, **look):
+    """Draw a map of layers and heads, and return its image. Args: values, the column of `rows` that is shown."""
+    grid = rows.pivot(index="layer", columns="head", values=values)
+    image = axis.imshow(grid.to_numpy(), cmap="viridis", aspect="auto", origin="lower", **look)
+    axis.grid(False)
+    axis.set_yticks(range(len(grid)), [int(layer) for layer in grid.index])
+    axis.set_xlabel("Head")
+    axis.set_ylabel("Layer")
+    return image
+
+
+class Names:
+    """Names in print of what the columns of a frame hold: what panels and lines are called.
+
+    Args: the spec of the output; the frame that is drawn; names of adapted encoders as `run_names` gives them.
+    """
+
+    def __init__(self, spec: dict, frame, runs: Mapping[str, str] | None = None):
+        self.labels, self.probes, self.runs = spec["labels"], spec.get("probes", {}), runs or {}
+        self.frame = frame
+
+    def of(self, column: str, id: str) -> str:
+        """Return the name of an id of a column: task, subset, encoder, head, strategy, probe or run."""
+        if column == "task":
+            return wording.task_name(self.labels.get("tasks", {}), id)
+        known = {"probe": self.probes, "run": self.runs}.get(column)
+        if known is None:
+            known = self.labels.get({"strategy": "strategies"}.get(column, f"{column}s"), {})
+        return known.get(id, id)
+
+    def several(self, row: Mapping, *columns: str) -> list[str]:
+        """Return a row's names in those of some columns that have more than one value in the frame."""
+        return [self.of(column, row[column]) for column in columns if self.frame[column].nunique() > 1]
+
+
+def _labelled(axes) -> list:
+    """Return the lines of all panels that have a label, each label once."""
+    lines = [line for axis in axes for line in axis.get_lines() if not line.get_label().startswith("_")]
+    return list({line.get_label(): line for line in lines}.values())

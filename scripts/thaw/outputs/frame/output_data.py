@@ -1,0 +1,43 @@
+"""What an output is built from: runs.csv, predictions of runs, records of probes, each read when it is asked for."""
+
+from functools import cached_property
+from pathlib import Path
+
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.probe_frame import ProbeRecord
+from thaw.outputs.frame.runs_frame import read_runs
+
+
+class OutputData:
+    """The results of an experiment, as builders of tables and figures read them.
+
+    Args: the results folder; runs, the path of runs.csv or the frame that was read from it; probes, the paths of the
+    metrics.json of probes.
+    """
+
+    def __init__(self, results, runs=None, probes=()):
+        self.results = Path(results)
+        self._runs, self._probes = runs, [Path(path) for path in probes]
+
+    @cached_property
+    def runs(self):
+        """The frame of runs.csv, see `runs_frame`."""
+        return read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
+
+    @cached_property
+    def predictions(self) -> PredictionFiles:
+        """The predictions of the runs."""
+        return PredictionFiles(self.results)
+
+    @cached_property
+    def probes(self) -> list[ProbeRecord]:
+        """The records of the probes. Raises UserError where there is none."""
+        if not self._probes:
+            raise UserError("no probe of this experiment has a result yet; run the workflow first")
+        return [ProbeRecord(path, read_json(path)) for path in self._probes]
+
+    def folder(self, run) -> Path:
+        """Return where a run's files are. Args: a row of the runs, or any mapping with its `folder`."""
+        return self.results / run["folder"]

@@ -1,0 +1,84 @@
+"""Records of probes as rows of a frame: which encoder was probed, as it was pretrained or as runs left it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from thaw.outputs import wording
+from thaw.outputs.frame.collection import shown_split, value
+
+PRETRAINED = "pretrained"
+BETWEEN_SEEDS = "between_seeds"
+
+
+@dataclass(frozen=True)
+class ProbeRecord:
+    """The metrics.json of a probe, and where it is."""
+
+    path: Path
+    record: dict
+
+    def value(self, *keys):
+        """Return a value of the record; a missing key is a UserError that names the file."""
+        return value(self.record, self.path, *keys)
+
+    @property
+    def of(self) -> dict:
+        """What was probed: task, subset, encoder and probe, and for runs what tells them from others."""
+        return self.value("spec", "of")
+
+    @property
+    def cell(self) -> dict[str, str]:
+        """What was probed as columns: task, subset, encoder, probe, and `run` as `run_key` gives it."""
+        return {name: self.of[name] for name in ("task", "subset", "encoder", "probe")} | {"run": run_key(self.of)}
+
+    @property
+    def task(self) -> dict:
+        """The task as its spec has it."""
+        return self.value("spec", "task")
+
+    def split(self, shown: str) -> str:
+        """Return the split of the task that an output shows. Args: test (the task's first) or validation."""
+        return shown_split(self.task, shown)
+
+
+def run_key(of: dict) -> str:
+    """Return which runs left an encoder, as one word, from what a record says of itself.
+
+    Their task is part of it where they were trained on another one than is probed, so that runs of one strategy, each
+    probed on its own task, are one line of a figure.
+    """
+    if "run" not in of:
+        return PRETRAINED
+    return ".".join(value for name, value in of["run"].items() if name != "task" or value != of["task"])
+
+
+def run_names(records: list[ProbeRecord], labels: dict) -> dict[str, str]:
+    """Return the names of pretrained and adapted encoders in print, by `run_key`, pretrained first.
+
+    A name has the task that runs were trained on where it is not the one that is probed, and the head where there are
+    several.
+    """
+    keys = {run_key(record.of): record.of for record in records}
+    runs = {key: of for key, of in keys.items() if "run" in of}
+    heads = {of["run"]["head"] for of in runs.values()}
+    names = {PRETRAINED: "Pretrained"} if PRETRAINED in keys else {}
+    for key, of in runs.items():
+        run = of["run"]
+        name = wording.strategy_name(labels.get("strategies", {}), run["strategy"], run["variant"])
+        name += f", {labels.get('heads', {}).get(run['head'], run['head'])}" * (len(heads) > 1)
+        elsewhere = f" on {wording.task_name(labels.get('tasks', {}), run['task'])}"
+        names[key] = name + elsewhere * (run["task"] != of["task"])
+    return names
+
+
+def over_seeds(table, keys: list[str]):
+    """Return a row for each of the keys: mean, sd, low, high and number of seeds of the column `value`.
+
+    Low and high are mean less and more the deviation from three seeds on, else the range.
+    """
+    found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
+    found.columns = [*keys, "mean", "sd", "low", "high", "seeds"]
+    spread = found["seeds"] >= 3
+    found["low"] = found["low"].where(~spread, found["mean"] - found["sd"])
+    found["high"] = found["high"].where(~spread, found["mean"] + found["sd"])
+    return found

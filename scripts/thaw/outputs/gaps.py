@@ -1,0 +1,57 @@
+"""A gap in the place of an output that could not be drawn: the page says which one it is, and why."""
+
+import csv
+import io
+import textwrap
+import traceback
+from collections.abc import Callable
+
+from thaw.core.errors import UserError
+from thaw.core.failed_outputs import note_failure, note_success
+from thaw.core.runtime import explain_error, log
+from thaw.outputs.figures import panels
+from thaw.outputs.tables.table_model import TextTable
+
+WIDTH, LETTERS = 6.4, 100  # inches, and letters of a line in them
+
+
+def draw_or_gap(draw: Callable[[], None], draw_gap: Callable[[str], None], prefix) -> None:
+    """Draw an output; where that fails, draw a gap that says why, and record it for the next run of the workflow.
+
+    Args: what builds and writes it; what writes the gap, from the reason; the path of its files without endings.
+    """
+    try:
+        draw()
+    except Exception as error:  # whatever it is: one output must not take the report with it
+        why = str(error) if isinstance(error, UserError) else explain_error(error) or _named(error)
+        log(f"FAILED, a gap is drawn in its place: {prefix}: {why}")
+        draw_gap(why)
+        note_failure(prefix, why)
+    else:
+        note_success(prefix)
+
+
+def table(spec: dict, why: str) -> TextTable:
+    """Return a table without rows that says why."""
+    note = f"This table could not be drawn: {why}"
+    return TextTable(spec["id"], spec["caption"], [], [], [], [], [note], header=["failed"], lines=[[why]])
+
+
+def figure(spec: dict, why: str) -> panels.Figure:
+    """Return a picture that says why."""
+    text = "\n".join(textwrap.wrap(f"This figure could not be drawn: {why}", LETTERS))
+
+    def draw(axis) -> None:
+        axis.set_axis_off()
+        axis.text(0, 1, text, va="top", parse_math=False, transform=axis.transAxes)
+
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([["failed"], [why]])
+    size = (WIDTH, 0.5 + 0.16 * (text.count("\n") + 1))
+    return panels.compose([panels.Panel("", draw)], file.getvalue(), wide=1, size=size)
+
+
+def _named(error: Exception) -> str:
+    """Return an error that nobody foresaw in one line, and print where it came from."""
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}; its log says where"

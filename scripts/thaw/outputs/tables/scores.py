@@ -1,0 +1,63 @@
+"""A table of scores: strategies by tasks, on a split of the tasks or on the test splits of others."""
+
+from thaw.outputs.frame import aggregate
+from thaw.outputs.tables import footnotes
+from thaw.outputs.tables.table_model import Cell, Group, Row, Table
+
+
+def build(data, spec: dict) -> Table:
+    """Return mean and deviation of every strategy on every task; the best of each column and group is marked."""
+    return _of_role(data.runs, spec, spec["split"])
+
+
+def build_transfer(data, spec: dict) -> Table:
+    """Return the same on the test splits of other tasks than the one that was trained on."""
+    return _of_role(data.runs, spec, "transfer")
+
+
+def _of_role(runs, spec: dict, role: str) -> Table:
+    """Return the table of the scores of a role."""
+    labels = spec["labels"]
+    found = aggregate.summarise(runs, role, spec["order"])
+    columns = aggregate.columns(found, labels)
+    names = aggregate.group_names(found, labels)
+    theirs = {group: aggregate.baselines_of(found, group) for group in names}
+    common = set.intersection(*(set(part.index) for part in theirs.values()))
+    groups = []
+    for group, name in names.items():
+        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(found, group), columns, labels)
+        _mark_best(rows)
+        groups.append(Group(name, _rows(own, columns, labels), rows))
+    above = _rows(found[found.index.isin(common)], columns, labels)
+    below = _rows(found[found["kind"].isin(aggregate.BESIDE)], columns, labels)
+    return Table(
+        spec["id"], spec["caption"], columns, above, groups, below, footnotes.notes(found, runs, columns, spec, role)
+    )
+
+
+def cell(row) -> Cell:
+    """Return the cell of a summary row."""
+    undefined = row.mean != row.mean
+    silent = row.sd != row.sd or row.shared or not row.fitted
+    mean, sd = (None if undefined else row.mean), (None if silent else row.sd)
+    return Cell(mean, sd, int(row.seeds), flagged=bool(row.flags) and row.fitted, missing=int(row.missing))
+
+
+def _rows(part, columns, labels: dict) -> list[Row]:
+    """Return table rows from summary rows, each key once, in the order of the strategies."""
+    rows: dict[tuple, Row] = {}
+    places = {(column.task, column.split): place for place, column in enumerate(columns)}
+    for entry in part.sort_values("place", kind="stable").itertuples():
+        key = {name: getattr(entry, name) for name in ("kind", "encoder", "head", "subset", "strategy", "variant")}
+        row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
+        row.cells[places[entry.task, entry.split]] = cell(entry)
+    return list(rows.values())
+
+
+def _mark_best(rows: list[Row]) -> None:
+    """Mark in each column the cells whose printed mean is the highest."""
+    for cells in zip(*(row.cells for row in rows), strict=True):
+        present = [entry for entry in cells if entry and entry.mean is not None]
+        top = max((round(entry.mean, 1) for entry in present), default=None)
+        for entry in present:
+            entry.best = round(entry.mean, 1) == top

@@ -1,0 +1,64 @@
+"""What the plan adds to the spec of an output: one function for each addition that declarations name."""
+
+from thaw.core.digests import digest
+from thaw.declarations.output_kind import Addition
+from thaw.declarations.outputs import OUTPUTS
+from thaw.declarations.probes import draws
+from thaw.planning import confounders, recommendations
+from thaw.planning.output_context import OutputContext
+from thaw.planning.papers import claim_runs, table_comparison
+from thaw.schema.output import OutputConfig
+
+
+def additions(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return all that the plan adds to the spec of an output."""
+    found = {}
+    for addition in OUTPUTS[entry.kind].adds:
+        found |= ADDITIONS[addition](entry, context)
+    return found
+
+
+def _differences(entry: OutputConfig, context: OutputContext) -> dict:
+    differs = confounders.sentences(context.experiment, context.catalogue, context.planner)
+    return {"differs": differs} if differs else {}
+
+
+def _probes(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the digests of the probes that a figure draws, and their names in print."""
+    drawn = [job.digest for job in context.probed if draws(entry.kind, job.spec["probe"]["kind"])]
+    entries = {name: context.catalogue.get("probes", name, "probes") for name in context.experiment.probes}
+    names = {name: probe.label or name for name, probe in entries.items() if draws(entry.kind, probe.kind)}
+    return {"probed": digest(drawn), "probes": names}
+
+
+def _printed(entry: OutputConfig, context: OutputContext) -> dict:
+    shown = table_comparison.shown(context.experiment, context.catalogue, context.runs, entry, context.origins)
+    return {"beside": shown}
+
+
+def _claims(entry: OutputConfig, context: OutputContext) -> dict:
+    return {"findings": claim_runs.shown(context.experiment, context.catalogue, context.runs)}
+
+
+def _advice(entry: OutputConfig, context: OutputContext) -> dict:
+    return {"papers": recommendations.shown(context.experiment, context.catalogue, context.runs)}
+
+
+def _guidelines(entry: OutputConfig, context: OutputContext) -> dict:
+    return recommendations.guidelines(context.experiment, context.catalogue)
+
+
+def _layers(entry: OutputConfig, context: OutputContext) -> dict:
+    encoders = context.experiment.encoders
+    return {"layers": {name: context.catalogue.get("encoders", name, "encoders").layers for name in encoders}}
+
+
+ADDITIONS = {
+    Addition.DIFFERENCES: _differences,
+    Addition.PROBES: _probes,
+    Addition.PRINTED: _printed,
+    Addition.CLAIMS: _claims,
+    Addition.ADVICE: _advice,
+    Addition.GUIDELINES: _guidelines,
+    Addition.LAYERS: _layers,
+}

@@ -1,0 +1,59 @@
+"""What the plan of an output reads: an experiment with all that was planned for it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from thaw.planning.job import Job
+from thaw.planning.run_grid import RunPlanner
+from thaw.planning.run_plan import RunPlan, named_points, variant
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.experiment import ExperimentConfig
+
+
+@dataclass(frozen=True)
+class OutputContext:
+    """An experiment, the catalogues, all its runs, from which kind of source each corpus comes, its probes' jobs."""
+
+    experiment: ExperimentConfig
+    catalogue: Catalogue
+    planner: RunPlanner
+    runs: list[RunPlan]
+    origins: dict[str, str]
+    probed: list[Job]
+
+    def order_of(self, encoder: str) -> list[list[str]]:
+        """Return [strategy, variant] in the order in which the experiment names them."""
+        return [
+            [name, variant(self.catalogue.get("strategies", name, "strategies"), value)]
+            for name, values in self.planner.selected(encoder)
+            for value in values
+        ]
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
+        """The runs that are shown, without trials and what others start from, by (task, subset, encoder, head)."""
+        order = {encoder: self.order_of(encoder) for encoder in self.experiment.encoders}
+        found: dict[tuple, list[RunPlan]] = {}
+        for run in self.runs:
+            if [run.strategy, run.variant] in order.get(run.encoder, []) and not run.trial:
+                found.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
+        return found
+
+    def shown(self) -> Iterator[RunPlan]:
+        """Yield the runs that are shown."""
+        for runs in self.cells.values():
+            yield from runs
+
+    def is_frozen(self, run: RunPlan) -> bool:
+        """Return whether a run trains its head alone."""
+        return self.planner.thawed(run) == (0, False)
+
+    def is_full(self, run: RunPlan) -> bool:
+        """Return whether a run trains the embeddings too."""
+        return self.planner.thawed(run)[1]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The strategies that the experiment names."""
+        return [named_points(item)[0] for item in self.experiment.strategies]

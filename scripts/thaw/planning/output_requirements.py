@@ -1,0 +1,168 @@
+"""What an experiment must have for an output: one function for each requirement that declarations name.
+
+A function takes the output's entry and an `OutputContext`, and returns what is missing and what would be right, in one
+sentence; nothing where the output can be drawn.
+"""
+
+from collections.abc import Callable
+
+from thaw.declarations.output_kind import Requirement
+from thaw.declarations.outputs import OUTPUTS
+from thaw.declarations.probes import drawn_by, draws
+from thaw.planning import recommendations
+from thaw.planning.output_context import OutputContext
+from thaw.planning.papers import claim_runs
+from thaw.schema.output import OutputConfig
+
+
+def missing(entry: OutputConfig, context: OutputContext) -> str:
+    """Return why an output cannot be drawn of an experiment; empty where it can."""
+    reasons = (REQUIREMENTS[need](entry, context) for need in OUTPUTS[entry.kind].needs)
+    return next(filter(None, reasons), "")
+
+
+def _sizes(entry: OutputConfig, context: OutputContext) -> str:
+    names = context.experiment.subsets
+    sizes = {context.catalogue.get("subsets", name, "subsets").rows for name in names}
+    return (
+        ""
+        if len(sizes) > 1
+        else (
+            f"it draws scores against the number of training rows, and the experiment has one ({', '.join(names)}); "
+            "name subsets of two sizes, as subsets: [n100_d1, n500_d1]"
+        )
+    )
+
+
+def _search(entry: OutputConfig, context: OutputContext) -> str:
+    if any(run.trials and run.search == run.cell for run in context.shown()):
+        return ""
+    return (
+        "it draws what a search is worth, and no strategy of the experiment has a search: of its own; name one that "
+        "has, or leave the output out"
+    )
+
+
+def _gradients(entry: OutputConfig, context: OutputContext) -> str:
+    if not context.experiment.gradients:
+        return "this figure draws what runs note on request alone; say gradients: true"
+    if all(run.step != "train" for run in context.shown()):
+        return "it draws gradients by layer, and no strategy of the experiment trains a layer; add one, as full"
+    return ""
+
+
+def _probes(entry: OutputConfig, context: OutputContext) -> str:
+    if any(draws(entry.kind, job.spec["probe"]["kind"]) for job in context.probed):
+        return ""
+    kinds = drawn_by(entry.kind)
+    return (
+        f"this figure draws probes of kind {', '.join(kinds)}, and the experiment names none; say probes: [{kinds[0]}]"
+    )
+
+
+def _all_layers(entry: OutputConfig, context: OutputContext) -> str:
+    probes = {name: context.catalogue.get("probes", name, "probes") for name in context.experiment.probes}
+    cut = [name for name, probe in probes.items() if draws(entry.kind, probe.kind) and probe.layers]
+    return f"it needs every layer, and probes.{cut[0]} reads some; leave its layers: out" if cut else ""
+
+
+def _transfer(entry: OutputConfig, context: OutputContext) -> str:
+    if any(context.catalogue.get("tasks", task, "tasks").also for task in context.experiment.tasks):
+        return ""
+    return "it shows scores on other tasks' test sets, and no task of the experiment has also: to name them"
+
+
+def _levels(entry: OutputConfig, context: OutputContext) -> str:
+    experiment = context.experiment
+    sizes = [context.catalogue.get("subsets", name, "subsets").rows for name in experiment.subsets]
+    orders: dict[str, set[int | None]] = {}
+    for run in context.shown():
+        if "order" in context.catalogue.get("strategies", run.strategy, "strategies").sweep:
+            orders.setdefault(run.strategy, set()).add(run.value)
+    if len(experiment.seeds) > 1 or len(set(sizes)) < len(sizes) or any(len(points) > 1 for points in orders.values()):
+        return ""
+    return (
+        "it parts the deviation of scores, and the experiment has one seed, one order of the rows and one draw of each "
+        "size; name two seeds, a strategy that sweeps order: or two draws of a subset"
+    )
+
+
+def _claims(entry: OutputConfig, context: OutputContext) -> str:
+    if claim_runs.shown(context.experiment, context.catalogue, context.runs):
+        return ""
+    return "it answers papers' claims, and none of findings.yaml is about a task of the experiment"
+
+
+def _sides(entry: OutputConfig, context: OutputContext) -> str:
+    asked = recommendations.guidelines(context.experiment, context.catalogue)
+    for rule in asked["guidelines"]:
+        if any(_has_sides(rule["question"], runs, context) for runs in _by_task(rule, asked["types"], context)):
+            return ""
+    return (
+        "it weighs a frozen encoder against the full model, or a large head against a small one, and no task here that "
+        "a guideline is about has runs of both; add a strategy, as full, or a head"
+    )
+
+
+def _by_task(rule: dict, types: dict[str, str], context: OutputContext) -> list[list]:
+    """Return the runs of each task, subset and encoder that a guideline is about, over all heads."""
+    found: dict[tuple, list] = {}
+    for (task, *place, _), runs in context.cells.items():
+        if not rule["types"] or types[task] in rule["types"]:
+            found.setdefault((task, *place), []).extend(runs)
+    return list(found.values())
+
+
+def _has_sides(question: str, runs: list, context: OutputContext) -> bool:
+    """Return whether runs of one task hold both sides of a question."""
+    frozen, full = ([run for run in runs if test(run)] for test in (context.is_frozen, context.is_full))
+    if question == "adaptation":
+        return bool(frozen and full)
+    return len({run.head for run in (frozen if question == "features" else full)}) > 1
+
+
+def _full(entry: OutputConfig, context: OutputContext) -> str:
+    return _beside_full(entry, context, lambda run: run.strategy != entry.whole, "another strategy")
+
+
+def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
+    return _beside_full(entry, context, context.is_frozen, "a strategy that trains the head alone, as frozen")
+
+
+def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
+    return _beside_full(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
+
+
+def _beside_full(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
+    """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
+    if entry.whole not in context.strategies:
+        return (
+            f"whole: {entry.whole} is none of the experiment's strategies ({', '.join(context.strategies)}); add it, "
+            "or define the output with whole: one of them"
+        )
+    whole = [runs for runs in context.cells.values() if any(_is_whole(run, entry) for run in runs)]
+    if not whole:
+        return f"whole: {entry.whole} has a sweep, and one strategy without a sweep is compared with; name that"
+    if any(test(run) for runs in whole for run in runs if not _is_whole(run, entry)):
+        return ""
+    return f"it compares {entry.whole} with {what}, and the experiment has none on the same task; add one"
+
+
+def _is_whole(run, entry: OutputConfig) -> bool:
+    return (run.strategy, run.variant) == (entry.whole, "base")
+
+
+REQUIREMENTS = {
+    Requirement.SIZES: _sizes,
+    Requirement.SEARCH: _search,
+    Requirement.GRADIENTS: _gradients,
+    Requirement.PROBES: _probes,
+    Requirement.ALL_LAYERS: _all_layers,
+    Requirement.TRANSFER: _transfer,
+    Requirement.LEVELS: _levels,
+    Requirement.CLAIMS: _claims,
+    Requirement.SIDES: _sides,
+    Requirement.FULL: _full,
+    Requirement.FULL_AND_FROZEN: _full_and_frozen,
+    Requirement.FULL_AND_SWEEP: _full_and_sweep,
+}
