@@ -18,6 +18,7 @@ PHASES = models(PhaseConfig)
 def every_model(entries) -> list:
     """Return the models of a catalogue's block, and all within them."""
     kinds = [*entries.models.values(), entries.plugin] if isinstance(entries, ByKind) else [entries]
+    kinds = [kind for kind in kinds if kind]
     return [model for kind in kinds for model in models(kind)]
 
 

@@ -62,12 +62,14 @@ def _by_kind(block: str, entries: ByKind) -> list[str]:
     """Return the sections of entries whose keys follow from their kind: the keys of all, then those of each kind."""
     every = list(entries.models.values())
     common = [name for name in every[0].model_fields if all(name in model.model_fields for model in every)]
-    kinds = f"{', '.join(f'`{kind}`' for kind in entries.models)} or import path"
+    own = {"your own": entries.plugin} if entries.plugin else {}
+    kinds = ", ".join(f"`{kind}`" for kind in entries.models) + (" or import path" if own else "")
     shared = _table(every[0], common, {"kind": kinds})
     parts = [f"### `{block}`\n", "Keys of all kinds; those of each kind follow.\n", shared]
-    for kind, model in [*entries.models.items(), ("your own", entries.plugin)]:
-        own = [name for name in model.model_fields if name not in common]
-        parts += [f"### `{block}`, kind {kind}\n", _table(model, own) if own else "No further keys.\n"]
+    for kind, model in (entries.models | own).items():
+        further = [name for name in model.model_fields if name not in common]
+        table = _table(model, further) if further else "No further keys.\n"
+        parts += [f"### `{block}`, kind {kind}\n", f"{_sentence(model.model_fields['kind'].description)}.\n", table]
     return parts
 
 
@@ -81,9 +83,8 @@ def _table(model: type[BaseModel], names: list[str], values: dict[str, str] | No
         value = (values or {}).get(name) or _value(entry, definitions) + (f" ({key.unit})" if key.unit else "")
         default = "" if info.is_required() else f"`{_written(entry.get('default'))}`"
         others = [word for word in dict.fromkeys((*key.aliases[1:], name)) if word != documented(model, name)]
-        about = info.description or ""
         also = f"; also written {', '.join(f'`{word}`' for word in others)}" if others else ""
-        meaning = f"{about[:1].upper()}{about[1:]}{also}"
+        meaning = _sentence(info.description or "") + also
         cells = (f"`{documented(model, name)}`", value, default, meaning)
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
@@ -141,6 +142,11 @@ def _written(value) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return written(value) if value != "" else '""'
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital first."""
+    return text[:1].upper() + text[1:]
 
 
 def _name(model: type[BaseModel]) -> str:

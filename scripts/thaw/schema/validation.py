@@ -55,10 +55,10 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
 
 
 def model_of_kind(model: type[BaseModel] | ByKind, values: dict) -> type[BaseModel]:
-    """Return the model that holds for an entry: of those by kind, the one of its kind."""
+    """Return the model that holds for an entry: of those by kind, the one of its kind, or any if it has none."""
     if not isinstance(model, ByKind):
         return model
-    return model.models.get(str(values.get("kind")), model.plugin)
+    return model.models.get(str(values.get("kind"))) or model.plugin or next(iter(model.models.values()))
 
 
 def _as_written(loc: tuple, model, document: Document, keys: tuple) -> tuple[str, ...]:
