@@ -8,6 +8,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from thaw.core.errors import UserError
+from thaw.outputs.report import methods
+from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -158,6 +160,21 @@ def test_what_the_methods_say(strategy, sentences):
     )
     for sentence in sentences:
         assert sentence in text, text
+
+
+def test_the_report_of_a_plan_has_all_that_its_sentences_need(home):
+    """Strategies that others start from, or whose search they take, are described though the experiment lacks them."""
+    wish = {"strategies": ["lee_top_k", "stack_then_finetune"], "search_seeds": 2, "heads": ["linear", "linear_mean"]}
+    plan = load_plan(read_config([str(home / "config/config.yaml")], wish | {"outputs": ["layers"]}), home)
+    spec = plan.job("report", plan.experiments[0].experiment).spec
+    text = methods.strategy("lee_top_k", spec)
+    assert "learning rate from the search of “Full (Lee et al.)”" in text and "over 2 seeds (101, 102)" in text
+    assert text.endswith("Points shown: k = 0, k = 1, k = 2, k = 3, k = 4, k = 5, k = 6.")
+    assert "(That run: Trains the head on the frozen encoder. AdamW" in methods.strategy("stack_then_finetune", spec)
+    assert [text.split(",")[1] for _, text in methods.heads(spec)] == [
+        " pooling by the first token",
+        " pooling by the mean of the tokens",
+    ]
 
 
 ALIASES = [(model, alias, name) for model in AROUND for alias, name in names(model).items() if alias != name]

@@ -38,8 +38,8 @@ class MixOptions(SplitOptions):
 
     negative: Literal["keep", "zero", "running_max"] | None = Field(
         None,
-        description="how a layer that lowers the score counts: as it is (keep, the default, as in the published code), as "
-        "0 (zero), or as if it scored as the best so far (running_max)",
+        description="how a layer that lowers the score counts: as it is (keep, as in the published code, the default), "
+        "as 0 (zero), or as if it scored as the best so far (running_max)",
     )
 
 

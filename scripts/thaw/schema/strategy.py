@@ -28,6 +28,12 @@ def _setting(key: str) -> str:
     return f"{called} of phase {number}" if number else called
 
 
+def _written_key(key: str) -> str:
+    """Return a key of a grid as it is documented: `2.rate` is 2.learning_rate."""
+    number, dot, name = key.rpartition(".")
+    return number + dot + documented(PhaseConfig, name)
+
+
 class StartConfig(ConfigModel):
     """The run that a strategy starts from."""
 
@@ -100,7 +106,7 @@ class SearchConfig(ConfigModel):
     def _something_to_choose(self):
         for key, values in self.grid.items():
             if not values or len(set(values)) < len(values):
-                raise ValueError(f"grid: {key} needs one value or more, each once")
+                raise ValueError(f"grid: {_written_key(key)} needs one value or more, each once")
         return self
 
     def trials(self) -> list[dict]:
@@ -254,7 +260,7 @@ class StrategyConfig(CatalogueEntry):
         numbered = [key for key in (self.search.grid if self.search else []) if "." in key]
         for key in numbered:
             if int(key[0]) > len(self.phases) or any(phase.one_by_one for phase in self.phases):
-                raise ValueError(f"grid: {key}: there is no phase {key[0]} here, or one of them trains one by one")
+                raise ValueError(f"grid: {_written_key(key)}: there is no phase {key[0]} here, or one has chain_thaw")
         for settings in self.search.trials() if self.search else []:
             for number, phase in enumerate(self.phases, start=1):
                 phase.changed(of_phase(settings, number))  # what no phase can have is an error before anything runs
