@@ -9,6 +9,7 @@ from thaw.core.files import write_json
 from thaw.outputs.figures.probe_curves import build, points
 from thaw.outputs.frame.output_data import OutputData
 from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.catalogue import Catalogue
 
 PROBE = """probes:
   {name}:
@@ -93,6 +94,15 @@ def test_mistakes_in_a_kind(home, tmp_path, kind, sentence):
     (tmp_path / "probes.yaml").write_text(f"probes:\n  mine: {{kind: {kind}}}\n")
     with pytest.raises(UserError, match=sentence):
         planned(home, probes=["mine"], catalogues=[str(tmp_path)])
+
+
+def test_a_kind_that_needs_no_key_needs_no_entry(tmp_path):
+    (tmp_path / "probes.yaml").write_text("probes:\n  cka: {kind: cka, tokens: 9}\n")
+    catalogue = Catalogue([tmp_path])
+    assert catalogue.get("probes", "logme", "test").choice == 0.2 and catalogue.get("probes", "cka", "test").tokens == 9
+    assert catalogue.place("probes", "logme", "kind") == "probes.logme"
+    with pytest.raises(UserError, match="test: no 'domain_divergence' in probes"):
+        catalogue.get("probes", "domain_divergence", "test")
 
 
 def test_mistakes_in_a_selection(home):

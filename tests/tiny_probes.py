@@ -71,14 +71,14 @@ def tree_rows(split: str) -> list[dict]:
 class ProbeBench(Bench):
     """One corpus with the encoder's features, and the specs of probes on it."""
 
-    def __init__(self, folder: Path, task_type: str):
-        """Prepare the corpus of a type of task and read it."""
+    def __init__(self, folder: Path, task_type: str, catalogues=()):
+        """Prepare the corpus of a type of task and read it. Args: catalogues, folders of plugins for the steps."""
         (folder / "data").mkdir(parents=True)
         text = ENTRIES.get(task_type, {})
         entry = ENTRY if task_type in TREES else text | {"targets": text["targets"] | {"genre": "label"}}
         made = {split: tree_rows(split) if task_type in TREES else text_rows(task_type, split) for split in SIZES}
         super().__init__(folder, pretrained_bert, prepared(folder / "data", entry, **made), task_type)
-        self.folder, self.runs, self.cards = folder, [], []
+        self.folder, self.runs, self.cards, self.plugins = folder, [], [], ("--catalogues", *catalogues)
 
     def task(self, task_type: str) -> dict:
         """Return a task as it stands in a spec."""
@@ -107,11 +107,13 @@ class ProbeBench(Bench):
         """Return by seed what two runs made of the encoder; they are trained when they are first asked for."""
         for seed in (1, 2) if not self.runs else ():
             train = self.spec({"train": ["head", {"top": 1}]}, subset=SUBSET, keep=True, seed=seed)
-            self.runs.append(self.step("train", train, self.folder / f"seed{seed}") / "metrics.json")
+            self.runs.append(self.step("train", train, self.folder / f"seed{seed}", *self.plugins) / "metrics.json")
             read = {key: spec[key] for key in ("version", "task", "layers", "compute", *self.upstream)}
             read |= {"subset": SUBSET, "rows": "outside", "dtype": "fp32", "run": read_json(self.runs[-1])["digest"]}
             out = self.folder / f"states{seed}"
-            self.cards.append(self.step("features_adapted", read, out, "--run", self.runs[-1]) / "card.json")
+            self.cards.append(
+                self.step("features_adapted", read, out, "--run", self.runs[-1], *self.plugins) / "card.json"
+            )
         digests = {str(seed): read_json(card)["digest"] for seed, card in enumerate(self.cards, 1)}
         return open_adapted(spec | {"adapted": digests}, self.cards, self.runs, self.inputs())
 

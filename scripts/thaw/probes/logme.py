@@ -5,15 +5,21 @@ Measured on the training rows that a seed leaves for fitting, standardised; it h
 
 import numpy as np
 
+from thaw.core.errors import UserError
 from thaw.probes.measures.information_estimates import standardised
 from thaw.probes.measures.log_evidence import logme as evidence
 from thaw.probes.reading import Reading
 
 
 def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
-    """Return a row for each layer, and for each layer its evidence on train, in nats a vector."""
+    """Return a row for each layer, and for each layer its evidence on train, in nats a vector.
+
+    Raises UserError for fewer than two vectors.
+    """
     fitted, _ = reading.divided(seed)
     targets = fitted.targets()
+    if len(targets) < 2:
+        raise UserError(f"task {reading.task['id']}: LogME needs two vectors to fit: take a larger subset")
     targets = targets.astype(np.int64) if reading.labels else targets.astype(np.float64)
     rows, layer_scores = [], []
     for number, vectors in zip(reading.numbers, fitted.layers, strict=True):

@@ -148,13 +148,18 @@ class Reading:
         )
 
     def _check(self, gold) -> None:
-        """Raise UserError where there is nothing to tell apart."""
+        """Raise UserError where there are no two labels, or no two rows, one to fit and one to choose by."""
         flat = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in gold]) if self.words else np.asarray(gold)
         if self.labels and len(np.unique(flat)) < 2:
             only = self.labels[int(flat[0])]
             raise UserError(
                 f"task {self.task['id']}: all training rows of the subset have the one label {only!r}; a probe needs "
                 "two or more to tell apart: take a larger subset"
+            )
+        if len(gold) < 2:
+            raise UserError(
+                f"task {self.task['id']}: a probe needs two training rows, to fit and to choose by; take a larger "
+                "subset"
             )
 
 

@@ -62,6 +62,8 @@ class Catalogue:
                 self._entries[block, name] = self._build(block, name)
         for name in self.ids("encoders"):
             self._entries.setdefault(("encoders", f"{name}_random"), self._untrained(name))
+        for kind in PROBE_CONFIGS.without_keys():  # a kind that needs no key is there under its own name
+            self._entries.setdefault(("probes", kind), PROBE_CONFIGS.model_validate({"kind": kind}))
 
     def _read(self, folder: Path) -> None:
         files = [folder / name for name in sorted({file for file, _ in BLOCKS.values()})]
@@ -160,5 +162,7 @@ class Catalogue:
             raise UserError(f"{self.place(*entry)}: {word}: {error}") from error
 
     def place(self, block: str, name: str, *keys: str) -> str:
-        """Return `file:line: block.id.key` of an entry, for an error found later."""
+        """Return `file:line: block.id.key` of an entry, for an error noticed later; without a file `block.id`."""
+        if name not in self._raw[block]:
+            return f"{block}.{name}"
         return f"{self._raw[block][name][0].place([block, name, *keys])}: {'.'.join([block, name, *keys])}"
