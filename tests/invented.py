@@ -187,8 +187,10 @@ def report_spec() -> dict:
         "tasks": {id: task.model_dump(mode="json") for id, task in TASKS.items()},
         "subsets": {"all": {"rows": None, "draw": 1, "scored": None}, "few": {"rows": 1500, "draw": 2, "scored": 300}},
         "encoders": {"tiny": encoder.model_dump(mode="json")},
+        "heads": {"linear": catalogue.get("heads", "linear", "test").model_dump(mode="json", exclude_defaults=True)},
         "strategies": {
-            id: catalogue.get("strategies", id, "test").model_dump(mode="json") for id in LABELS["strategies"]
+            id: catalogue.get("strategies", id, "test").model_dump(mode="json", exclude_defaults=True)
+            for id in LABELS["strategies"]
         },
         "store": {"dtype": "bf16", "max_gib": 20.0},
         "compute": {"threads": 2},

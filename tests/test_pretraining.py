@@ -192,8 +192,9 @@ def test_rows_tell_the_weights_and_count_their_cost(tmp_path):
     assert found["mlm_full"].stores == {"joint": f"features/{key}/acceptability/joint"}
     assert f"encoders/{key}/cost.json" in found["mlm_full"].files
     report = plan.job("report", "demo").spec
-    told = methods.strategy(report["strategies"]["mlm_full"], {}, report["further_pretraining"])
-    assert told.startswith("Starts from the encoder after 3 epochs of masked-language-model training on all training")
+    text = methods.strategy("mlm_full", report)
+    assert text.startswith("Starts from the encoder after masked-language-model training on the training text")
+    assert "3 epochs" in text and "15 % of the tokens" in text
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_what_cannot_be_a_beginning_is_refused(tmp_path, strategies, changes, me
 
 
 @pytest.mark.parametrize(
-    ("phase", "message"), [("{pick: best}", "pick has no meaning"), ("{optimizer: lbfgs}", "adamw")]
+    ("phase", "message"), [("{pick: best}", "checkpoint .pick. has no meaning"), ("{optimizer: lbfgs}", "adamw")]
 )
 def test_a_phase_says_nothing_that_has_no_meaning_here(tmp_path, phase, message):
     (tmp_path / "encoders.yaml").write_text(f"further_pretraining: {{mine: {{phase: {phase}}}}}")

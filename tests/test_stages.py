@@ -71,12 +71,15 @@ def test_one_by_one_is_a_phase_for_each_and_one_for_all():
 
 def test_keys_that_exclude_each_other():
     for wrong, said in [
-        ({"unfreeze": {}, "one_by_one": True}, "two ways to thaw"),
+        ({"unfreeze": {}, "one_by_one": True}, "two orders of unfreezing"),
         ({"unfreeze": {}, "reinit_top": 1}, "train from the first step"),
         ({"layer_decay": 0.5, "layer_rates": [1e-4]}, "leave one out"),
         ({"cut_frac": 0.2}, "cut_frac has no meaning with schedule linear"),
-        ({"schedule": "slanted_triangular", "warmup": 0.2}, "warmup has no meaning with schedule slanted_triangular"),
-        ({"stop": {}}, "stop needs gap or score"),
+        (
+            {"schedule": "slanted_triangular", "warmup": 0.2},
+            "warmup_ratio .warmup. has no meaning with schedule slanted_triangular",
+        ),
+        ({"stop": {}}, "early_stopping needs gap or score"),
     ]:
         with pytest.raises(ValueError, match=said):
             PhaseConfig(train=["all"], **wrong)

@@ -38,8 +38,8 @@ class MixOptions(SplitOptions):
 
     negative: Literal["keep", "zero", "running_max"] | None = Field(
         None,
-        description="what a layer that takes away from the score counts as: itself (keep, as in the published code; "
-        "unless stated), 0 (zero), or as if it scored as the best so far (running_max)",
+        description="how a layer that lowers the score counts: as it is (keep, as in the published code, the default), "
+        "as 0 (zero), or as if it scored as the best so far (running_max)",
     )
 
 

@@ -119,7 +119,9 @@ class EdgeOptions(DescentOptions):
 class StructuralOptions(DescentOptions):
     """The space of a structural probe."""
 
-    rank: int | None = Field(None, ge=1, description="dimensions of the space of the tree; unless stated d")
+    rank: int | None = Field(
+        None, ge=1, description="dimensions of the space of the tree; default: the width of the encoder"
+    )
 
 
 class DomainOptions(LinearOptions):

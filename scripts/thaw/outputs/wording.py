@@ -2,6 +2,10 @@
 
 import re
 
+from thaw.core import phrases
+
+listing, plural, rate = phrases.listing, phrases.plural, phrases.rate
+
 METRIC_LABELS = {
     "accuracy": "accuracy",
     "f1": "F1",
@@ -125,23 +129,6 @@ def seconds(value: float | None) -> str:
     if value < 90:
         return f"{value:.2g}\u202fs" if value < 9.95 else f"{value:.0f}\u202fs"
     return f"{value / 60:.1f}\u202fmin" if value < 5400 else f"{value / 3600:.1f}\u202fh"
-
-
-def rate(value: float) -> str:
-    """Return a learning rate or strength as people write it: 5e-5, 0.01."""
-    return re.sub(r"e-0", "e-", f"{value:g}")
-
-
-def listing(items) -> str:
-    """Join words as in a sentence: `a, b and c`; where one has a comma of its own, `a; b, c; and d`."""
-    items = list(items)
-    between, last = ("; ", "; and ") if any("," in item for item in items) else (", ", " and ")
-    return last.join([between.join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
-
-
-def plural(size: int, word: str, words: str | None = None) -> str:
-    """Return `1 seed`, `2 seeds`."""
-    return f"{size} {word if size == 1 else words or word + 's'}"
 
 
 _TEX = {

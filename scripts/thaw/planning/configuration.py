@@ -8,6 +8,7 @@ from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.keys import unknown_key
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
 
@@ -47,10 +48,9 @@ def _each(config: dict, home: Path) -> list[dict]:
 
 def _experiment(config: dict) -> ExperimentConfig:
     """Return an experiment from its merged configuration."""
-    known = set(ExperimentConfig.model_fields)
     for key in config:
-        if key not in known:
-            raise UserError(f"config: {key}: unknown key{suggestion(key, known)}")
+        if key not in ExperimentConfig.model_fields:
+            raise UserError(f"config: {key}: {unknown_key(ExperimentConfig, key)}")
     document = Document("config", config)
     missing = [k for k, f in ExperimentConfig.model_fields.items() if f.is_required() and k not in config]
     if missing:

@@ -3,7 +3,7 @@
 Here, and only here, labels and captions enter a spec: a new label draws tables and figures again and trains nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from thaw.core import plugins
 from thaw.core.errors import UserError
@@ -14,10 +14,11 @@ from thaw.planning.output_additions import additions
 from thaw.planning.output_context import OutputContext
 from thaw.planning.output_requirements import missing
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import TRIAL, RunPlan, needed, pair_views, variant
+from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views, variant
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
 from thaw.schema.output import OutputConfig
+from thaw.schema.strategy import StrategyConfig
 
 
 def specs(
@@ -183,17 +184,40 @@ def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]
     return {name: entry.note for name, entry in entries.items() if entry.note}
 
 
+def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, StrategyConfig]:
+    """Return strategies by id, and after them those that they start from or take the result of a search from."""
+    waiting, found = list(ids), {}
+    while waiting:
+        id = waiting.pop(0)
+        if id not in found:
+            entry = found[id] = catalogue.get("strategies", id, "strategies")
+            waiting += filter(None, [entry.start and entry.start.strategy, entry.rates_from])
+    return found
+
+
+def _heads(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
+    """Return the heads of an experiment, those of sets of heads included, that serve one of its tasks."""
+    types = {catalogue.get("tasks", name, "tasks").type for name in experiment.tasks}
+    served = [catalogue.head(name, task_type) for name in experiment.heads for task_type in sorted(types)]
+    return list(dict.fromkeys(found[0] for found in served if found))
+
+
+def _stated(block: str, ids: Iterable[str], catalogue: Catalogue) -> dict:
+    """Return entries by id as plain values, without those that are the default."""
+    return {id: catalogue.get(block, id, block).model_dump(mode="json", exclude_defaults=True) for id in ids}
+
+
 def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
-    """Return what the report says of tasks, subsets, encoders and strategies: their settings in full."""
+    """Return what the report says of tasks, subsets, encoders, heads and strategies: their settings in full."""
     methods = {}
     names = {"tasks": experiment.tasks, "subsets": experiment.subsets, "encoders": experiment.encoders}
-    names["strategies"] = [item if isinstance(item, str) else next(iter(item)) for item in experiment.strategies]
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
-    further = dict.fromkeys(filter(None, (entry["origin"] for entry in methods["strategies"].values())))
-    block = "further_pretraining"
-    methods |= (
-        {block: {id: catalogue.get(block, id, block).model_dump(mode="json") for id in further}} if further else {}
-    )
+    strategies = _with_sources([named_points(item)[0] for item in experiment.strategies], catalogue)
+    methods["heads"] = _stated("heads", _heads(experiment, catalogue), catalogue)
+    methods["strategies"] = _stated("strategies", strategies, catalogue)
+    methods |= {"search_seeds": experiment.search_seeds} if experiment.search_seeds else {}
+    further = dict.fromkeys(entry.origin for entry in strategies.values() if entry.origin)
+    methods |= {"further_pretraining": _stated("further_pretraining", further, catalogue)} if further else {}
     settings = {"store": experiment.store, "compute": experiment.compute}
     return methods | {name: value.model_dump(mode="json") for name, value in settings.items()}

@@ -13,10 +13,12 @@ class AdviceConfig(CatalogueEntry):
 
     paper: Text = Field(description="authors and year")
     says: Text = Field(description="the advice in a few words")
-    strategies: list[Id] = Field(min_length=1, description="the first that the experiment has stands for the advice")
-    types: list[Literal[TASK_TYPES]] = Field([], description="of tasks; unless stated all")
-    objective: Text | None = Field(None, description="the encoder's objective must have these words")
-    depth: float | None = Field(None, ge=0, le=1, description="of a sweep over layers: this share of the encoder's")
+    strategies: list[Id] = Field(min_length=1, description="the first of these that the experiment has is compared")
+    types: list[Literal[TASK_TYPES]] = Field([], description="types of tasks that it is about; default: all")
+    objective: Text | None = Field(None, description="words that the encoder's pretraining objective must contain")
+    depth: float | None = Field(
+        None, ge=0, le=1, description="of a sweep over layers: the point nearest to this share of the layers"
+    )
 
 
 class GuidelineConfig(CatalogueEntry):
@@ -26,6 +28,8 @@ class GuidelineConfig(CatalogueEntry):
     question: Literal["adaptation", "features", "tuning"] = Field(
         description="adaptation: freeze or fine-tune; features, tuning: which head on a frozen, a fine-tuned encoder"
     )
-    answer: Literal["frozen", "fine-tuned", "large head", "small head", "either"]
-    types: list[Literal[TASK_TYPES]] = Field([], description="of tasks; unless stated all")
-    objective: Text | None = Field(None, description="the encoder's objective must have these words")
+    answer: Literal["frozen", "fine-tuned", "large head", "small head", "either"] = Field(
+        description="what the paper recommends"
+    )
+    types: list[Literal[TASK_TYPES]] = Field([], description="types of tasks that it is about; default: all")
+    objective: Text | None = Field(None, description="words that the encoder's pretraining objective must contain")

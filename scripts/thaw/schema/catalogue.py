@@ -12,10 +12,11 @@ from thaw.schema.encoder import EncoderConfig
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
+from thaw.schema.keys import same_key
 from thaw.schema.output import OUTPUT_CONFIGS
 from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
-from thaw.schema.validation import validate
+from thaw.schema.validation import model_of_kind, validate
 from thaw.schema.yaml_files import Document, read_yaml
 
 # block name -> (file that holds it, its model)
@@ -105,7 +106,9 @@ class Catalogue:
         if base not in self._raw[block]:
             raise UserError(f"{place}: {block}.{name}: no base '{base}'{suggestion(base, self._raw[block])}")
         inherited = {k: v for k, v in self._values(block, base, (*seen, name)).items() if k != "label"}
-        return {**inherited, **{k: v for k, v in values.items() if k != "base"}}
+        own = {k: v for k, v in values.items() if k != "base"}
+        model = model_of_kind(BLOCKS[block][1], inherited | own)
+        return {k: v for k, v in inherited.items() if not same_key(model, k, own)} | own
 
     def _build(self, block: str, name: str) -> BaseModel:
         return validate(BLOCKS[block][1], self._values(block, name), self._raw[block][name][0], (block, name))

@@ -25,26 +25,32 @@ class SourceConfig(BaseModel):
     """What files and Hub data sets have in common: which of their columns and values are which of ours."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    splits: dict[Id, Text] = Field(description="our split name: their file below data_dir, or their split")
+    splits: dict[Id, Text] = Field(description="split name in Thaw: file below data_dir, or split on the Hub")
     columns: dict[Id, str | int | list[str | int]] = Field(
-        {}, description="our column: theirs, by name or by position from 0; a list of them is joined by blanks"
+        {},
+        description="column in Thaw: column in the source, by name or by position from 0; a list is joined by blanks",
     )
-    until: dict[Id, Text] = Field({}, description="column: the mark that ends its label; what follows is left off")
-    rename: dict[Id, dict[str, str]] = Field({}, description="column: {their label: our label}")
-    scheme: Literal["bio", "iob1"] = Field("bio", description="how their span tags are written; ours are bio (IOB2)")
+    until: dict[Id, Text] = Field({}, description="column: the character that ends its label; the rest is removed")
+    rename: dict[Id, dict[str, str]] = Field({}, description="column: {label in the source: label in Thaw}")
+    scheme: Literal["bio", "iob1"] = Field(
+        "bio", description="scheme of the span tags in the source; Thaw stores bio (IOB2)"
+    )
 
 
 class FilesConfig(SourceConfig):
     """A corpus in local files, as published."""
 
-    format: Literal[FORMATS]
-    quoting: Literal["none", "double"] | None = Field(None, description="csv and tsv must say: are quotes quotes?")
-    header: bool | list[Id] = Field(
-        True, description="csv and tsv: the first line names the columns; a list: it does in the files of these splits"
+    format: Literal[FORMATS] = Field(description="format of the files")
+    quoting: Literal["none", "double"] | None = Field(
+        None, description="csv and tsv, required: none if quotation marks are plain characters, double if they quote"
     )
-    encoding: str = "utf-8"
+    header: bool | list[Id] = Field(
+        True, description="csv and tsv: whether the first line names the columns; a list: the splits whose files do so"
+    )
+    encoding: str = Field("utf-8", description="character encoding of the files")
     marks: dict[Id, Text] = Field(
-        {}, description="csv and tsv: what the first column has in the rows of a split, where a file holds several"
+        {},
+        description="csv and tsv: split: value of the first column in its rows, where one file holds several splits",
     )
 
     @model_validator(mode="after")
@@ -85,7 +91,7 @@ class FilesConfig(SourceConfig):
 class HubConfig(SourceConfig):
     """A corpus on the Hugging Face Hub."""
 
-    id: Text
+    id: Text = Field(description="Hub id, as nyu-mll/glue")
     config: str | None = Field(None, description="the Hub's configuration name, as mrpc in nyu-mll/glue")
     revision: str | None = Field(None, description="a commit or branch; the commit found is recorded either way")
 
@@ -94,7 +100,7 @@ class SizeConfig(BaseModel):
     """How large a corpus is over all splits, as measured: `plan` predicts the store's bytes from it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    examples: int = Field(gt=0)
+    examples: int = Field(gt=0, description="examples over all splits")
     tokens: int = Field(gt=0, description="word pieces of BERT's uncased vocabulary, special tokens included")
 
 
@@ -103,19 +109,22 @@ class CorpusConfig(CatalogueEntry):
 
     texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
     words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
-    targets: dict[Id, Literal["label", "score", "tags", "edges"]] = Field(min_length=1)
-    labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; else those of train, sorted")
-    keep: list[Id] = Field([], description="further columns to carry along")
-    synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")
-    files: FilesConfig | None = None
-    hub: HubConfig | None = None
-    empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
-    only: dict[Id, list[str]] = Field({}, description="target: the labels whose rows are kept; else all rows")
-    group_by: Id = Field(
-        "sentence", description="what keeps rows together when carving: sentence, phrase, row, or a column"
+    targets: dict[Id, Literal["label", "score", "tags", "edges"]] = Field(
+        min_length=1, description="column to predict: what it holds"
     )
-    carve: dict[Id, Share] = Field({}, description="split to carve from train: share of its rows")
-    size: SizeConfig | None = None
+    labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; default: those of train, sorted")
+    keep: list[Id] = Field([], description="further columns to keep")
+    synthetic: Literal[GRAMMARS] | None = Field(None, description="written by Thaw's own grammar of this name")
+    files: FilesConfig | None = Field(None, description="local files, as published")
+    hub: HubConfig | None = Field(None, description="a data set on the Hugging Face Hub")
+    empty: Literal["error", "drop", "keep"] = Field("error", description="what to do with an empty text")
+    only: dict[Id, list[str]] = Field({}, description="target: the labels whose rows are kept; default: all rows")
+    group_by: Id = Field(
+        "sentence",
+        description="rows that stay together when a split is held out: those with the same sentence, phrase or column",
+    )
+    carve: dict[Id, Share] = Field({}, description="split: share of the training rows that is held out for it")
+    size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 
     @model_validator(mode="after")
     def _one_kind_of_text(self):
@@ -145,24 +154,26 @@ class TransferSetConfig(BaseModel):
     """Another task on whose test splits every run of a task is scored too; nothing is trained or chosen on it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    task: Id = Field(description="of the same type, and scored by this task's metrics")
-    rename: dict[str, str] = Field({}, description="our label: theirs, where they differ; several may become one")
+    task: Id = Field(description="a task of the same type; scored by the metrics of this one")
+    rename: dict[str, str] = Field(
+        {}, description="label of this task: label of that one, where they differ; several may become one"
+    )
 
 
 class TaskConfig(CatalogueEntry):
     """A corpus and a target in it."""
 
-    corpus: Id
-    target: Id
-    type: Literal[TASK_TYPES + PROBED_TYPES]
+    corpus: Id = Field(description="the corpus with its texts")
+    target: Id = Field(description="the column of the corpus to predict")
+    type: Literal[TASK_TYPES + PROBED_TYPES] = Field(description="what is predicted, of which kind of text")
     metrics: list[plugin_or("metric", METRICS + EDGE_METRICS)] = Field(
         min_length=1, description="the first is the main one"
     )
-    view: Id = "joint"
-    separate: Id = Field("separate", description="the view of strategies that read the two texts of a pair apart")
+    view: Id = Field("joint", description="how texts become sequences: the view that strategies read it in")
+    separate: Id = Field("separate", description="the view of bi-encoder strategies")
     also: list[TransferSetConfig] = Field([], description="further test corpora, for every run of this task")
-    validation: Id = "validation"
-    test: list[Id] = Field(["test"], min_length=1)
+    validation: Id = Field("validation", description="the split on which everything is chosen")
+    test: list[Id] = Field(["test"], min_length=1, description="the splits that are scored at the end")
     protocol: Literal["clean", "paper"] = Field("clean", description="paper: selected and reported on one split")
 
     @model_validator(mode="after")
@@ -180,8 +191,8 @@ class TaskConfig(CatalogueEntry):
 class SubsetConfig(CatalogueEntry):
     """A seeded list of training rows: the first `rows` of a stratified permutation, so that sizes are nested."""
 
-    rows: int | None = Field(None, ge=1, description="how many; all rows where it is left out")
+    rows: int | None = Field(None, ge=1, description="number of training rows; default: all")
     draw: int = Field(1, ge=1, description="which of the permutations")
     scored: int | None = Field(
-        None, ge=2, description="how many rows of validation and of each test split are scored; all where left out"
+        None, ge=2, description="number of rows of validation and of each test split that are scored; default: all"
     )

@@ -18,24 +18,30 @@ ENCODER_SOURCES = {
 class EncoderConfig(CatalogueEntry):
     """A pretrained model: weights, tokenizer, number of layers."""
 
-    kind: Literal["transformers", "elmo", "sentence", "word_vectors"] = "transformers"
+    kind: Literal["transformers", "elmo", "sentence", "word_vectors"] = Field(
+        "transformers", description="what it is and how it is loaded; config/encoders.yaml describes each kind"
+    )
     hub: Text | None = Field(None, description="Hub id")
     folder: Text | None = Field(None, description="local folder, in the form of its kind")
     package: Text | None = Field(None, description="name of an installed Python package that ships a model")
     path: str = Field("", description="folder of the model inside the package")
     file: Text | None = Field(None, description="local file of vectors, for word_vectors and sentence")
-    supply: Text | None = Field(None, description="where local files are to be had; said where they are missing")
-    vocabulary: int | None = Field(None, ge=1, description="word_vectors: only the first so many words of the file")
-    revision: str | None = Field(None, description="Hub commit, where a source shows it; else resolved and recorded")
-    weights: Literal["pretrained", "random"] = Field(
-        "pretrained", description="random: the same architecture as it is before any training"
+    supply: Text | None = Field(None, description="where to download local files; shown if they are missing")
+    vocabulary: int | None = Field(
+        None, ge=1, description="word_vectors: use only this many words from the top of the file"
     )
-    truncated: bool = Field(False, description="only the first `layers` layers of the model are kept")
-    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$", description="of the weights file, checked by fetch")
-    layers: int = Field(ge=0)
-    width: int = Field(gt=0)
-    cased: bool
-    objective: Text = Field(description="what it was pretrained to do")
+    revision: str | None = Field(None, description="Hub commit; default: the latest, which is recorded")
+    weights: Literal["pretrained", "random"] = Field(
+        "pretrained", description="random: the same architecture with random weights"
+    )
+    truncated: bool = Field(False, description="keep only the first `layers` layers of the model")
+    sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the weights file, checked after the download"
+    )
+    layers: int = Field(ge=0, description="number of layers; 0 for sentence and word_vectors")
+    width: int = Field(gt=0, description="width of the hidden states")
+    cased: bool = Field(description="whether the vocabulary is cased; uncased encoders do worse on names")
+    objective: Text = Field(description="pretraining objective")
     pretraining: list[str] = Field(min_length=1, description="corpora seen in pretraining")
     note: str | None = Field(None, description="a footnote for tables; never part of a spec")
 

@@ -3,11 +3,12 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from thaw.core.errors import suggestion
 from thaw.declarations.value_types import Id as Id
 from thaw.declarations.value_types import Text as Text
+from thaw.schema.keys import ConfigModel
 
 Rate = Annotated[float, Field(gt=0, lt=10)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -41,10 +42,9 @@ def one_of(kind: str, words: tuple[str, ...]):
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}
 
 
-class CatalogueEntry(BaseModel):
-    """Anything that stands in a catalogue: it may carry a label for print, and forbids keys that it does not know."""
+class CatalogueEntry(ConfigModel):
+    """Anything that a catalogue holds: it may carry a label for print."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     label: Text | None = Field(None, description="name in tables and figures; never part of a spec")
 
 

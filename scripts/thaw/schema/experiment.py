@@ -1,10 +1,15 @@
 """What is wanted: the store, what the numbers depend on beside the method, and the experiment."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
+from thaw.schema.keys import ConfigModel, names
+from thaw.schema.phases import PhaseConfig
+from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, keys_of_a_phase
+
+IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
 # runs beside the selected ones: head, strategy, and what is added to the encoder's id
@@ -12,99 +17,111 @@ RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": 
 
 
 class StoreConfig(BaseModel):
-    """How frozen features are kept."""
+    """How cached hidden states are stored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    dtype: Literal["bf16", "fp32"] = "bf16"
-    max_gib: float = Field(20.0, ge=0, description="most GiB for one encoder and corpus; above it fewer boundaries")
-    free: bool = Field(False, description="delete the states of a store when all that read them here are done")
+    dtype: Literal["bf16", "fp32"] = Field("bf16", description="data type of stored hidden states")
+    max_gib: float = Field(
+        20.0, ge=0, description="largest size in GiB for one encoder and corpus; fewer layers are cached above it"
+    )
+    free: bool = Field(
+        False, description="delete stored hidden states when every run of the experiment that reads them is done"
+    )
 
 
 class ComputeConfig(BaseModel):
-    """What the numbers depend on beside the method."""
+    """Settings of the machine that change numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    threads: int = Field(2, ge=1, le=256)
+    threads: int = Field(2, ge=1, le=256, description="CPU threads of one job")
 
 
 class ScaleDownConfig(BaseModel):
-    """How an experiment is cut to what is at hand; the key of the overlay config/experiments/offline.yaml."""
+    """How an experiment is made smaller: the key of the overlay config/experiments/offline.yaml."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    stand_in: Id | None = Field(None, description="this encoder in the place of all")
-    local_only: bool = Field(False, description="no Hub: tasks without local files or a grammar are left out")
-    subsets: list[Id] = Field([], description="in the place of the experiment's")
-    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="in the place of the experiment's")
-    search_seeds: int | None = Field(None, ge=1, description="in the place of the experiment's")
+    stand_in: Id | None = Field(None, description="use this encoder instead of all others")
+    local_only: bool = Field(False, description="leave out tasks that have no local files and are not synthetic")
+    subsets: list[Id] = Field([], description="instead of those of the experiment")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="instead of those of the experiment")
+    search_seeds: int | None = Field(None, ge=1, description="instead of those of the experiment")
 
 
 class ExternalConfig(CatalogueEntry):
-    """Predictions that were made elsewhere, scored and shown beside the runs."""
+    """Predictions of another system, scored and shown with the runs."""
 
-    predictions: dict[Id, Text] = Field(min_length=1, description="task: its .csv, .tsv, .jsonl or .parquet file")
+    predictions: dict[Id, Text] = Field(
+        min_length=1, description="task: file of predictions, .csv, .tsv, .jsonl or .parquet"
+    )
 
 
 class EnsembleMemberConfig(BaseModel):
     """Runs that an ensemble is made of: a strategy with its seeds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    strategy: Id
+    strategy: Id = Field(description="the strategy of the runs")
     value: int | None = Field(None, description="the point of a strategy with a sweep")
-    encoder: Id | None = Field(None, description="unless stated the experiment's only one")
-    head: Id | None = Field(None, description="unless stated the experiment's only one")
-    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="unless stated the experiment's")
+    encoder: Id | None = Field(None, description="default: the only one of the experiment")
+    head: Id | None = Field(None, description="default: the only one of the experiment")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([], description="default: those of the experiment")
 
 
 class EnsembleConfig(CatalogueEntry):
-    """Several runs whose answers are put together, shown beside them."""
+    """Several runs whose predictions are combined, shown with them."""
 
-    by: Literal["mean", "majority"] = Field("mean", description="of probabilities or scores; of labels or tags")
-    tasks: list[Id] = Field([], description="unless stated all of the experiment's that its members are run on")
-    members: list[EnsembleMemberConfig] = Field(min_length=1)
+    by: Literal["mean", "majority"] = Field(
+        "mean", description="mean of probabilities or scores, or majority of labels or tags"
+    )
+    tasks: list[Id] = Field([], description="default: all tasks of the experiment that its members are run on")
+    members: list[EnsembleMemberConfig] = Field(min_length=1, description="the runs that are combined")
 
 
-class ExperimentConfig(BaseModel):
+class ExperimentConfig(ConfigModel):
     """A selection: which runs and outputs are wanted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    answers: ClassVar[dict[str, str]] = keys_of_a_phase(names(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_ANSWERS
     experiment: Id = Field(description="its name, and its folder under results/outputs")
-    title: Text
-    tasks: list[Id] = Field(min_length=1)
-    encoders: list[Id] = Field(min_length=1)
+    title: Text = Field(description="title of the report")
+    tasks: list[Id] = Field(min_length=1, description="tasks of config/tasks.yaml")
+    encoders: list[Id] = Field(
+        min_length=1, description="encoders of config/encoders.yaml; bert_random is bert with random weights"
+    )
     strategies: list[Id | dict[Id, list[int]]] = Field(
-        min_length=1, description="an id, or {id: [points of its sweep]}"
+        min_length=1, description="strategies of config/strategies.yaml: an id, or {id: [points of its sweep]}"
     )
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
-    search_seeds: int | None = Field(None, ge=1, description="how many of a search's seeds are used, at most; else all")
-    outputs: list[Id] = Field(min_length=1)
-    optional: list[Id] = Field([], description="of the encoders: left out, and said so, where their files are missing")
-    heads: list[Id] = ["linear"]
-    subsets: list[Id] = ["all"]
-    probes: list[Id] = Field([], description="of the encoders as they were pretrained, on every task that they serve")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, description="one run for each seed")
+    search_seeds: int | None = Field(None, ge=1, description="most seeds of a search that are used; default: all")
+    outputs: list[Id] = Field(min_length=1, description="tables and figures of config/outputs.yaml")
+    optional: list[Id] = Field([], description="encoders that are left out, with a note, if their files are missing")
+    heads: list[Id] = Field(["linear"], description="heads and sets of heads of config/heads.yaml")
+    subsets: list[Id] = Field(["all"], description="training subsets of config/tasks.yaml")
+    probes: list[Id] = Field(
+        [], description="probes of config/probes.yaml, on the pretrained encoders and every task that they fit"
+    )
     adapted: list[Id | dict[Id, list[int]]] = Field(
-        [], description="of the strategies, or points of their sweeps: probes read what their runs leave, too"
+        [], description="strategies, or points of their sweeps, whose trained encoders are probed too"
     )
-    probe_tasks: list[Id] = Field([], description="further tasks that probes read; nothing trains on them")
-    gradients: bool = Field(False, description="runs note in each epoch how large the gradient of each layer was")
-    baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = []
-    external: dict[Id, ExternalConfig] = Field({}, description="id: predictions that were made elsewhere, by task")
-    ensembles: dict[Id, EnsembleConfig] = Field({}, description="id: runs whose answers are put together")
-    catalogues: list[str] = Field([], description="further folders with tasks.yaml, encoders.yaml, ... of your own")
+    probe_tasks: list[Id] = Field([], description="further tasks for probes; no strategy is trained on them")
+    gradients: bool = Field(False, description="record the gradient norm of each layer in every epoch")
+    baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = Field([], description="baselines for comparison")
+    external: dict[Id, ExternalConfig] = Field({}, description="id: predictions of other systems, by task")
+    ensembles: dict[Id, EnsembleConfig] = Field({}, description="id: runs whose predictions are combined")
+    catalogues: list[str] = Field([], description="your own folders with tasks.yaml, encoders.yaml, ...")
     data_dir: str = Field("data", description="folder that file sources are relative to")
     sources: list[Literal["synthetic", "files", "hub"]] = Field(
-        ["synthetic", "files", "hub"], min_length=1, description="order in which a corpus' sources are tried"
+        ["synthetic", "files", "hub"], min_length=1, description="where corpora may come from, in this order"
     )
-    store: StoreConfig = StoreConfig()
-    compute: ComputeConfig = ComputeConfig()
-    scale_down: ScaleDownConfig | None = Field(None, description="cut the experiment to what is at hand")
+    store: StoreConfig = Field(StoreConfig(), description="how cached hidden states are stored")
+    compute: ComputeConfig = Field(ComputeConfig(), description="settings of the machine that change numbers")
+    scale_down: ScaleDownConfig | None = Field(None, description="run a smaller version of the experiment")
     allow_missing: bool = Field(
-        False, description="draw the outputs from the results that are there, and make no others"
+        False, description="make tables, figures and report from the finished runs, and train nothing"
     )
     budget: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?[smh]$")] | None = Field(
         None,
-        description="2h, 45m, 90s: scripts/budget.py runs what fits, cheap first; Snakemake alone draws what is there",
+        description="time limit for scripts/budget.py, as 2h, 45m or 90s: cheap runs first, outputs from finished runs",
     )
-    pathvars: dict[str, str] = Field({}, description="Snakemake's own: where results and logs lie")
+    pathvars: dict[str, str] = Field({}, description="Snakemake's own: folders of results and logs")
 
     @property
     def partial(self) -> bool:

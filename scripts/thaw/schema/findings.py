@@ -9,32 +9,38 @@ class TermConfig(BaseModel):
     """One score of a contrast: a strategy's, times a number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    times: float = Field(1.0, description="what the score counts; the second of a difference has -1")
-    strategy: Id
-    head: Id | None = Field(None, description="unless stated the first of the experiment")
-    depth: float | None = Field(None, ge=0, le=1, description="of a sweep over layers: this share of the encoder's")
-    variant: Id = "base"
+    times: float = Field(1.0, description="weight of the score; -1 subtracts it")
+    strategy: Id = Field(description="the strategy whose score counts")
+    head: Id | None = Field(None, description="default: the first of the experiment")
+    depth: float | None = Field(
+        None, ge=0, le=1, description="of a sweep over layers: the point nearest to this share of the layers"
+    )
+    variant: Id = Field("base", description="a point of its sweep, as k03")
 
 
 class SubjectsConfig(BaseModel):
     """What an encoder must be for a claim to be tested on it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    layers: int = Field(1, ge=1, description="at least so many")
-    not_objective: Text | None = Field(None, description="its objective must not begin with these words")
+    layers: int = Field(1, ge=1, description="smallest number of layers")
+    not_objective: Text | None = Field(
+        None, description="encoders whose objective begins with these words are left out"
+    )
 
 
 class FindingConfig(CatalogueEntry):
     """A claim, and the contrast of scores x 100 that decides it: their sum over the terms, seed by seed."""
 
-    claim: Text
+    claim: Text = Field(description="the claim in one sentence")
     paper: Text = Field(description="authors and year")
-    tasks: list[Id] = Field(min_length=1)
+    tasks: list[Id] = Field(min_length=1, description="tasks that it is about; each is tested by itself")
     metrics: dict[Id, Text] = Field({}, description="task: its metric, where it is not the main one")
-    contrast: list[TermConfig] = Field(min_length=1)
-    above: float | None = Field(None, description="it holds where the contrast lies above this many points")
-    within: float | None = Field(None, gt=0, description="it holds where the contrast is smaller than this either way")
-    encoder: SubjectsConfig = SubjectsConfig()
+    contrast: list[TermConfig] = Field(min_length=1, description="weighted sum of scores, seed by seed")
+    above: float | None = Field(None, description="the claim holds if the contrast is above this many points")
+    within: float | None = Field(
+        None, gt=0, description="the claim holds if the absolute contrast is below this many points"
+    )
+    encoder: SubjectsConfig = Field(SubjectsConfig(), description="encoders that it is about")
 
     @model_validator(mode="after")
     def _one_margin(self):

@@ -1,9 +1,13 @@
 """Further pretraining: an encoder's own objective, once more, on the training text of a task."""
 
+from typing import Annotated, ClassVar
+
 from pydantic import Field, field_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Share
+from thaw.schema.keys import Key, both_names, clauses, names
 from thaw.schema.phases import PhaseConfig
+from thaw.schema.trainer_keys import keys_of_a_phase
 
 ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience", "stop", "pick", "frozen_dropout", "l2"}
 
@@ -11,16 +15,28 @@ ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience",
 class FurtherPretrainingConfig(CatalogueEntry):
     """Masked-language-model training of a whole encoder, which strategies start `from:`."""
 
-    phase: PhaseConfig = Field(description="rates, schedule, epochs and batches, as in a strategy; everything trains")
-    mask: Share = Field(0.15, description="share of a text's tokens that are to be predicted")
-    view: Id = Field("joint", description="how the corpus' training text is read")
-    seed: int = Field(1, ge=0, description="of masks, order, dropout, and of a head that is made anew")
+    answers: ClassVar[dict[str, str]] = {
+        word: answer for word, answer in keys_of_a_phase(names(PhaseConfig), "under phase:").items() if word != "seed"
+    }
+    phase: Annotated[PhaseConfig, Key(lambda phase, _, context: ", ".join(clauses(phase, context)))] = Field(
+        description="learning rate, schedule, epochs and batches, as in a strategy; everything trains"
+    )
+    mask: Annotated[
+        Share,
+        Key(lambda share, *_: f"{100 * share:g} % of the tokens chosen for prediction", unit="share of the tokens"),
+    ] = Field(0.15, description="share of the tokens of a text that are chosen for prediction")
+    view: Annotated[Id, Key("texts read in the view {}")] = Field(
+        "joint", description="the view in which the training text of the corpus is read"
+    )
+    seed: Annotated[int, Key("seed {}")] = Field(
+        1, ge=0, description="seed of masks, order and dropout, and of a newly initialised masked-language-model head"
+    )
 
     @field_validator("phase")
     @classmethod
     def _everything_trains_to_the_last_epoch(cls, phase: PhaseConfig) -> PhaseConfig:
         for key in sorted(phase.model_fields_set & ABSENT):
-            raise ValueError(f"{key} has no meaning in further pretraining; leave it out")
+            raise ValueError(f"{both_names(PhaseConfig, key)} has no meaning in further pretraining; leave it out")
         if phase.optimizer == "lbfgs":
             raise ValueError("optimizer lbfgs fits a head alone; take adamw")
         return phase

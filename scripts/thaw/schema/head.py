@@ -1,30 +1,74 @@
 """An entry of config/heads.yaml: a head, or one head for each type of task, and the layers that it reads."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, prose, written
+
+Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
+POOLED = {
+    "first": "the first token",
+    "last": "the last token",
+    "mean": "the mean of the tokens",
+    "max": "the maximum over the tokens",
+    "attention": "learned attention over the tokens",
+    "pooler": "the pretrained pooler on the first token",
+}
+KINDS = {
+    "crf": "CRF",
+    "bilstm_crf": "BiLSTM-CRF",
+    "bilstm": "BiLSTM",
+    "mlp": "MLP",
+    "bcn": "BCN",
+    "esim": "ESIM",
+    "highway_lstm": "highway LSTM",
+    "densenet": "DenseNet",
+    "bimpm": "BiMPM",
+    "bimpm_no_lstm": "BiMPM without LSTM",
+    "sim_transformer": "Sim-Transformer",
+    "bi_attention": "bi-attention",
+}
 
 
-class LayerMixConfig(BaseModel):
+def _layer(layer, mix, context) -> str:
+    return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
+
+
+def _last(last, mix, context) -> str:
+    return f"of the last {last} layers" if last else "of all layers and the embeddings"
+
+
+class LayerMixConfig(ConfigModel):
     """Which layers a head reads, and how they are combined."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    combine: Literal["one", "mix", "mean", "sum", "concat"] = Field(
-        "one", description="one: a single layer, the last unless `layer` says which; mix: learned scalar mix"
+    combine: Annotated[
+        Literal["one", "mix", "mean", "sum", "concat"],
+        Key({"mix": "a learned scalar mix", "mean": "the mean", "sum": "the sum", "concat": "the concatenation"}),
+    ] = Field("one", description="one: a single layer; mix: learned scalar mix (Peters et al. 2018)")
+    layer: Annotated[int | None, Key(_layer, unit="layer")] = Field(
+        None, ge=0, description="one: which layer, 0 is the embeddings; null: the last"
     )
-    layer: int | None = Field(None, ge=0, description="one: which, 0 the embeddings; unless stated the last")
-    last: int | None = Field(None, ge=1, description="how many layers from the top; mix reads all and embeddings else")
-    norm: bool = Field(False, description="mix: each layer at mean 0 and deviation 1 first")
-    dropout: float = Field(0.0, ge=0, lt=1, description="mix: share of the layers left out while training")
+    last: Annotated[int | None, Key(_last, unit="layers")] = Field(
+        None, ge=1, description="number of layers from the top; null, with mix only: all layers and the embeddings"
+    )
+    norm: Annotated[bool, Key({True: "each layer normalised"})] = Field(
+        False, description="mix: normalise each layer to mean 0 and standard deviation 1 first"
+    )
+    dropout: Annotated[float, Key(lambda p, *_: f"layer dropout {written(p)}" if p else "", unit="probability")] = (
+        Field(0.0, ge=0, lt=1, description="mix: probability that a layer is left out in training")
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that the way of combining reads."""
+        return {"one": {"layer"}, "mix": {"last", "norm", "dropout"}}.get(self.combine, {"last"}) | {"combine"}
 
     @model_validator(mode="after")
     def _keys_of_the_way(self):
-        known = {"one": {"layer"}, "mix": {"last", "norm", "dropout"}}.get(self.combine, {"last"}) | {"combine"}
-        for key in sorted(self.model_fields_set - known):
+        for key in sorted(self.model_fields_set - self.meaningful()):
             raise ValueError(f"{key} has no meaning with combine: {self.combine}; leave it out")
         if self.combine in ("mean", "sum", "concat") and self.last is None:
             raise ValueError(f"combine: {self.combine} needs last: how many layers from the top")
@@ -41,22 +85,56 @@ class LayerMixConfig(BaseModel):
         return read
 
 
+def _kind(kind, head, context) -> str:
+    return f"{KINDS.get(kind, kind.replace('_', ' '))} head"
+
+
+def _pooling(pooling, head, context) -> str:
+    return f"pooling by {POOLED[pooling]}"
+
+
+def _separate_pooling(pooling, head, context) -> str:
+    return f"in a bi-encoder by {POOLED[pooling]}"
+
+
+def _options(options, head, context) -> str:
+    values = head.chosen.model_dump() if head.kind in HEAD_KINDS else options
+    return ", ".join(f"{name} {written(value)}" for name, value in values.items())
+
+
 class HeadConfig(CatalogueEntry):
     """The task-specific module on top of the encoder."""
 
-    kind: plugin_or("head", HEAD_KINDS)
-    pooling: Literal["first", "last", "mean", "max", "attention", "pooler"] = Field(
-        "first", description="how tokens become one vector; tagging reads each word's first piece instead"
+    kind: Annotated[plugin_or("head", HEAD_KINDS), Key(_kind)] = Field(
+        description="kind of head, or the import path of your own"
     )
-    separate_pooling: Literal["first", "last", "mean", "max", "attention", "pooler"] = Field(
-        "mean", description="the same for each text of a pair where the two are read apart"
+    pooling: Annotated[Pooling, Key(_pooling)] = Field(
+        "first", description="how the tokens of a text become one vector; tagging reads the first piece of each word"
     )
-    dropout: float = Field(0.1, ge=0, lt=1)
-    layers: LayerMixConfig = Field(LayerMixConfig(), description="which layers it reads")
-    initialisation: Literal["bert", "kaiming"] = Field(
-        "bert", description="bert: the last matrix normal with deviation 0.02, biases 0; kaiming: every matrix"
+    separate_pooling: Annotated[Pooling, Key(_separate_pooling)] = Field(
+        "mean", description="the same for each text of a pair in a bi-encoder"
     )
-    options: dict[Id, int | float | str] = Field({}, description="of its kind, or what a head of your own reads")
+    dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
+        0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
+    )
+    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {' '.join(clauses(mix, context))}")] = (
+        Field(LayerMixConfig(), description="which layers it reads, and how they are combined")
+    )
+    initialisation: Annotated[
+        Literal["bert", "kaiming"], Key({"bert": "BERT initialisation", "kaiming": "Kaiming initialisation"})
+    ] = Field(
+        "bert",
+        description="bert: the last matrix normal with standard deviation 0.02, biases 0, the rest as in PyTorch; "
+        "kaiming: every matrix normal with standard deviation sqrt(2 / inputs)",
+    )
+    options: Annotated[dict[Id, int | float | str], Key(_options)] = Field(
+        {}, description="options of its kind, or what a head of your own reads"
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that the kind reads."""
+        pools = self.kind not in HEAD_KINDS or HEAD_KINDS[self.kind].pools
+        return set(type(self).model_fields) - (set() if pools else {"pooling", "separate_pooling"})
 
     @field_validator("options")
     @classmethod
@@ -67,9 +145,8 @@ class HeadConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _pooling_has_a_reader(self):
-        if self.kind in HEAD_KINDS and not HEAD_KINDS[self.kind].pools:
-            for key in sorted(self.model_fields_set & {"pooling", "separate_pooling"}):
-                raise ValueError(f"{key} has no meaning for kind {self.kind}; leave it out")
+        for key in sorted(self.model_fields_set - self.meaningful()):
+            raise ValueError(f"{key} has no meaning for kind {self.kind}; leave it out")
         return self
 
     @model_validator(mode="after")
@@ -94,4 +171,11 @@ class HeadConfig(CatalogueEntry):
 class HeadSetConfig(CatalogueEntry):
     """A name for several heads, of which the type of the task takes one."""
 
-    by_task: dict[Literal[TASK_TYPES], Id] = Field(min_length=1, description="type of task: head; others are left out")
+    by_task: dict[Literal[TASK_TYPES], Id] = Field(
+        min_length=1, description="type of task: head; other types are left out"
+    )
+
+
+def head_text(head: HeadConfig, context: Context) -> str:
+    """Return what a head is, as a Methods section says it."""
+    return prose(clauses(head, context))

@@ -1,28 +1,59 @@
 """Inserts: small trained modules that are put into frozen layers."""
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from thaw.schema.keys import ConfigModel, Key
+from thaw.schema.trainer_keys import PEFT_ANSWERS
 
 KEYS = {"lora": {"rank", "alpha", "targets"}, "ia3": set(), "adapters": {"size"}}  # the keys that each kind reads
 
 
-class InsertConfig(BaseModel):
-    """What is put into which layers; a run holds inserts of one make."""
+def _layers(top, insert, context) -> str:
+    """Return the layers that get the insert, in words."""
+    return "in all layers" if top is None else "in the last layer" if top == 1 else f"in the last {top} layers"
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    kind: Literal["lora", "ia3", "adapters"]
-    top: int | str | None = Field(None, description="into so many layers from the top; unless stated into all")
-    rank: int = Field(8, ge=1, description="lora: rank of the two matrices")
-    alpha: float = Field(16, gt=0, description="lora: their product counts alpha / rank times")
-    targets: Literal["query_value", "attention", "feed_forward", "all"] = Field(
-        "query_value", description="lora: the matrices that get one"
+
+class InsertConfig(ConfigModel):
+    """What is put into which layers; all phases of a run insert the same kind with the same options."""
+
+    answers: ClassVar[dict[str, str]] = PEFT_ANSWERS
+    kind: Annotated[
+        Literal["lora", "ia3", "adapters"],
+        Key({"lora": "LoRA", "ia3": "IA3 vectors", "adapters": "bottleneck adapters (with the layer norms)"}),
+    ] = Field(description="lora: low-rank matrices; ia3: scaling vectors; adapters: bottlenecks, and the layer norms")
+    top: Annotated[int | str | None, Key(_layers, unit="layers")] = Field(
+        None, description="number of layers from the top, or the variable of a sweep; null: all layers"
     )
-    size: int = Field(64, ge=1, description="adapters: width of the bottleneck")
+    rank: Annotated[int, Key("rank {}", aliases=("rank", "r"))] = Field(
+        8, ge=1, description="lora: rank of the two matrices"
+    )
+    alpha: Annotated[float, Key("alpha {}", aliases=("alpha", "lora_alpha"))] = Field(
+        16, gt=0, description="lora: the product of the matrices is scaled by alpha / rank"
+    )
+    targets: Annotated[
+        Literal["query_value", "attention", "feed_forward", "all"],
+        Key(
+            {
+                "query_value": "on the query and value matrices",
+                "attention": "on all attention matrices",
+                "feed_forward": "on the feed-forward matrices",
+                "all": "on all attention and feed-forward matrices",
+            }
+        ),
+    ] = Field("query_value", description="lora: the matrices that it is added to")
+    size: Annotated[int, Key("bottleneck size {}", unit="units")] = Field(
+        64, ge=1, description="adapters: width of the bottleneck"
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that the kind reads."""
+        return {"kind", "top"} | KEYS[self.kind]
 
     @model_validator(mode="after")
     def _keys_of_the_kind(self):
-        for key in sorted(self.model_fields_set - {"kind", "top"} - KEYS[self.kind]):
+        for key in sorted(self.model_fields_set - self.meaningful()):
             raise ValueError(f"{key} has no meaning with insert: {self.kind}; leave it out")
         return self
 

@@ -1,13 +1,27 @@
-"""One phase of a strategy: what trains, at which rates, on which schedule, until when."""
+"""One phase of a strategy: what trains, at which learning rates, on which schedule, until when."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from thaw.core.phrases import plural
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
+from thaw.schema.keys import ConfigModel, Key, both_names, clauses, written
+from thaw.schema.phase_parts import (
+    EarlyStoppingConfig,
+    UnfreezeConfig,
+    say_clip,
+    say_epochs,
+    say_inserted,
+    say_rate,
+    say_unfreezing,
+)
+from thaw.schema.selected_parts import trained_parts
+from thaw.schema.trainer_keys import PHASE_ANSWERS
 
 PLANNED = {"components", "boundary", "reads", "stages"}  # what the plan adds to a phase in a spec
+ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
 def of_phase(searched: dict, number: int) -> dict:
@@ -16,108 +30,207 @@ def of_phase(searched: dict, number: int) -> dict:
     return {key: value for key, value in searched.items() if "." not in key} | own
 
 
-class UnfreezeConfig(BaseModel):
-    """Gradual unfreezing: in stages, from the top, what is thawed stays thawed."""
+class PhaseConfig(ConfigModel):
+    """What trains, at which learning rates, on which schedule, until when."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    layers: int = Field(1, ge=1, description="how many more layers train in each further stage")
-    epochs: int = Field(1, ge=1, description="of each stage but the last, which has the phase's own epochs")
-    restart: bool = Field(False, description="the schedule begins anew with each stage; else it spans the phase")
-
-
-class EarlyStoppingConfig(BaseModel):
-    """When a phase ends before its last epoch, looked at after each epoch; either is enough."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    gap: float | None = Field(None, gt=0, description="training and validation score differ by more than this")
-    score: float | None = Field(None, description="the validation score reaches this")
-
-    @model_validator(mode="after")
-    def _says_something(self):
-        if self.gap is None and self.score is None:
-            raise ValueError("stop needs gap or score, as {gap: 0.02}")
-        return self
-
-
-class PhaseConfig(BaseModel):
-    """Which parameters train, at which rates, on which schedule, until when."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    train: list[str | dict[str, int | str | dict[str, list[int]]]] = Field(
-        [], description="selectors: head, all, embeddings, {top: k}, {top: k, only: bias}, {only: bias}"
+    answers: ClassVar[dict[str, str]] = PHASE_ANSWERS
+    train: Annotated[list[str | dict[str, int | str | dict[str, list[int]]]], Key(trained_parts)] = Field(
+        [],
+        description="what trains; everything else is frozen. head, all, embeddings, {top: 3} or {top: k} of a sweep; "
+        "a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | {heads: [0, 3]}}; "
+        "{only: bias} of all layers and the embeddings",
     )
-    insert: InsertConfig | None = Field(
-        None, description="small modules put into frozen layers, which train instead of them"
+    insert: Annotated[InsertConfig | None, Key(say_inserted)] = Field(
+        None, description="LoRA, IA3 or adapters: small modules that train in frozen layers"
     )
-    unfreeze: UnfreezeConfig | None = Field(
-        None, description="what trains is thawed in stages: head, then layer by layer"
+    unfreeze: Annotated[UnfreezeConfig | None, Key(say_unfreezing, aliases=("gradual_unfreezing",))] = Field(
+        None, description="gradual unfreezing: the head first, then further layers from the top"
     )
-    one_by_one: bool = Field(False, description="what trains trains in turn: head, then from below, at last together")
-    reinit_top: int = Field(0, ge=0, description="so many layers from the top begin as the model began before training")
-    optimizer: Literal["adamw", "bert_adam", "lbfgs"] = Field(
-        "adamw", description="bert_adam: without bias correction; lbfgs: a linear head alone, to convergence"
+    one_by_one: Annotated[
+        bool,
+        Key(
+            {True: "Chain-thaw: the head alone, then each block alone from below, at last all of them together."},
+            aliases=("chain_thaw",),
+        ),
+    ] = Field(
+        False, description="chain-thaw: the head alone, then each block alone from below, at last all of them together"
     )
-    rate: Rate = Field(2e-5, description="peak learning rate")
-    head_rate: Rate | None = Field(None, description="the head's own peak rate; else rate")
-    layer_decay: Annotated[float, Field(gt=0, le=1)] = Field(
-        1.0, description="rate of a layer by that of the one above"
+    reinit_top: Annotated[
+        int,
+        Key(
+            lambda n, *_: f"The top {f'{n} layers start' if n > 1 else 'layer starts'} from random weights." * bool(n),
+            unit="layers",
+        ),
+    ] = Field(0, ge=0, description="number of layers from the top that start from random weights")
+    optimizer: Annotated[
+        Literal["adamw", "bert_adam", "lbfgs"],
+        Key(
+            {
+                "adamw": "AdamW",
+                "bert_adam": "Adam without bias correction (BertAdam)",
+                "lbfgs": "L-BFGS to convergence on standardised features",
+            }
+        ),
+    ] = Field(
+        "adamw",
+        description="bert_adam: Adam without bias correction, as in the code of 2019; lbfgs: a linear head alone, to "
+        "convergence",
     )
-    layer_rates: list[Rate] = Field([], description="peak rates from the top layer down, the last for all below")
-    schedule: Literal["linear", "constant", "cosine", "slanted_triangular"] = "linear"
-    warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps over which the rate rises")
-    warmup_of: Literal["phase", "epoch"] = Field("phase", description="the steps that warmup is a share of")
-    cut_frac: Share = Field(0.1, description="slanted_triangular: share of the steps over which the rate rises")
-    ratio: float = Field(32.0, gt=1, description="slanted_triangular: highest rate by lowest")
-    epochs: int = Field(3, ge=1, le=1000)
-    batch_size: int = Field(32, ge=1)
-    order: int | None = Field(None, ge=0, description="seed of the order of the rows; unless stated the run's own")
-    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better validation")
-    stop: EarlyStoppingConfig | None = Field(
-        None, description="stop by a gap between training and validation, or by a score"
+    rate: Annotated[Rate, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
+        2e-5, description="peak learning rate"
     )
-    pick: Literal["last", "best"] = Field("last", description="the epoch whose weights are kept, best by validation")
-    weight_decay: float = Field(0.01, ge=0, description="on matrices; biases and norms have none")
-    l2_to_start: float = Field(
+    head_rate: Annotated[
+        Rate | None, Key("head learning rate {}", "head learning rate", ("head_learning_rate", "head_lr"))
+    ] = Field(None, description="peak learning rate of the head; null: the same as learning_rate")
+    layer_decay: Annotated[
+        float,
+        Key(
+            lambda decay, *_: f"layer-wise learning-rate decay {written(decay)}" if decay < 1 else "",
+            "layer-wise learning-rate decay",
+            ("layerwise_lr_decay", "llrd"),
+            "factor",
+        ),
+    ] = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="layer-wise learning-rate decay: the top layer has learning_rate, each layer below it this factor "
+        "times the one above; 0.385 is the 1 / 2.6 of ULMFiT",
+    )
+    layer_rates: Annotated[
+        list[Rate],
+        Key(
+            lambda rates, *_: f"discriminative learning rates {written(rates)} from the top layer down" * bool(rates),
+            aliases=("layer_learning_rates",),
+        ),
+    ] = Field([], description="discriminative learning rates from the top layer down, the last one for all below")
+    schedule: Annotated[
+        Literal["linear", "constant", "cosine", "slanted_triangular"],
+        Key(
+            {
+                "linear": "linear decay",
+                "constant": "constant learning rate",
+                "cosine": "cosine decay",
+                "slanted_triangular": "slanted triangular schedule",
+            }
+        ),
+    ] = Field(
+        "linear",
+        description="linear and cosine fall to 0 after the warm-up, constant stays at the peak; slanted_triangular is "
+        "that of ULMFiT",
+    )
+    warmup: Annotated[
+        float,
+        Key(
+            lambda share, *_: f"warm-up ratio {written(share)}" if share else "no warm-up",
+            "warm-up ratio",
+            ("warmup_ratio",),
+            "share of the updates",
+        ),
+    ] = Field(0.1, ge=0, lt=1, description="share of the updates over which the learning rate rises to its peak")
+    warmup_of: Annotated[Literal["phase", "epoch"], Key({"epoch": "warm-up ratio counted over one epoch"})] = Field(
+        "phase", description="the updates that warmup_ratio is a share of: those of the phase, or of one epoch"
+    )
+    cut_frac: Annotated[Share, Key("cut fraction {}", unit="share of the updates")] = Field(
+        0.1, description="slanted_triangular: share of the updates over which the learning rate rises"
+    )
+    ratio: Annotated[float, Key("ratio {}", unit="factor")] = Field(
+        32.0, gt=1, description="slanted_triangular: highest learning rate divided by the lowest"
+    )
+    epochs: Annotated[
+        int,
+        Key(say_epochs, "number of epochs", ("epochs", "num_train_epochs", "num_epochs"), "epochs"),
+    ] = Field(3, ge=1, le=1000, description="passes over the training examples")
+    batch_size: Annotated[
+        int,
+        Key(
+            "batch size {}",
+            "batch size",
+            ("batch_size", "per_device_train_batch_size", "train_batch_size"),
+            "examples",
+        ),
+    ] = Field(32, ge=1, description="examples of one update")
+    order: Annotated[int | None, Key("data seed {} (order of the examples)", "data seed", ("data_seed",))] = Field(
+        None, ge=0, description="seed of the order of the training examples; null: the seed of the run"
+    )
+    patience: Annotated[
+        int | None,
+        Key(
+            lambda n, *_: n and f"early stopping after {plural(n, 'epoch')} without a better validation score",
+            aliases=("patience", "early_stopping_patience"),
+            unit="epochs",
+        ),
+    ] = Field(None, ge=1, description="early stopping: epochs without a better validation score after which it ends")
+    stop: Annotated[
+        EarlyStoppingConfig | None,
+        Key(lambda stop, phase, context: stop and ", ".join(clauses(stop, context)), aliases=("early_stopping",)),
+    ] = Field(None, description="early stopping by a gap between training and validation score, or by a score")
+    pick: Annotated[
+        Literal["last", "best"],
+        Key(
+            {"last": "weights of the last epoch", "best": "weights of the best epoch on validation"},
+            aliases=("checkpoint",),
+        ),
+    ] = Field("last", description="the epoch whose weights are kept; best: by the validation score")
+    weight_decay: Annotated[float, Key("weight decay {}", "weight decay")] = Field(
+        0.01, ge=0, description="decoupled weight decay of matrices; biases and norms have none"
+    )
+    l2_to_start: Annotated[
+        float,
+        Key(lambda weight, *_: f"L2-SP penalty {written(weight)}" if weight else "", "L2-SP penalty", ("l2_sp",)),
+    ] = Field(
         0.0,
         ge=0,
-        description="half of it times the squared distance of the encoder's weights "
-        "to those that the phase began with is added to the loss",
+        description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
+        "the phase is added to the loss",
     )
-    clip: float | None = Field(1.0, gt=0, description="largest gradient norm over the trained parameters")
-    clip_each: bool = Field(False, description="clip holds for each tensor by itself, as in some papers' BertAdam")
-    precision: Literal["fp32", "tf32", "bf16"] = Field(
+    clip: Annotated[float | None, Key(say_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
+        1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
+    )
+    clip_each: Annotated[bool, Key(aliases=("clip_each_tensor",))] = Field(
+        False, description="max_grad_norm holds for each tensor by itself, as in the BertAdam of some papers' code"
+    )
+    precision: Annotated[
+        Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})
+    ] = Field(
         "fp32",
-        description="bf16: autocast of the trained part, but for a head alone on vectors that stay the same; tf32: a "
-        "GPU multiplies with ten bits, where it can",
+        description="bf16: autocast of what trains, but for a head alone on vectors that stay the same; tf32: a GPU "
+        "multiplies matrices with ten bits of mantissa where it can",
     )
-    frozen_dropout: bool = Field(False, description="dropout stays on in frozen layers, as in some papers: no cache")
-    l2: list[Annotated[float, Field(ge=0)]] = Field(
-        [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], min_length=1, description="lbfgs: strengths, chosen on validation"
+    frozen_dropout: Annotated[
+        bool, Key({True: "Dropout stays on in the frozen layers, so that no hidden states are cached."})
+    ] = Field(False, description="keep dropout on in frozen layers, as the code of some papers does; nothing is cached")
+    l2: Annotated[list[ONE_STRENGTH], Key("L2 penalty chosen on validation among {}")] = Field(
+        [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0],
+        min_length=1,
+        description="lbfgs: strengths of the L2 penalty, of which validation chooses one",
     )
 
-    @model_validator(mode="after")
-    def _keys_of_the_optimizer(self):
-        known = {"train", "optimizer", "l2"} if self.optimizer == "lbfgs" else set(type(self).model_fields) - {"l2"}
-        self._only(known, f"optimizer {self.optimizer}")
-        return self
+    def meaningful(self) -> set[str]:
+        """Return the keys that the optimizer and the schedule read."""
+        if self.optimizer == "lbfgs":
+            return {"train", "optimizer", "l2"}
+        slanted = self.schedule == "slanted_triangular"
+        absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
+        return set(type(self).model_fields) - absent - {"l2"}
 
     @model_validator(mode="after")
     def _keys_that_belong_together(self):
-        slanted = self.schedule == "slanted_triangular"
-        absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
-        self._only(self.model_fields_set - absent, f"schedule {self.schedule}")
+        where = "optimizer lbfgs" if self.optimizer == "lbfgs" else f"schedule {self.schedule}"
+        for key in sorted(self.model_fields_set - self.meaningful()):
+            where = f"optimizer {self.optimizer}" if key == "l2" else where
+            raise ValueError(f"{both_names(type(self), key)} has no meaning with {where}; leave it out")
         if self.layer_rates and self.layer_decay < 1:
-            raise ValueError("layer_rates and layer_decay both say what each layer's rate is; leave one out")
+            raise ValueError(
+                "layer_learning_rates and layerwise_lr_decay both set the rate of each layer; leave one out"
+            )
         if self.unfreeze and self.one_by_one:
-            raise ValueError("unfreeze and one_by_one are two ways to thaw; leave one out")
+            raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")
         if self.reinit_top and (self.unfreeze or self.one_by_one):
-            raise ValueError("reinit_top needs its layers to train from the first step; leave out the gradual thawing")
+            raise ValueError(
+                "reinit_top needs layers that train from the first step; leave out gradual_unfreezing and chain_thaw"
+            )
         return self
-
-    def _only(self, known: set[str], where: str) -> None:
-        """Raise ValueError for a key that is given and has no meaning here."""
-        for key in sorted(self.model_fields_set - known):
-            raise ValueError(f"{key} has no meaning with {where}; leave it out")
 
     def changed(self, settings: dict) -> "PhaseConfig":
         """Return the phase with some other settings; values that no phase can have are a ValueError."""

@@ -18,7 +18,7 @@ class ProbeConfig(CatalogueEntry):
 
     kind: str = Field(description="what is fitted or compared, or the import path of a probe of your own")
     layers: list[Annotated[int, Field(ge=0)]] = Field(
-        [], description="which layers, 0 the embeddings, which is always among them; unless stated all"
+        [], description="which layers; 0, the embeddings, is always among them; default: all"
     )
 
 

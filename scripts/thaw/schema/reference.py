@@ -12,14 +12,14 @@ PROVENANCES = ("table_image", "full_text", "text", "author_code", "author_notebo
 class Where(CatalogueEntry):
     """A part of the address of one of our results; table, column and row together make it whole."""
 
-    task: Id | None = None
-    encoder: Id | None = None
-    head: Id | None = Field(None, description="a head or a set of heads; unless stated linear")
-    strategy: Id | None = None
+    task: Id | None = Field(None, description="the task")
+    encoder: Id | None = Field(None, description="the encoder")
+    head: Id | None = Field(None, description="a head or a set of heads; default: linear")
+    strategy: Id | None = Field(None, description="the strategy")
     ensemble: Id | None = Field(None, description="in the place of a strategy: an ensemble of the paper's experiment")
-    variant: Id | None = Field(None, description="the point of a sweep, as k03; unless stated base")
-    metric: Text | None = None
-    split: Text | None = Field(None, description="ours; unless stated the task's first test split")
+    variant: Id | None = Field(None, description="the point of a sweep, as k03; default: base")
+    metric: Text | None = Field(None, description="the metric; default: the main one of the task")
+    split: Text | None = Field(None, description="split in Thaw; default: the first test split of the task")
     not_computed: Text | None = Field(None, description="why nothing here has a number of ours")
 
     def address(self) -> dict:
@@ -63,7 +63,7 @@ class PrintedRow(Where):
     full: Id | None = Field(None, description="with least: the strategy of the full model")
     seeds: int | None = Field(None, ge=1, description="how many the paper took")
     provenance: Literal[PROVENANCES] | None = Field(None, description="where it is not the table's")
-    note: Text | None = None
+    note: Text | None = Field(None, description="a footnote")
 
 
 class PrintedTable(Where):
@@ -74,8 +74,8 @@ class PrintedTable(Where):
     seeds: int | None = Field(None, ge=1, description="how many the paper took; null where it does not say")
     aggregation: Literal["mean", "lee2019"] = Field("mean", description="how seeds become one number")
     note: Text | None = Field(None, description="what else differs from ours, or must be known")
-    columns: dict[Id, PrintedColumn] = Field(min_length=1)
-    rows: dict[Id, PrintedRow] = Field(min_length=1)
+    columns: dict[Id, PrintedColumn] = Field(min_length=1, description="its columns")
+    rows: dict[Id, PrintedRow] = Field(min_length=1, description="its rows")
 
     @model_validator(mode="after")
     def _rows_fit_the_columns(self):
@@ -96,6 +96,6 @@ class Reference(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     cite: Text = Field(description="authors and year")
-    title: Text
-    arxiv: Text
-    tables: dict[Id, PrintedTable] = Field(min_length=1)
+    title: Text = Field(description="title of the paper")
+    arxiv: Text = Field(description="its number on arXiv")
+    tables: dict[Id, PrintedTable] = Field(min_length=1, description="its tables and figures")

@@ -1,27 +1,58 @@
-"""What is trained and how: encoders, heads, phases, strategies."""
+"""What is trained and how: phases, the run that they start from, searches, sweeps."""
 
+import re
+from dataclasses import replace
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
+from thaw.core.errors import suggestion
+from thaw.core.phrases import listing, plural
 from thaw.schema.entry import CatalogueEntry, Id
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, documented, key_of, names, prose, written
 from thaw.schema.phases import PhaseConfig, of_phase
+from thaw.schema.trainer_keys import keys_of_a_phase
 
 # The keys of a phase that a search may choose.
 SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
-SEARCHED_KEY = rf"^([1-9]\.)?({'|'.join(SEARCHED)})$"
+PHASE_NAMES = names(PhaseConfig)
+_SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
+_GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
 
 
-class StartConfig(BaseModel):
+def _setting(key: str) -> str:
+    """Return what a key of a grid is called: `2.rate` is the learning rate of phase 2."""
+    number, _, name = key.rpartition(".")
+    called = key_of(PhaseConfig, name).name
+    return f"{called} of phase {number}" if number else called
+
+
+def _written_key(key: str) -> str:
+    """Return a key of a grid as it is documented: `2.rate` is 2.learning_rate."""
+    number, dot, name = key.rpartition(".")
+    return number + dot + documented(PhaseConfig, name)
+
+
+class StartConfig(ConfigModel):
     """The run that a strategy starts from."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    strategy: Id
-    variant: Id = "base"
-    epoch: Literal["last", "best"] = "last"
-    task: Id | None = Field(None, description="an intermediate task: its run is the start, its head is left behind")
-    subset: Id = Field("all", description="training rows of the intermediate task")
+    strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
+        description="id of the strategy"
+    )
+    variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
+        "base", description="a point of its sweep, as k03; base where it has none"
+    )
+    epoch: Annotated[
+        Literal["last", "best"],
+        Key({"last": "last epoch", "best": "best epoch on validation"}, aliases=("checkpoint",)),
+    ] = Field("last", description="which weights of its last phase: of the last epoch, or of the best on validation")
+    task: Annotated[Id | None, Key(lambda id, _, context: id and f"on the task {context.name('tasks', id)}")] = Field(
+        None, description="an intermediate task: the encoder of its run is the start, with a new head; null: the same"
+    )
+    subset: Annotated[
+        Id, Key(lambda id, start, context: f"on the subset {context.name('subsets', id)}" if start.task else "")
+    ] = Field("all", description="training examples of the intermediate task")
 
     @model_validator(mode="after")
     def _subset_of_a_task(self):
@@ -30,21 +61,52 @@ class StartConfig(BaseModel):
         return self
 
 
-class SearchConfig(BaseModel):
+def _grid(grid: dict, search, context: Context) -> str:
+    settings = listing(f"{_setting(key)} in {{{', '.join(map(written, values))}}}" for key, values in grid.items())
+    return settings + (f" ({len(search.trials())} combinations)" if len(grid) > 1 else "")
+
+
+def _seeds(seeds: list, search, context: Context) -> str:
+    used = seeds[: context.search_seeds]
+    over = f"{plural(len(used), 'seed')} ({', '.join(map(str, used))})"
+    return f"chosen by the best mean validation score over {over} and used for all seeds"
+
+
+class SearchConfig(ConfigModel):
     """A grid of settings, of which validation chooses one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    grid: dict[Annotated[str, Field(pattern=SEARCHED_KEY)], list[int | float]] = Field(
+    grid: Annotated[dict[Annotated[str, WithJsonSchema(_GRID_SCHEMA)], list[int | float]], Key(_grid)] = Field(
         min_length=1,
-        description="settings of all phases (2.rate: of phase 2), and values; all combinations are tried",
+        description="key of a phase: values to try; all combinations are trained. 2.learning_rate is that of phase 2",
     )
-    seeds: list[int] = Field([1], min_length=1, description="seeds of each trial; their mean decides")
+    seeds: Annotated[list[int], Key(_seeds)] = Field(
+        [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
+    )
+
+    @field_validator("grid", mode="before")
+    @classmethod
+    def _stored_keys(cls, grid):
+        """Store each key of a phase under the field's own name."""
+        if not isinstance(grid, dict):
+            return grid
+        found = {}
+        for written_key, values in grid.items():
+            number, _, word = str(written_key).rpartition(".")
+            name = PHASE_NAMES.get(word)
+            if name not in SEARCHED or not re.fullmatch(r"[1-9]?", number):
+                known = [documented(PhaseConfig, name) for name in SEARCHED]
+                raise ValueError(f"{written_key} is no key that a search can choose{suggestion(word, known)}")
+            key = f"{number}.{name}" if number else name
+            if key in found:
+                raise ValueError(f"{written_key} is here twice, under two names; leave one out")
+            found[key] = values
+        return found
 
     @model_validator(mode="after")
     def _something_to_choose(self):
         for key, values in self.grid.items():
             if not values or len(set(values)) < len(values):
-                raise ValueError(f"grid: {key} needs one value or more, each once")
+                raise ValueError(f"grid: {_written_key(key)} needs one value or more, each once")
         return self
 
     def trials(self) -> list[dict]:
@@ -52,26 +114,110 @@ class SearchConfig(BaseModel):
         return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
 
 
+def _origin(id, strategy, context: Context) -> str:
+    further = context.entries.get("further_pretraining", {}).get(id)
+    how = f" ({', '.join(clauses(further, context))})" if further else ""
+    return id and (
+        f"Starts from the encoder after masked-language-model training on the training text of the task's corpus, "
+        f"without labels{how}."
+    )
+
+
+def _after(after, strategy, context: Context) -> str:
+    """Return from which run it starts, and how that was trained where the experiment does not list it itself."""
+    if not after:
+        return ""
+    id = strategy.start.strategy
+    entry = context.entries.get("starts", {}).get(id)
+    trained = f" (That run: {methods_text(entry, context)})" if entry else ""
+    return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
+
+
+def _sweep(sweep: dict, strategy, context: Context) -> str:
+    if not sweep:
+        return ""
+    name, values = next(iter(sweep.items()))
+    called = key_of(PhaseConfig, name).name if name in PhaseConfig.model_fields else name
+    every = "from 0 to the number of layers" if values == "layers" else f"in {{{', '.join(map(str, values))}}}"
+    return f"One run for each {called or name} {every}."
+
+
+def _phases(phases: list, strategy, context: Context) -> str:
+    """Return what the phases do; keys that a search or the sweep varies are said to be so."""
+    varied = {name: "varied" for name in strategy.sweep if name in PhaseConfig.model_fields}
+    source = context.entries.get("searches", {}).get(strategy.rates_from)
+    chosen = (
+        "chosen by search"
+        if strategy.search
+        else f"from the search of “{context.name('strategies', strategy.rates_from)}”"
+    )
+    if search := strategy.search or (source and source.search):
+        varied |= dict.fromkeys(search.grid, chosen)
+    texts = [
+        prose(clauses(phase, replace(context, varied=of_phase(varied, number))))
+        for number, phase in enumerate(phases, start=1)
+    ]
+    return texts[0] if len(texts) == 1 else " ".join(f"Phase {n}: {text}" for n, text in enumerate(texts, 1))
+
+
+def _rates_from(id, strategy, context: Context) -> str:
+    if not id:
+        return ""
+    source = context.entries.get("searches", {}).get(id)
+    grid = f": {', '.join(clauses(source.search, context))}" if source and source.search else ""
+    return f"Search of “{context.name('strategies', id)}”, on the same task with the same head{grid}."
+
+
 class StrategyConfig(CatalogueEntry):
     """How the encoder is adapted: a list of phases."""
 
+    answers: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
-    origin: Id | None = Field(None, alias="from", description="start from the encoder after this further pretraining")
-    after: Id | StartConfig | None = Field(
+    origin: Annotated[Id | None, Key(_origin, aliases=("from",))] = Field(
+        None, description="start from the encoder after this further pretraining (config/encoders.yaml)"
+    )
+    after: Annotated[Id | StartConfig | None, Key(_after)] = Field(
         None, description="start from this strategy's run of the same task, head and seed"
     )
-    pairs: Literal["task", "joint", "separate", "best"] = Field(
+    pairs: Annotated[
+        Literal["task", "joint", "separate", "best"],
+        Key(
+            {
+                "joint": "Pairs of texts are read as a cross-encoder.",
+                "separate": "Pairs of texts are read as a bi-encoder.",
+                "best": "Pairs of texts are read as a cross-encoder or bi-encoder, whichever is better on validation.",
+            }
+        ),
+    ] = Field(
         "task",
-        description="how pairs are read: task and joint in the task's view, joint and separate on pairs alone, "
-        "best (lbfgs only) as validation chooses",
+        description="how pairs of texts are read: task: as the task says; joint: cross-encoder, separate: bi-encoder, "
+        "neither of which is run on single texts; best (lbfgs only): whichever is better on validation",
     )
-    sweep: dict[Id, list[int] | Literal["layers"]] = Field(
-        {}, max_length=1, description="one variable of train:, or a key of phases, and its values; layers: 0 to L"
+    sweep: Annotated[dict[Id, list[int] | Literal["layers"]], Key(_sweep)] = Field(
+        {},
+        max_length=1,
+        description="one run for each value of a variable in train: or insert:, or of a key of the phases; layers: 0 "
+        "to the number of layers",
     )
-    phases: list[PhaseConfig] = Field(min_length=1)
-    search: SearchConfig | None = Field(None, description="choose rates and the like on validation first")
-    rates_from: Id | None = Field(None, description="take what the search of this strategy chose, same task and head")
-    keep: bool = Field(False, description="keep the encoder's trained tensors with the result")
+    phases: Annotated[list[PhaseConfig], Key(_phases)] = Field(
+        min_length=1, description="what trains and how, one phase after the other"
+    )
+    search: Annotated[
+        SearchConfig | None,
+        Key(lambda search, _, context: search and f"Search: {', '.join(clauses(search, context))}."),
+    ] = Field(None, description="choose learning rates and other keys on validation first")
+    rates_from: Annotated[Id | None, Key(_rates_from)] = Field(
+        None, description="take what the search of this strategy chose for the same task and head"
+    )
+    keep: Annotated[bool, Key({True: "The trained weights of the encoder are kept."})] = Field(
+        False, description="keep the trained weights of the encoder with the result"
+    )
+
+    @field_validator("sweep", mode="before")
+    @classmethod
+    def _stored_key_of_phases(cls, sweep):
+        """Store a swept key of the phases under the field's own name."""
+        return {PHASE_NAMES.get(key, key): value for key, value in sweep.items()} if isinstance(sweep, dict) else sweep
 
     @property
     def solved(self) -> bool:
@@ -119,7 +265,7 @@ class StrategyConfig(CatalogueEntry):
         numbered = [key for key in (self.search.grid if self.search else []) if "." in key]
         for key in numbered:
             if int(key[0]) > len(self.phases) or any(phase.one_by_one for phase in self.phases):
-                raise ValueError(f"grid: {key}: there is no phase {key[0]} here, or one of them trains one by one")
+                raise ValueError(f"grid: {_written_key(key)}: there is no phase {key[0]} here, or one has chain_thaw")
         for settings in self.search.trials() if self.search else []:
             for number, phase in enumerate(self.phases, start=1):
                 phase.changed(of_phase(settings, number))  # what no phase can have is an error before anything runs
@@ -131,3 +277,12 @@ class StrategyConfig(CatalogueEntry):
         if any(make != makes[0] for make in makes):
             raise ValueError("insert: all phases must insert the same, but for top:; a run holds inserts of one make")
         return self
+
+
+def methods_text(strategy: StrategyConfig, context: Context) -> str:
+    """Return what a strategy does, as a Methods section says it.
+
+    Args: context with the names of strategies, tasks and subsets; its entries are `further_pretraining`, `searches`
+    (strategies that `rates_from` names) and `starts` (strategies that others start from and that are not listed).
+    """
+    return prose(clauses(strategy, context))

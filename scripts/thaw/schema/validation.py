@@ -1,10 +1,15 @@
 """Checking the values of a YAML file against a model: one sentence with file, line and key for the first mistake."""
 
+import re
+
 from pydantic import BaseModel, ValidationError
 
-from thaw.core.errors import UserError, suggestion
+from thaw.core.errors import UserError
 from thaw.schema.by_kind import ByKind
+from thaw.schema.keys import key_of, models_within, unknown_key
 from thaw.schema.yaml_files import Document
+
+UNION_MEMBER = re.compile(r"^constrained-|^function-|\[|^[A-Z]\w*Config$")  # what pydantic calls the types of a union
 
 
 def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: tuple = ()):
@@ -27,19 +32,16 @@ def _rank(mistake: dict) -> tuple:
 
 def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dict) -> str:
     """Put a pydantic error in one sentence: place, key, what is wrong and what would be right."""
-    loc = tuple(str(part) for part in mistake["loc"])
+    own = model_of_kind(model, values)
+    loc = _as_written(mistake["loc"], own, document, keys)
     place, name = document.place((*keys, *loc)), ".".join((*keys, *loc)) or "the file"
     if mistake["type"] == "extra_forbidden":
-        if isinstance(model, ByKind):
-            if len(loc) == 1 and (others := model.kinds_with(loc[0])):
-                return (
-                    f"{place}: {name}: {loc[0]} has no meaning with kind {values['kind']}; leave it out "
-                    f"(it is a key of {', '.join(others)})"
-                )
-            model = model.model_of(values)
-        fields = _model_at(model, loc[:-1]).model_fields
-        known = [field.alias or key for key, field in fields.items()]
-        return f"{place}: {name}: unknown key{suggestion(loc[-1], known)}"
+        if isinstance(model, ByKind) and len(loc) == 1 and (others := model.kinds_with(loc[0])):
+            return (
+                f"{place}: {name}: {loc[0]} has no meaning with kind {values['kind']}; leave it out "
+                f"(it is a key of {', '.join(others)})"
+            )
+        return f"{place}: {name}: {unknown_key(_model_at(own, mistake['loc'][:-1]), loc[-1])}"
     if mistake["type"] == "missing":
         where = ".".join((*keys, *loc[:-1])) or "the file"
         return f"{place}: {where}: the key '{loc[-1]}' is missing{_described(model, loc, values)}"
@@ -50,6 +52,26 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
         message = "an id has only a-z, 0-9 and _, at most 60 of them"
     shown = "" if mistake["type"] == "value_error" else f" (it is {mistake['input']!r:.60})"
     return f"{place}: {name}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def model_of_kind(model: type[BaseModel] | ByKind, values: dict) -> type[BaseModel]:
+    """Return the model that holds for an entry: of those by kind, the one of its kind, or any if it has none."""
+    if not isinstance(model, ByKind):
+        return model
+    return model.models.get(str(values.get("kind"))) or model.plugin or next(iter(model.models.values()))
+
+
+def _as_written(loc: tuple, model, document: Document, keys: tuple) -> tuple[str, ...]:
+    """Return the path of a mistake as the file has it: no types of a union, fields by the names written there."""
+    written: tuple[str, ...] = ()
+    for number, part in enumerate(loc):
+        if isinstance(part, str) and UNION_MEMBER.search(part):
+            continue
+        inner = _model_at(model, loc[:number])
+        aliases = key_of(inner, part).aliases if part in inner.model_fields else ()
+        paths = [(*written, str(word)) for word in (part, *aliases)]
+        written = next((path for path in paths if (*keys, *path) in document.lines), paths[0])
+    return written
 
 
 def _described(model, loc: tuple, values: dict) -> str:
@@ -63,10 +85,9 @@ def _described(model, loc: tuple, values: dict) -> str:
 
 
 def _model_at(model, loc: tuple):
-    """Follow field names down to the model in which an unknown key stands."""
+    """Follow field names down to the model that a path leads into."""
     for part in loc:
-        annotation = model.model_fields[part].annotation if part in model.model_fields else None
-        candidates = [annotation, *getattr(annotation, "__args__", ())] if annotation else []
-        nested = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        model = nested[0] if nested else model
+        if isinstance(part, str) and part in model.model_fields:
+            nested = models_within(model.model_fields[part].annotation)
+            model = nested[0] if nested else model
     return model

@@ -2,120 +2,33 @@
 
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.head import HeadConfig, head_text
+from thaw.schema.keys import Context
+from thaw.schema.strategy import StrategyConfig, methods_text
 from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED, overall
 
 
-def strategy(entry: dict, names: dict, further: dict) -> str:
-    """Return what a strategy does, from its phases: a Strategy as plain values.
-
-    Args: names {id: label} of strategies; further {id: FurtherPretraining as plain values}.
-    """
-    phases = [_phase(phase) for phase in entry["phases"]]
-    text = phases[0] if len(phases) == 1 else " ".join(f"Phase {i}: {phase}" for i, phase in enumerate(phases, 1))
-    after = entry.get("after")
-    if origin := entry.get("origin"):
-        return f"Starts from the encoder after {_further(further[origin])}. {text}"
-    if not after:
-        return text
-    after = {"strategy": after, "epoch": "last"} if isinstance(after, str) else after
-    start = names.get(after["strategy"], after["strategy"])
-    return f"Starts from the run of “{start}” ({after.get('epoch', 'last')} epoch). {text}"
-
-
-def _further(entry: dict) -> str:
-    """Return what further pretraining did."""
-    phase, share = entry["phase"], f"{100 * entry['mask']:.0f} %"
-    trained = (
-        f"{wording.plural(phase['epochs'], 'epoch')} of masked-language-model training on all training text of the"
-    )
-    how = f"{_rates(phase)}, {_schedule(phase)}, batches of {phase['batch_size']}"
-    return f"{trained} corpus, without labels ({share} of the tokens chosen; {how})"
+def strategy(id: str, spec: dict) -> str:
+    """Return what a strategy does, from its settings. Args: spec of the report."""
+    listed = {name for name, _ in spec["order"]["strategies"]}
+    entries = {name: StrategyConfig.model_validate(entry) for name, entry in spec["strategies"].items()}
+    further = spec.get("further_pretraining", {}).items()
+    blocks = {
+        "searches": entries,
+        "starts": {name: entry for name, entry in entries.items() if name not in listed},
+        "further_pretraining": {name: FurtherPretrainingConfig.model_validate(entry) for name, entry in further},
+    }
+    context = Context(spec["labels"], blocks, search_seeds=spec.get("search_seeds"))
+    points = [wording.point(variant) for name, variant in spec["order"]["strategies"] if name == id]
+    shown = f" Points shown: {', '.join(points)}." if any(points) else ""
+    return methods_text(entries[id], context) + shown
 
 
-def _phase(phase: dict) -> str:
-    """Return what a phase trains and how."""
-    trained = wording.listing(_selected(word) for word in phase["train"])
-    if phase["optimizer"] == "lbfgs":
-        strengths = ", ".join(wording.rate(value) for value in phase["l2"])
-        how = (
-            f"to convergence by L-BFGS on standardised features, its L2 strength (of {strengths}) chosen on validation"
-        )
-        return f"Fits {trained} {how}."
-    parts = [
-        f"Trains {trained}{_thawing(phase)} for {wording.plural(phase['epochs'], 'epoch')} with {_rates(phase)}",
-        _schedule(phase),
-        f"batches of {phase['batch_size']}",
-        f"weight decay {phase['weight_decay']:g}",
-        f"L2 penalty {phase['l2_to_start']:g} on the encoder's way from its start" if phase["l2_to_start"] else "",
-        f"gradients{' of each tensor' * phase['clip_each']} clipped at {phase['clip']:g}"
-        if phase["clip"]
-        else "no clipping",
-        {"bf16": "bf16 autocast (bf16)", "tf32": "TF32 products on a GPU (tf32)"}.get(phase["precision"], ""),
-        *_ends(phase),
-        f"weights of the {phase['pick']} epoch",
-        "dropout left on in the frozen layers, so that nothing is cached" if phase["frozen_dropout"] else "",
-    ]
-    return ", ".join(part for part in parts if part) + "."
-
-
-def _thawing(phase: dict) -> str:
-    """Return in which order a phase thaws what it trains, and what begins anew; nothing where all trains at once."""
-    found = ""
-    if phase["reinit_top"]:
-        found = f", the top {wording.plural(phase['reinit_top'], 'layer')} begun anew,"
-    if phase["one_by_one"]:
-        found = " one after the other, the head first, then from below, and at last together, each"
-    if gradual := phase["unfreeze"]:
-        more, epochs = (
-            wording.plural(gradual["layers"], "more layer"),
-            wording.plural(gradual["epochs"], "epoch"),
-        )
-        found = f", the head alone first, then with {more} from the top after every {epochs}, and at last all"
-    return found
-
-
-def _rates(phase: dict) -> str:
-    """Return a phase's optimizer and its rates by layer."""
-    name = {"adamw": "AdamW", "bert_adam": "Adam without bias correction"}[phase["optimizer"]]
-    found = f"{name}, rate {wording.rate(phase['rate'])}"
-    if phase["layer_rates"]:
-        found = (
-            f"{name}, rates {', '.join(wording.rate(rate) for rate in phase['layer_rates'])} from the top layer down"
-        )
-    if phase["layer_decay"] < 1:
-        found += f" in the top layer and {phase['layer_decay']:.3g} times that of the layer above in each below"
-    return found + (f", head {wording.rate(phase['head_rate'])}" if phase["head_rate"] else "")
-
-
-def _schedule(phase: dict) -> str:
-    """Return how a phase's rates rise and fall."""
-    again = ", begun anew with each thawing" if phase["unfreeze"] and phase["unfreeze"]["restart"] else ""
-    if phase["schedule"] == "slanted_triangular":
-        return f"slanted triangular schedule (cut {phase['cut_frac']:g}, ratio {phase['ratio']:g}){again}"
-    of = " of one epoch" if phase["warmup_of"] == "epoch" else ""
-    return f"{phase['schedule']} schedule with {100 * phase['warmup']:.0f} % warm-up{of}{again}"
-
-
-def _ends(phase: dict) -> list[str]:
-    """Return the rules by which a phase ends before its last epoch."""
-    stop = phase["stop"] or {"gap": None, "score": None}
-    return [
-        f"stopped after {wording.plural(phase['patience'], 'epoch')} without a better validation score"
-        if phase["patience"]
-        else "",
-        f"stopped when training and validation score differ by more than {stop['gap']:g}" if stop["gap"] else "",
-        f"stopped when the validation score reaches {stop['score']:g}" if stop["score"] is not None else "",
-    ]
-
-
-def _selected(word) -> str:
-    """Return a selector in words: head, all, embeddings, {top: k}."""
-    if isinstance(word, dict):
-        name, argument = next(iter(word.items()))
-        return f"the last {argument} layers" if name == "top" else f"{name} {argument}"
-    return {"head": "the head", "all": "everything, embeddings included", "embeddings": "the embeddings"}.get(
-        word, word
-    )
+def heads(spec: dict) -> list[tuple[str, str]]:
+    """Return (name, what it is) of each head. Args: spec of the report."""
+    entries = {id: HeadConfig.model_validate(entry) for id, entry in spec["heads"].items()}
+    return [(entry.label or id, head_text(entry, Context(spec["labels"]))) for id, entry in entries.items()]
 
 
 def subsets(spec: dict) -> list[str]:

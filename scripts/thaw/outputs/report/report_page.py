@@ -8,8 +8,11 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     notes        {encoder: footnote}
     tasks        {id: Task as plain values, defaults filled in}
     encoders     {id: Encoder, likewise}
-    strategies   {id: Strategy, likewise}
-    further_pretraining   {id: FurtherPretraining, likewise}, only where a strategy starts from one
+    heads        {id: HeadConfig without defaults}, those of sets of heads included
+    strategies   {id: StrategyConfig without defaults}: those of the experiment, and those that they start from or whose
+                 search they take
+    search_seeds at most so many of a search's seeds, only where the experiment says so
+    further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
     left_out     [sentence], only where the experiment was scaled down
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
@@ -71,6 +74,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "subsets": methods.subsets(spec),
         "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
+        "heads": methods.heads(spec),
         "strategies": _strategies(spec),
         "pairs": methods.pairs(found, spec),
         "baselines": _baselines(found, labels),
@@ -145,7 +149,7 @@ def _strategies(spec: dict) -> list[dict]:
     names, found = spec["labels"]["strategies"], []
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
-        text = methods.strategy(entry, names, spec.get("further_pretraining", {}))
+        text = methods.strategy(id, spec)
         found.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
     return found
 

@@ -1,0 +1,187 @@
+"""What a field of a configuration carries beside its type: other names for it, its unit, its words in a Methods text.
+
+    learning_rate: Annotated[float, Key("learning rate {}", aliases=("lr",))] = Field(2e-5, description="...")
+
+A model stores a value under the field's own name, which stands in specs. People may also write an alias; the first one
+is the documented name. The Methods text of a model is made of what its fields say, in their order.
+"""
+
+import difflib
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from thaw.core import phrases
+
+SILENT = frozenset({"label", "about"})  # for print alone: nothing follows from them
+
+
+@dataclass(frozen=True)
+class Key:
+    """How a field reads in a Methods text, and how else it may be written.
+
+    `says` is a text in which {} stands for the value, a mapping of values to texts, or a function of the value, the
+    model and a Context; an empty text is left out, and one that ends with a full stop is a sentence by itself.
+    `name` is what a search or a sweep calls it; `aliases` are further names, the first one for the documentation.
+    """
+
+    says: "str | dict | Callable[[Any, Any, Context], str]" = ""
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a Methods text needs beside the model: names in print, entries that it leads to, keys that vary.
+
+    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies.
+    """
+
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    varied: dict[str, str] = field(default_factory=dict)
+    search_seeds: int | None = None
+
+    def name(self, block: str, id: str) -> str:
+        """Return what an entry is called in print."""
+        return self.labels.get(block, {}).get(id, id)
+
+
+class ConfigModel(BaseModel):
+    """Settings that people write: unknown keys are errors, aliases are stored under the field's own name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    # keys that others would write here, with the sentence that says what to write instead
+    answers: ClassVar[dict[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stored_names(cls, values):
+        return stored(cls, values) if isinstance(values, dict) else values
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema, handler):
+        """Name each property as it is documented, and each alias beside it."""
+        schema = handler(core_schema)
+        found = handler.resolve_ref_schema(schema)
+        known, properties = names(cls), {}
+        for name, entry in found.get("properties", {}).items():
+            properties[documented(cls, name)] = entry
+        for alias, name in known.items():
+            if alias not in properties and name in found.get("properties", {}):
+                same = {"description": f"the same as {documented(cls, name)}"}
+                properties[alias] = found["properties"][name] | same
+        if properties:
+            found["properties"] = properties
+        if "required" in found:
+            found["required"] = [documented(cls, name) for name in found["required"]]
+        return schema
+
+    def meaningful(self) -> set[str]:
+        """Return the fields that have a meaning beside the values of the others."""
+        return set(type(self).model_fields)
+
+
+def key_of(model: type[BaseModel], name: str) -> Key:
+    """Return what a field carries; a Key that says nothing where it carries none."""
+    return next((item for item in model.model_fields[name].metadata if isinstance(item, Key)), Key())
+
+
+@functools.cache
+def names(model: type[BaseModel]) -> dict[str, str]:
+    """Return every name that people may write for a field of a model, with the field's own name."""
+    return {word: name for name in model.model_fields for word in (name, *key_of(model, name).aliases)}
+
+
+def models_within(annotation) -> list[type[BaseModel]]:
+    """Return the models within an annotation, as in `list[Phase]` or `Id | Start | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in models_within(inner)]
+
+
+def documented(model: type[BaseModel], name: str) -> str:
+    """Return the name that the documentation has for a field."""
+    return next(iter(key_of(model, name).aliases), name)
+
+
+def both_names(model: type[BaseModel], name: str) -> str:
+    """Return a field's documented name, and its own where that is another: `checkpoint (pick)`."""
+    shown = documented(model, name)
+    return shown if shown == name else f"{shown} ({name})"
+
+
+def stored(model: type[BaseModel], values: dict) -> dict:
+    """Return values under the fields' own names; two names of one field are a ValueError."""
+    known, found = names(model), {}
+    for written, value in values.items():
+        name = known.get(written, written)
+        if name in found:
+            other = next(word for word in values if known.get(word, word) == name)
+            raise ValueError(f"{other} and {written} are two names of one key; leave one out")
+        found[name] = value
+    return found
+
+
+def same_key(model: type[BaseModel], word: str, others) -> bool:
+    """Return whether a key is among others, under this or another of its names."""
+    known = names(model)
+    return known.get(word, word) in {known.get(other, other) for other in others}
+
+
+def unknown_key(model: type[BaseModel], word: str) -> str:
+    """Return what to say of a key that a model lacks: what to write instead, or the nearest name."""
+    if answer := getattr(model, "answers", {}).get(word):
+        return answer
+    known = names(model)
+    close = difflib.get_close_matches(str(word), list(known), n=1)
+    if close:
+        return f"unknown key; did you mean '{documented(model, known[close[0]])}'?"
+    return f"unknown key; there are {', '.join(sorted({documented(model, name) for name in known.values()}))}"
+
+
+def clauses(model: ConfigModel, context: Context = Context()) -> list[str]:
+    """Return what the fields of a model say, in their order; those that say nothing here are left out."""
+    kind, meaningful = type(model), model.meaningful()
+    found = []
+    for name in kind.model_fields:
+        key, value = key_of(kind, name), getattr(model, name)
+        if name in context.varied:
+            found.append(f"{key.name or name} {context.varied[name]}")
+        elif name in meaningful:
+            found.append(_said(key.says, value, model, context))
+    return [text for text in found if text]
+
+
+def prose(parts: list[str]) -> str:
+    """Return clauses as sentences: those that have a full stop by themselves, others joined by commas."""
+    sentences, current = [], []
+    for part in [*parts, "."]:
+        if not part.endswith((".", ".)")):
+            current.append(part)
+            continue
+        if current:
+            joined = ", ".join(current)
+            sentences.append(f"{joined[0].upper()}{joined[1:]}.")
+        sentences, current = sentences + [part] * (part != "."), []
+    return " ".join(sentences)
+
+
+def _said(says, value, model: ConfigModel, context: Context) -> str:
+    """Return what one field says of its value."""
+    if callable(says):
+        return says(value, model, context)
+    if isinstance(says, dict):
+        return says.get(value, "")
+    return says.format(written(value)) if value is not None else ""
+
+
+def written(value) -> str:
+    """Return a value as a sentence has it."""
+    if isinstance(value, float):
+        return phrases.rate(value)
+    return phrases.listing(map(written, value)) if isinstance(value, list) else str(value)

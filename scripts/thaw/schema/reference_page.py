@@ -1,0 +1,165 @@
+"""docs/reference.md: every key of every catalogue entry and of the experiment, made from the models' fields."""
+
+from pydantic import BaseModel
+
+from thaw.declarations.heads import HEAD_KINDS
+from thaw.schema.by_kind import ByKind
+from thaw.schema.catalogue import BLOCKS
+from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.keys import documented, key_of, models_within, written
+
+INTRODUCTION = """# Reference of the configuration
+
+<!-- Written by `python scripts/schemas.py` from the fields in scripts/thaw/schema; a test compares it. -->
+
+Catalogues (`config/*.yaml`, or files of the same names in a folder of your own) say what exists; an experiment
+(`config/experiments/*.yaml`) says which of it is wanted. An entry of a catalogue may have `base:`, the id of an entry
+of the same block whose keys it takes over. Keys without a default are required. An id has only a-z, 0-9 and _.
+
+Other names of a key, such as `lr`, may be written in its place, one of them at a time.
+"""
+
+
+def reference_page() -> str:
+    """Return the page as Markdown."""
+    parts, shown = [INTRODUCTION, "## The experiment\n", *_model(ExperimentConfig, "An experiment", [])], []
+    files = dict.fromkeys(file for file, _ in BLOCKS.values())
+    for file in sorted(files, key="strategies.yaml".__ne__):  # first the page's main part, which others link to
+        parts.append(f"## {file}\n")
+        for block, (name, model) in BLOCKS.items():
+            if name == file:
+                parts += _by_kind(block, model) if isinstance(model, ByKind) else _model(model, f"`{block}`", shown)
+    parts += ["## Options of heads\n", "Options of each kind of head, written under `options:` of a head.\n"]
+    for kind, entry in HEAD_KINDS.items():
+        parts += [
+            f"### Head `{kind}`\n",
+            f"Types of task: {', '.join(entry.task_types)}.{'' if entry.options.model_fields else ' No options.'}\n",
+        ]
+        parts += [_table(entry.options, list(entry.options.model_fields))] if entry.options.model_fields else []
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def models(model: type[BaseModel]) -> list[type[BaseModel]]:
+    """Return a model and all models within its fields, each once, in the order of the fields."""
+    found = [model]
+    for info in (info for one in found for info in one.model_fields.values()):  # found grows while it is read
+        found += [inner for inner in models_within(info.annotation) if inner not in found]
+    return found
+
+
+def _model(model: type[BaseModel], title: str, shown: list) -> list[str]:
+    """Return the sections of a model and of the models within it, but for those that were shown before."""
+    first, *inner = models(model)
+    parts = [f"### {title}\n", f"{_about(first)}\n", _table(first, list(first.model_fields))]
+    for one in inner:
+        if one not in shown:
+            shown.append(one)
+            parts += [f"### {_name(one)}\n", f"{_about(one)}\n", _table(one, list(one.model_fields))]
+    return parts
+
+
+def _by_kind(block: str, entries: ByKind) -> list[str]:
+    """Return the sections of entries whose keys follow from their kind: the keys of all, then those of each kind."""
+    every = list(entries.models.values())
+    common = [name for name in every[0].model_fields if all(name in model.model_fields for model in every)]
+    own = {"your own": entries.plugin} if entries.plugin else {}
+    kinds = ", ".join(f"`{kind}`" for kind in entries.models) + (" or import path" if own else "")
+    shared = _table(every[0], common, {"kind": kinds})
+    parts = [f"### `{block}`\n", "Keys of all kinds; those of each kind follow.\n", shared]
+    for kind, model in (entries.models | own).items():
+        further = [name for name in model.model_fields if name not in common]
+        table = _table(model, further) if further else "No further keys.\n"
+        parts += [f"### `{block}`, kind {kind}\n", f"{_sentence(model.model_fields['kind'].description)}.\n", table]
+    return parts
+
+
+def _table(model: type[BaseModel], names: list[str], values: dict[str, str] | None = None) -> str:
+    """Return the table of some fields of a model. Args: values, what to say of the values of some fields."""
+    properties, definitions = _schema(model)
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for name in names:
+        info, key = model.model_fields[name], key_of(model, name)
+        entry = properties[documented(model, name)]
+        value = (values or {}).get(name) or _value(entry, definitions) + (f" ({key.unit})" if key.unit else "")
+        default = "" if info.is_required() else f"`{_written(entry.get('default'))}`"
+        others = [word for word in dict.fromkeys((*key.aliases[1:], name)) if word != documented(model, name)]
+        also = f"; also written {', '.join(f'`{word}`' for word in others)}" if others else ""
+        meaning = _sentence(info.description or "") + also
+        cells = (f"`{documented(model, name)}`", value, default, meaning)
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _schema(model: type[BaseModel]) -> tuple[dict, dict]:
+    """Return the properties of a model's JSON schema, and the definitions that they refer to."""
+    schema = model.model_json_schema()
+    return schema["properties"], schema.get("$defs", {})
+
+
+def _value(entry: dict, definitions: dict) -> str:
+    """Return which values a key takes."""
+    if "$ref" in entry:
+        name = entry["$ref"].rpartition("/")[2]
+        return _value(definitions[name], definitions) if "enum" in definitions[name] else _link(name)
+    if choices := entry.get("anyOf") or entry.get("oneOf"):
+        return " or ".join(dict.fromkeys(_value(choice, definitions) for choice in choices))
+    if "const" in entry:
+        return f"`{entry['const']}`"
+    if "enum" in entry:
+        return ", ".join(f"`{word}`" for word in entry["enum"])
+    kind = entry.get("type")
+    if kind == "array":
+        return f"list of {_value(entry.get('items', {}), definitions)}"
+    if kind == "object":
+        return f"mapping to {_value(_inner(entry), definitions)}"
+    if kind in ("integer", "number"):
+        return kind + _bounds(entry)
+    if kind == "string":
+        pattern = entry.get("pattern", "")
+        return "id" if "a-z0-9_" in pattern else "import path" if ":[A-Za-z_]" in pattern else "text"
+    return {"boolean": "`true`, `false`", "null": "`null`"}.get(kind, "any value")
+
+
+def _inner(entry: dict) -> dict:
+    """Return the schema of a mapping's values."""
+    patterns = entry.get("patternProperties", {})
+    return next(iter(patterns.values()), entry.get("additionalProperties", {}))
+
+
+def _bounds(entry: dict) -> str:
+    """Return the limits of a number."""
+    words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {entry[word]:g}" for word, sign in words.items() if word in entry]
+    return f" {', '.join(limits)}" if limits else ""
+
+
+def _written(value) -> str:
+    """Return a default as YAML has it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_written(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return written(value) if value != "" else '""'
+
+
+def _sentence(text: str) -> str:
+    """Return a text with a capital first."""
+    return text[:1].upper() + text[1:]
+
+
+def _name(model: type[BaseModel]) -> str:
+    """Return what a model is called: without Config."""
+    return model.__name__.removesuffix("Config")
+
+
+def _link(name: str) -> str:
+    """Return a link to a model's section."""
+    name = name.removesuffix("Config")
+    return f"[{name}](#{name.lower()})"
+
+
+def _about(model: type[BaseModel]) -> str:
+    """Return the first sentence of a model's docstring."""
+    return (model.__doc__ or "").partition("\n")[0]
