@@ -42,15 +42,6 @@ def least(scores: Mapping[int, float | None], full: float | None, share: float) 
     return min((k for k, score in scores.items() if score is not None and score / full > share), default=None)
 
 
-def most_of_least(by_task: Mapping[str, int | None], left_out: Iterable[str] = ("cola",)) -> int | None:
-    """Return the largest least k over tasks, without those that are left out; None where one of them has none.
-
-    CoLA is left out as by Lee et al. 2019: a ratio of correlations that can be near 0 says little.
-    """
-    found = [k for task, k in by_task.items() if task not in set(left_out)]
-    return None if None in found or not found else max(found)
-
-
 def chance_corrected(score: float, full: float, chance: float) -> float | None:
     """Return how much of the way from chance to the full model a score has gone; None for a full model at chance."""
     return None if full <= chance else (score - chance) / (full - chance)

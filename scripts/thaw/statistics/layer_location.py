@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-NEGATIVE = ("keep", "zero", "running_max")
-
 
 def centre_of_gravity(weights: Sequence[float]) -> float:
     """Return the mean layer under the weights of a mix [L + 1], which add up to 1 (equation 2)."""

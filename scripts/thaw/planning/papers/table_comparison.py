@@ -10,8 +10,6 @@ from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig, OutputConfig
 from thaw.schema.reference import PrintedTable
 
-ADDRESS = ("task", "encoder", "head", "strategy", "variant", "metric", "split")
-
 
 def shown(
     experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], output: OutputConfig, origins: dict
