@@ -15,8 +15,12 @@ from thaw.data.grammar import (
 )
 
 CORPORA = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (acceptability, sentiment, entities, inference, paraphrase, similarity_pairs)
+    "acceptability": acceptability,
+    "sentiment": sentiment,
+    "entities": entities,
+    "inference": inference,
+    "paraphrase": paraphrase,
+    "similarity": similarity_pairs,
 }
 
 
