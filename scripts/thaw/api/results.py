@@ -61,12 +61,12 @@ def _rows(kind: str, names: list[str], path: Path, views: dict[str, str], cards:
         common |= _run(spec, path) | {"seed": int(parts[-1].removeprefix("seed"))}
     if kind == "run" and value(task, path, "type").startswith("pair_"):
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")
-    found, metrics = [], value(record, path, "spec", "task", "metrics")
+    rows, metrics = [], value(record, path, "spec", "task", "metrics")
     for split, scores in value(record, path, "scores").items():
-        place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        split_columns = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
-            found.append({**common, **place, "metric": metric, "main": metric == metrics[0], "value": score})
-    return found
+            rows.append({**common, **split_columns, "metric": metric, "main": metric == metrics[0], "value": score})
+    return rows
 
 
 def _run(spec: dict, path: Path) -> dict:

@@ -37,7 +37,7 @@ class ComparedRun:
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("seed*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]
         if not folders or not any(parent.name in KINDS for parent in folder.parents):
-            raise UserError(f"{folder} holds no answers: a folder below results/{{{','.join(KINDS)}}} is due here")
+            raise UserError(f"{folder} holds no answers; expected a folder below results/{{{','.join(KINDS)}}}")
         return cls(folder, [read_json(one / "metrics.json") for one in folders], folders)
 
     @cached_property
@@ -57,8 +57,8 @@ class ComparedRun:
 
     def score(self, split: str) -> float | None:
         """Return the main metric, mean over seeds; None where it is undefined for one."""
-        found = [record["scores"][split][self.task["metrics"][0]] for record in self.records]
-        return None if None in found else float(np.mean(found))
+        scores = [record["scores"][split][self.task["metrics"][0]] for record in self.records]
+        return None if None in scores else float(np.mean(scores))
 
     def rows(self, split: str) -> np.ndarray:
         """Return the positions of the examples of a split that were scored."""
@@ -90,19 +90,19 @@ def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, st
     """Return the settings that differ: (key, value of the first, value of the second), a dash where one has none."""
     sides = [_flat(result.records[0]["spec"]) for result in (first, second)]
     keys = sorted(set(sides[0]) | set(sides[1]))
-    found = [(key, *(str(side.get(key, "–")) for side in sides)) for key in keys]
-    return [row for row in found if row[1] != row[2]]
+    rows = [(key, *(str(side.get(key, "–")) for side in sides)) for key in keys]
+    return [row for row in rows if row[1] != row[2]]
 
 
-def _flat(value, place: str = "") -> dict[str, object]:
+def _flat(value, path: str = "") -> dict[str, object]:
     """Return the leaves of nested mappings and lists by their path."""
     if isinstance(value, dict):
         pairs = value.items()
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         pairs = enumerate(value, 1)
     else:
-        return {place: value}
-    return {k: v for key, item in pairs for k, v in _flat(item, f"{place}.{key}".lstrip(".")).items()}
+        return {path: value}
+    return {k: v for key, item in pairs for k, v in _flat(item, f"{path}.{key}".lstrip(".")).items()}
 
 
 def compared(first: ComparedRun, second: ComparedRun, split: str):
@@ -151,13 +151,13 @@ def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, fl
             name.replace("shortest", "least").replace("longest", "most")
             for name in _thirds([_shared(*map(set, row)) for row in words])
         ]
-    found = []
+    rows = []
     for of, names in keys.items():
         for name, part in frame.groupby(np.array(names), sort=True):
-            apart = part["second"] - part["first"]
-            error = 1.96 * apart.std(ddof=0) / np.sqrt(len(part))
-            found.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
-    return found
+            difference = part["second"] - part["first"]
+            error = 1.96 * difference.std(ddof=0) / np.sqrt(len(part))
+            rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
+    return rows
 
 
 def _words(text) -> list[str]:

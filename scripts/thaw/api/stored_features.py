@@ -1,7 +1,7 @@
 """Frozen hidden states as the workflow stored them, for notebooks: `store.open("minilm", "mrpc").layer(6)`.
 
-N rows of a split, S their sequences (N; 2N where the texts of pairs are read apart), T tokens of one sequence, W words,
-d width.
+N rows of a split, S their sequences (N; 2N where the texts of pairs are read separately), T tokens of one sequence, W
+words, d width.
 """
 
 from pathlib import Path
@@ -77,13 +77,13 @@ class Features:
 class StoredStates:
     """The hidden states of one boundary on one split, read from disk when they are asked for.
 
-    A list of N rows: `states[i]` is float32 [T, d], or two such arrays where the texts of pairs are read apart.
+    A list of N rows: `states[i]` is float32 [T, d], or two such arrays where the texts of pairs are read separately.
     Attributes: frame, the split as it was prepared, with texts and targets in the same order (pandas); lengths [S] and
-    offsets [S + 1], tokens of each sequence and where it begins in `flat`; apart, whether a row is two sequences.
+    offsets [S + 1], tokens of each sequence and where it begins in `flat`; separate, whether a row is two sequences.
     """
 
     def __init__(self, features: Features, boundary: int, split: str):
-        self.frame, self.apart = features.corpus.frame(split), features.store.apart
+        self.frame, self.separate = features.corpus.frame(split), features.store.apart
         self._store, self._split = features.store, split
         self._states = features.store.states(boundary, split)
         self.lengths = features.store.sequences(split, np.arange(len(self.frame)))
@@ -95,7 +95,7 @@ class StoredStates:
     def __getitem__(self, row: int):
         """Return the states of a row, special tokens included; negative numbers count from the end."""
         row = range(len(self))[row]
-        if self.apart:
+        if self.separate:
             return self._sequence(2 * row), self._sequence(2 * row + 1)
         return self._sequence(row)
 
@@ -113,9 +113,9 @@ class StoredStates:
         if pieces is None:
             raise UserError(f"{self._store.folder} has texts, not words; take states[{row}]")
         pieces = pieces[0].numpy()
-        found = self[row][np.maximum(pieces, 0)]
-        found[pieces < 0] = np.nan
-        return found
+        vectors = self[row][np.maximum(pieces, 0)]
+        vectors[pieces < 0] = np.nan
+        return vectors
 
     def _sequence(self, number: int) -> np.ndarray:
         """Return the states of one sequence, float32 [T, d]."""

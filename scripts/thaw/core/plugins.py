@@ -45,11 +45,11 @@ class Plugin:
         return f"{self.path}:{self.node.lineno}"
 
     def stated(self, attribute: str, default=None):
-        """Return a plain value that a part states: in a class' body, or as `function.attribute = value` beside it."""
+        """Return a plain value that a part states: in a class' body, or as `function.attribute = value` outside it."""
         name = self.word.partition(":")[2]
-        beside = [(line, f"{name}.{attribute}") for line in _parsed(self.path).body]
+        outside = [(line, f"{name}.{attribute}") for line in _parsed(self.path).body]
         inside = [(line, attribute) for line in getattr(self.node, "body", [])]
-        for line, target in beside + inside:
+        for line, target in outside + inside:
             if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == target:
                 try:
                     return ast.literal_eval(line.value)
@@ -74,12 +74,12 @@ def set_folders(folders) -> None:
 def verify_plugins(spec: dict, folders) -> None:
     """Load the own parts of a step's spec, which lie in these folders; a file of another sha256 is a UserError."""
     set_folders(folders)
-    for module, due in spec.get("parts", {}).items():
+    for module, expected in spec.get("parts", {}).items():
         path = _file(module)
-        if (found := file_sha256(path)) != due:
+        if (actual := file_sha256(path)) != expected:
             raise UserError(
-                f"{path} is not the file that was planned with (its sha256 begins with {found[:8]}, due is {due[:8]}); "
-                "run the workflow again"
+                f"{path} is not the file that was planned with (its sha256 begins with {actual[:8]}, "
+                f"expected {expected[:8]}); run the workflow again"
             )
         _module(module)
 
@@ -98,10 +98,10 @@ def resolve(word: str, registry: dict):
 def load(word: str):
     """Return an own part, its file run once; errors of a function become UserErrors with their line."""
     module, _, name = word.partition(":")
-    found = getattr(_module(module), name, None)
-    if found is None:
+    plugin = getattr(_module(module), name, None)
+    if plugin is None:
         raise UserError(f"{_file(module)} has no {name}{suggestion(name, vars(_module(module)))}")
-    return found if isinstance(found, type) else _guarded(found, word)
+    return plugin if isinstance(plugin, type) else _guarded(plugin, word)
 
 
 def parse_plugin(word: str) -> Plugin:
@@ -118,27 +118,27 @@ def check(word: str, kind: str) -> Plugin:
     """Return an own part that has the outer shape of its kind, a key of SIGNATURES; else raise UserError."""
     part = parse_plugin(word)
     shape, counts = SIGNATURES[kind]
-    node, due = part.node, shape.format(name=word.partition(":")[2])
+    node, form = part.node, shape.format(name=word.partition(":")[2])
     if isinstance(node, ast.ClassDef) and (counts or not node.bases):
-        raise UserError(f"{part.place}: a {kind} is written {due}")
+        raise UserError(f"{part.place}: a {kind} is written {form}")
     if isinstance(node, ast.FunctionDef) and not (counts and _takes(node, counts)):
-        raise UserError(f"{part.place}: a {kind} is written {due}")
+        raise UserError(f"{part.place}: a {kind} is written {form}")
     return part
 
 
 def _file(module: str) -> Path:
-    """Return the file of a module, found without running any; one that is nowhere is a UserError."""
+    """Return the file of a module, without running any; one that is nowhere is a UserError."""
     importlib.invalidate_caches()
     first, *rest = module.split(".")
-    found = PathFinder.find_spec(first, _folders) or importlib.util.find_spec(first)
+    spec = PathFinder.find_spec(first, _folders) or importlib.util.find_spec(first)
     for name in rest:
-        found = found and PathFinder.find_spec(name, found.submodule_search_locations or [])
-    if not (found and found.has_location and found.origin.endswith(".py")):
+        spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations or [])
+    if not (spec and spec.has_location and spec.origin.endswith(".py")):
         where = f"in {', '.join(_folders)}" if _folders else "in a folder of catalogues: (there is none)"
         raise UserError(
             f"there is no {module.replace('.', '/')}.py {where}, nor such a module among installed packages"
         )
-    return Path(found.origin)
+    return Path(spec.origin)
 
 
 def _parsed(path: Path) -> ast.Module:

@@ -39,8 +39,8 @@ def run_step(main) -> None:
     except KeyboardInterrupt:
         sys.exit("error: interrupted; nothing half-written was left")
     except Exception as error:
-        if told := explain_error(error):
-            sys.exit(f"error: {told}")
+        if sentence := explain_error(error):
+            sys.exit(f"error: {sentence}")
         raise
     finally:
         gc.freeze()  # else Python looks through all that transformers has imported as it ends: 2 of a step's 12 s
@@ -134,7 +134,7 @@ def claim_device(alone: bool = True):
 
     A lock file per physical device makes jobs of one machine take turns; it follows CUDA_VISIBLE_DEVICES, and
     disappears with its process. A job that is not `alone`, as one that trains heads alone, takes no lock and waits for
-    none: it computes beside whatever trains where no device is free.
+    none: where no device is free, it shares one with the job that trains on it.
     """
     import torch
 
@@ -183,11 +183,11 @@ def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that decide a number."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": sys.version.split()[0]}
+    by_library = {"python": sys.version.split()[0]}
     for name in ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn"):
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            by_library[name] = version(name)
+    return by_library
 
 
 def hardware(device) -> dict:

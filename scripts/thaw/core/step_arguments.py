@@ -24,7 +24,7 @@ def any_number(name: str, meaning: str, kind=Path) -> Argument:
 
 DATA = required("--data", "folder of the corpus, as prepare writes it")
 ENCODER = required("--encoder", "folder of the encoder, as fetch writes it")
-CATALOGUES = any_number("--catalogues", "folders of the catalogues, beside which plug-ins are")
+CATALOGUES = any_number("--catalogues", "folders of the catalogues, which hold the plug-ins too")
 CHOSEN = any_number("--chosen", "chosen.json of the search")
 RUN_INPUTS = (
     DATA,

@@ -26,7 +26,7 @@ METRICS = {
 STUB = """\
 # Written by scripts/new.py after a look at {file} ({rows} rows). Correct what it guessed.
 # It belongs into {catalogue}/tasks.yaml. Next, in the repository's folder (this prints what would run;
-# `snakemake --workflow-profile workflow/profiles/workstation` in the place of the program runs it):
+# `snakemake --workflow-profile workflow/profiles/workstation` instead of the program runs it):
 #     python scripts/plan.py --configfile config/config.yaml \\
 #         --config experiment={name} title={name} 'catalogues=[{catalogue}]' 'tasks=[{name}]' \
 'strategies=[frozen, full]' data_dir={folder}
@@ -51,7 +51,9 @@ def write_stub(path: Path, taken: set[str], catalogue: str) -> str:
     """
     profile = profile_file(path)
     if profile.rows < FEWEST_ROWS:
-        raise UserError(f"{path}: has {profile.rows} rows; {FEWEST_ROWS} are due, since validation and test are carved")
+        raise UserError(
+            f"{path}: has {profile.rows} rows; expected at least {FEWEST_ROWS}, since validation and test are carved"
+        )
     roles = find_roles(profile, str(path))
     entry = _entry(path, profile, roles)
     corpus = CorpusConfig.model_validate(entry)  # read the file as `prepare` will

@@ -1,4 +1,4 @@
-"""A finished run as its folder shows it, and all that it was made from, found by the digests in its spec."""
+"""A finished run as its folder shows it, and all that it was made from, located by the digests in its spec."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,14 +54,14 @@ class FinishedRun:
         return "words" if self.corpus.words else "pair" if len(self.corpus.texts) == 2 else "text"
 
     @property
-    def apart(self) -> bool:
-        """Whether the two texts of a pair are read apart."""
+    def separate(self) -> bool:
+        """Whether the two texts of a pair are read as two sequences."""
         return self.view.pairs == "separate"
 
     @property
     def pooling(self) -> str:
         """How tokens become one vector."""
-        return self.head.separate_pooling if self.apart else self.head.pooling
+        return self.head.separate_pooling if self.separate else self.head.pooling
 
 
 def open_run(run: Path) -> FinishedRun:
@@ -69,7 +69,7 @@ def open_run(run: Path) -> FinishedRun:
     run = run.absolute()
     results = next((folder.parent for folder in run.parents if folder.name == "runs"), None)
     if results is None or not (run / "metrics.json").is_file():
-        raise UserError(f"{run} is no finished run; a folder results/runs/.../seed<n> with a metrics.json is due here")
+        raise UserError(f"{run} is no finished run; expected a folder results/runs/.../seed<n> with a metrics.json")
     metrics = read_json(run / "metrics.json")
     _check(run, metrics)
     spec = metrics["spec"]
@@ -91,7 +91,7 @@ def _check(run: Path, metrics: dict) -> None:
     if is_plugin(spec["head"]["kind"]):
         raise UserError(
             f"{run}: its head is {spec['head']['kind']}, a part of your own; export knows Thaw's own heads alone. "
-            "Load encoder.safetensors and head.safetensors of the run in code beside yours"
+            "Load encoder.safetensors and head.safetensors of the run in your own code"
         )
     if spec["head"]["kind"] not in EXPORTED:
         raise UserError(
@@ -115,11 +115,11 @@ def _check(run: Path, metrics: dict) -> None:
 
 def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     """Return the store that the run read, and its card; of a run that chose between two views the chosen one's."""
-    due = metrics["spec"]["features"]
-    if isinstance(due, list):
-        joint, separate = due
-        due = separate if metrics["chosen"]["pairs"] == "separate" else joint
-    folder = _made(results, "features/*/*/*/tokens.json", due, "store of features")
+    expected = metrics["spec"]["features"]
+    if isinstance(expected, list):
+        joint, separate = expected
+        expected = separate if metrics["chosen"]["pairs"] == "separate" else joint
+    folder = _made(results, "features/*/*/*/tokens.json", expected, "store of features")
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(
@@ -129,9 +129,9 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     return folder, card
 
 
-def _made(results: Path, pattern: str, due: str, what: str) -> Path:
+def _made(results: Path, pattern: str, expected: str, what: str) -> Path:
     """Return the folder of the card that carries a digest."""
     for card in sorted(results.glob(pattern)):
-        if read_json(card).get("digest") == due:
+        if read_json(card).get("digest") == expected:
             return card.parent
-    raise UserError(f"{results}/{pattern}: none has digest {due}, the {what} of this run; run the workflow again")
+    raise UserError(f"{results}/{pattern}: none has digest {expected}, the {what} of this run; run the workflow again")

@@ -5,7 +5,7 @@
 
 As a program it reads a JSON string or list a line and writes an answer a line: echo '"a text"' | python model.py
 
-B examples, S sequences (B; 2B where the texts of a pair are read apart), T tokens, W words, d width, C outputs.
+B examples, S sequences (B; 2B where the texts of a pair are two sequences), T tokens, W words, d width, C outputs.
 """
 
 import json
@@ -35,7 +35,7 @@ class Model:
         """Load the folder that this file lies in, or another one of the same make."""
         about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
         self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
-        self.apart = about["pairs"] == "separate"
+        self.separate = about["pairs"] == "separate"
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
@@ -56,20 +56,22 @@ class Model:
         """
         texts = iter(texts)
         while some := list(islice(texts, AT_ONCE)):
-            found = [None] * len(some)
-            order = sorted(range(len(some)), key=lambda place: _length(some[place]))
+            answers = [None] * len(some)
+            order = sorted(range(len(some)), key=lambda index: _length(some[index]))
             for start in range(0, len(order), BATCH):
-                places = order[start : start + BATCH]
-                for place, answer in zip(places, self._batch([some[place] for place in places]), strict=True):
-                    found[place] = answer
-            yield from found
+                indices = order[start : start + BATCH]
+                for index, answer in zip(indices, self._batch([some[index] for index in indices]), strict=True):
+                    answers[index] = answer
+            yield from answers
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
         """Return the answers to a few texts."""
         columns = [texts]
         if self.reads == "pair":
-            columns = [sum(map(list, texts), [])] if self.apart else [list(side) for side in zip(*texts, strict=True)]
+            columns = (
+                [sum(map(list, texts), [])] if self.separate else [list(side) for side in zip(*texts, strict=True)]
+            )
         inputs = self.tokenizer(
             *columns,
             is_split_into_words=self.reads == "words",
@@ -95,7 +97,7 @@ class Model:
         vectors = self.model(**inputs)[0]
         if self.reads != "words":
             vectors = self._pooled(vectors, inputs["attention_mask"].bool())
-        if self.apart:
+        if self.separate:
             u, v = vectors.view(-1, 2, vectors.shape[-1]).unbind(1)
             cosine = functional.cosine_similarity(u, v, dim=-1).unsqueeze(-1)
             vectors = cosine if self.kind == "cosine" else torch.cat([u, v, (u - v).abs(), u * v], -1)
@@ -150,5 +152,5 @@ def _quietly(form, folder):
 
 
 if __name__ == "__main__":
-    for found in Model().answers(json.loads(line) for line in sys.stdin):
-        print(json.dumps(found), flush=True)
+    for answer in Model().answers(json.loads(line) for line in sys.stdin):
+        print(json.dumps(answer), flush=True)

@@ -20,7 +20,7 @@ def without_failed(scores: Iterable[float], share: float = 0.9) -> list[float]:
 def mean_without_failed(scores: Iterable[float]) -> float | None:
     """Return the mean of the scores that `without_failed` leaves; 0 where every run failed.
 
-    It drops collapsed runs, and lifts small noisy tasks with them: so `mean` stands beside it.
+    It drops collapsed runs, and lifts small noisy tasks with them: so report `mean` too.
     """
     scores = list(scores)
     kept = without_failed(scores)
