@@ -46,7 +46,7 @@ if not {"experiment", "experiments"} & set(config):
 
 
 try:
-    PLAN = load(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    PLAN = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
 except UserError as mistake:
     raise WorkflowError(str(mistake)) from None
 
