@@ -186,7 +186,7 @@ MISTAKES = {
     "open quote": (b'text,label\na,1\n"b,0\nc,1\n', QUOTED, ":3: field 1: a quote opens and never closes"),
     "text after quote": (b'text,label\n1,"a" b\n', QUOTED, ":2: field 2: text follows a closing quote; write"),
     "quote elsewhere": (b'text,label\n1,"a\nb" c\n', QUOTED, ":2: field 2: text follows .* in line 3"),
-    "carriage return": (b"text,label\na\rb,1\n", QUOTED, ":2: a carriage return stands inside a field"),
+    "carriage return": (b"text,label\na\rb,1\n", QUOTED, ":2: a carriage return is inside a field"),
     "no blank": (b"1 a\nlonely\n", {"format": "label_text"}, ":2: expected a label, a blank and a text; .*'lonely'"),
     "label_text name": (b"1 a\n", {"format": "label_text", "columns": {"text": "txt"}}, "column 'txt': is missing"),
     "json": (b'{"text": "a"\n', {"format": "jsonl"}, ":1:\\d+: not valid JSON"),

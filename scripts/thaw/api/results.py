@@ -8,7 +8,7 @@ from thaw.core.files import read_json
 from thaw.outputs.frame.collection import Cards, joined, role, value
 from thaw.outputs.frame.runs_frame import CELL
 
-# Where the records of each kind lie below the results folder, and which columns the names of their folders are.
+# Where the records of each kind are below the results folder, and which columns the names of their folders are.
 PLACES = {
     "run": ("runs/*/*/*/*/*/*/seed*", CELL),
     "baseline": ("baselines/*/*/*", ["task", "subset", "strategy"]),
@@ -48,7 +48,6 @@ def _views(folder: Path) -> dict[str, str]:
 
 
 def _rows(kind: str, names: list[str], path: Path, views: dict[str, str], cards: Cards) -> list[dict]:
-    """Return the rows of one metrics.json."""
     record = read_json(path)
     spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
     parts = path.parent.relative_to(cards.results).parts[1:]

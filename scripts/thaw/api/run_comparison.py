@@ -137,7 +137,7 @@ def flips(frame) -> dict[str, float]:
 def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, float, float, float]]:
     """Return by slice: what it is of, its name, examples, mean credit of both, and 1.96 errors of their difference.
 
-    Slices are by label, by length in words, by whether a negation stands in a text, and, of pairs, by how many of their
+    Slices are by label, by length in words, by whether a text has a negation, and, of pairs, by how many of their
     words the texts share (Jaccard); negations are those of English.
     """
     words = [[_words(text) for text in row] for row in frame[texts].itertuples(index=False)]
@@ -174,6 +174,6 @@ def _shared(first: set[str], second: set[str]) -> float:
 
 
 def _thirds(values: list[float]) -> list[str]:
-    """Return for each value the third of all that it lies in; equal values lie in the same."""
+    """Return the third in which each value is, by rank; equal values are in the same one."""
     low, high = np.quantile(values, [1 / 3, 2 / 3])
     return [THIRDS[int(value > low) + int(value >= high > low)] for value in values]

@@ -17,7 +17,7 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
     """Return the stored features of an encoder on a corpus.
 
     Args: ids as in the catalogues; view, where there is more than one and `joint` is not meant; the results folder.
-    Raises UserError where they are not there, with what is, or where the corpus was prepared anew since.
+    Raises UserError where there are none, naming those that exist, or where the corpus was prepared again since.
     """
     home = Path(results, "features")
     _among(encoder, home, "encoder with stored features")
@@ -34,7 +34,6 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
 
 
 def _inside(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder."""
     return sorted(path.name for path in folder.glob("*/"))
 
 
@@ -118,5 +117,4 @@ class StoredStates:
         return vectors
 
     def _sequence(self, number: int) -> np.ndarray:
-        """Return the states of one sequence, float32 [T, d]."""
         return self._states.at(np.arange(self.offsets[number], self.offsets[number + 1])).numpy()

@@ -63,7 +63,6 @@ def _beside(module: str) -> list[Path]:
 
 
 def _parse(module: str) -> ast.Module:
-    """Parse a module of the package."""
     return ast.parse(path_of(module).read_text(encoding="utf-8"))
 
 

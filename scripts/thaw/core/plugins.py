@@ -1,7 +1,7 @@
 """Parts of one's own: heads, selectors, metrics and probes outside of Thaw, named by import path: `my_heads:Gated`.
 
 A part is a name in one Python file, which may import Thaw and whatever is installed. The file is looked for in the
-folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` stand the modules that it
+folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` are the modules that it
 uses, each with the sha256 of its file, and a step refuses a file of another one. The plan reads a file without running
 it, but for selectors, whose answer it needs; so heads may import torch, and metrics what they like.
 """
@@ -33,7 +33,7 @@ _modules: dict[str, ModuleType] = {}
 
 @dataclass(frozen=True)
 class Plugin:
-    """A part as its file shows it, without being run: where it stands, and its syntax."""
+    """A plug-in as its file shows it, without being run: its location and its syntax."""
 
     word: str
     path: Path
@@ -66,13 +66,13 @@ def is_plugin(word: str) -> bool:
 
 
 def set_folders(folders) -> None:
-    """Look for own parts in these folders from now on, before installed packages."""
+    """Look for plug-ins in these folders from now on, before installed packages."""
     _folders[:] = map(str, folders)
     _modules.clear()
 
 
 def verify_plugins(spec: dict, folders) -> None:
-    """Load the own parts of a step's spec, which lie in these folders; a file of another sha256 is a UserError."""
+    """Load the plug-ins of a step's spec from these folders; a file of another sha256 is a UserError."""
     set_folders(folders)
     for module, expected in spec.get("parts", {}).items():
         path = _file(module)
@@ -85,18 +85,18 @@ def verify_plugins(spec: dict, folders) -> None:
 
 
 def in_spec(words) -> dict[str, dict[str, str]]:
-    """Return what a spec says of the own parts among some words: {"parts": {module: sha256}}; without any, nothing."""
+    """Return what a spec says of the plug-ins among some words: {"parts": {module: sha256}}; without any, nothing."""
     modules = sorted({word.partition(":")[0] for word in words if is_plugin(word)})
     return {"parts": {module: file_sha256(_file(module)) for module in modules}} if modules else {}
 
 
 def resolve(word: str, registry: dict):
-    """Return what a word stands for: the registry's entry, or the own part that it names."""
+    """Return what a word stands for: the registry's entry, or the plug-in that it names."""
     return load(word) if is_plugin(word) else registry[word]
 
 
 def load(word: str):
-    """Return an own part, its file run once; errors of a function become UserErrors with their line."""
+    """Return a plug-in, its file run once; errors of a function become UserErrors with their line."""
     module, _, name = word.partition(":")
     plugin = getattr(_module(module), name, None)
     if plugin is None:
@@ -105,7 +105,7 @@ def load(word: str):
 
 
 def parse_plugin(word: str) -> Plugin:
-    """Return an own part as its file shows it; a file or name that is not there is a UserError."""
+    """Return a plug-in as its file shows it; a file or name that is not there is a UserError."""
     module, _, name = word.partition(":")
     path = _file(module)
     named = {given: node for node in _parsed(path).body for given in _names(node)}
@@ -115,7 +115,7 @@ def parse_plugin(word: str) -> Plugin:
 
 
 def check(word: str, kind: str) -> Plugin:
-    """Return an own part that has the outer shape of its kind, a key of SIGNATURES; else raise UserError."""
+    """Return a plug-in that has the signature of its kind, a key of SIGNATURES; else raise UserError."""
     part = parse_plugin(word)
     shape, counts = SIGNATURES[kind]
     node, form = part.node, shape.format(name=word.partition(":")[2])

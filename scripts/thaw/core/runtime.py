@@ -47,10 +47,10 @@ def run_step(main) -> None:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return one sentence for what a machine does to a job: disk, memory, GPU, libraries; None for our own mistakes."""
+    """Return one sentence for an error of the machine: disk, memory, GPU, libraries; None for an error of Thaw."""
     text = next(iter(str(error).splitlines()), type(error).__name__)
     if isinstance(error, ImportError):
-        return f"{text}: a library is missing or broken; pip install -r requirements.txt puts it in its place"
+        return f"{text}: a library is missing or broken; pip install -r requirements.txt installs it"
     if isinstance(error, MemoryError) or any(word in str(error) for word in NO_MEMORY):
         where = " of the GPU" if "CUDA" in text else ""
         return f"the memory{where} is not enough ({text}): {LESS_MEMORY}"

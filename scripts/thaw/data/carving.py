@@ -61,7 +61,7 @@ def _components(rows: list[list[str]]) -> list[int]:
 
 
 def _holders(texts: list[str]) -> list[str]:
-    """Return for each text [N] the longest of them in which its words stand in a row; itself where there is none."""
+    """Return for each text [N] the longest text that contains its words in a row; itself where there is none."""
     holder, known = {}, set(texts)
     for whole in sorted(known, key=lambda text: (-len(text.split()), text)):
         if whole in holder:

@@ -1,4 +1,4 @@
-"""The first draft of a catalogue entry, from a look at a user's file; what was guessed stands in comments."""
+"""The first draft of a catalogue entry, made from a user's file; comments mark what was guessed."""
 
 import re
 from pathlib import Path
@@ -83,7 +83,6 @@ def _id(path: Path) -> str:
 
 
 def _entry(path: Path, profile: FileProfile, roles: Roles) -> dict:
-    """Return the corpus entry as plain values."""
     texts = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), [])
     theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True)) | {roles.kind: roles.target}
     columns = {ours: name for ours, name in theirs.items() if ours != name}
@@ -101,7 +100,6 @@ def _entry(path: Path, profile: FileProfile, roles: Roles) -> dict:
 
 
 def _task(profile: FileProfile, roles: Roles) -> dict:
-    """Return type, metrics and view of the task."""
     kind = "spans" if roles.spans else TYPES[roles.kind]
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
     words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
@@ -117,6 +115,5 @@ def _lines(indent: int, entry: dict, guesses: dict[str, str]) -> str:
 
 
 def _yaml(value) -> str:
-    """Return a value on one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False)
     return text.removesuffix("...\n").strip()

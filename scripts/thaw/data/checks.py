@@ -135,7 +135,7 @@ def is_empty(text: str | list[str]) -> bool:
 
 
 def _named(values: list, mark: str | None, names: dict[str, str]) -> list:
-    """Give labels, or the tags in lists, our names: what stands before the mark, renamed. Dropped rows stay None."""
+    """Rename labels, or the tags in lists: the part before the mark, by the entry's names. Dropped rows stay None."""
     if not (mark or names):
         return values
 
@@ -173,7 +173,7 @@ def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[
     """Return BIO tags as they are; an I- that continues nothing raises UserError."""
     for position, (before, tag) in enumerate(zip(["O", *tags], tags, strict=False)):
         if tag.startswith("I-") and (before == "O" or before[2:] != tag[2:]):
-            message = f"{tag} continues nothing (before it stands {before}); BIO begins a span with B-{tag[2:]}"
+            message = f"{tag} continues nothing (the tag before it is {before}); BIO begins a span with B-{tag[2:]}"
             raise table.mistake(row, column, f"{message}; state scheme: iob1 if the file is in IOB1", word=position)
     return tags
 

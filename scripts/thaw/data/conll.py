@@ -13,7 +13,7 @@ from thaw.schema.corpora import FilesConfig
 CONLLU = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
 HEAD, RELATION = CONLLU.index("head"), CONLLU.index("deprel")
 DOCUMENT = "document"  # a column that is no field, as is ARCS
-BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may stand inside a word
+BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may be inside a word
 
 
 @dataclass
@@ -136,7 +136,6 @@ def heads_of(sentence: Sentence, path: Path) -> list[int]:
 
 
 def _reaches_root(word: int, heads: list[int]) -> bool:
-    """Return whether the way up from a word ends."""
     for _ in heads:
         if heads[word] < 0:
             return True

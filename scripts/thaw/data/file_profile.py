@@ -80,7 +80,6 @@ def is_number(value) -> bool:
 
 
 def _encoding(path: Path, content: bytes) -> tuple[str, dict[str, str]]:
-    """Return the encoding of a file, and what was guessed."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(f"{path}: is UTF-16, which is not read line by line; convert the file to UTF-8")
     with contextlib.suppress(UnicodeDecodeError):
@@ -144,7 +143,7 @@ def _delimited(path: Path, encoding: str, lines: list[str], guesses: dict[str, s
     full = [line for line in lines if line.strip()]
     tabs = all("\t" in line for line in full)
     if not tabs and ";" in full[0] and "," not in full[0]:
-        raise UserError(f"{path}:1: fields stand between semicolons; Thaw reads commas and tabs: convert the file")
+        raise UserError(f"{path}:1: fields are separated by semicolons; Thaw reads commas and tabs: convert the file")
     keys, delimiter = {"format": "tsv" if tabs else "csv", "quoting": "none"}, "\t" if tabs else ","
     plain, quoted = [fields for _, fields in split_plain(path, encoding, delimiter)], []
     with contextlib.suppress(UserError):

@@ -123,17 +123,17 @@ def split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[in
 def _broken_record(error: csv.Error, record: str, delimiter: str, first: int) -> str:
     """Say which field of a record has the quote that goes wrong, and in which line it does."""
     if "new-line" in str(error):
-        return "a carriage return stands inside a field; put the field in quotes, or end lines with LF or CRLF"
+        return "a carriage return is inside a field; put the field in quotes, or end lines with LF or CRLF"
     sound = re.compile(f'(?:"(?:[^"]|"")*"|(?!")[^{re.escape(delimiter)}\n]*)(?:{re.escape(delimiter)}|\n)')
-    position, column, mend = 0, 1, "write a quote inside a field twice, or state quoting: none"
+    position, column, advice = 0, 1, "write a quote inside a field twice, or state quoting: none"
     while match := sound.match(record, position):
         position, column = match.end(), column + 1
     closed = re.compile('"(?:[^"]|"")*"').match(record, position)
     if closed is None:
-        return f"field {column}: a quote opens and never closes; {mend}"
+        return f"field {column}: a quote opens and never closes; {advice}"
     line = first + record.count("\n", 0, closed.end())
     where = f" in line {line}" if line != first else ""
-    return f"field {column}: text follows a closing quote{where}; {mend}"
+    return f"field {column}: text follows a closing quote{where}; {advice}"
 
 
 def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:

@@ -95,7 +95,7 @@ def _load_synthetic(corpus: CorpusConfig) -> dict[str, RowsTable]:
 
 
 def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict]:
-    """Load a Hub data set by `datasets`, at the commit that its revision stands for now.
+    """Load a Hub data set by `datasets`, at the commit that its revision names now.
 
     Without network the copy in the local cache serves, and the card says that no commit was resolved.
     """

@@ -2,7 +2,7 @@
 
 In the manner of SentEval's probing tasks (Conneau et al. 2018, section 2): sentences of 5 to 28 words, written with
 blanks between words; a sentence without a label has no row. What differs: classes are as frequent as they are, a deep
-tree is mostly a long sentence, and a word may stand in several splits.
+tree is mostly a long sentence, and a word may occur in several splits.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Tree:
         self.root = self.heads.index(-1)
 
     def depth(self, word: int) -> int:
-        """Return how many arcs lie between a word and the root."""
+        """Return how many arcs are between a word and the root."""
         steps = 0
         while self.heads[word] >= 0:
             word, steps = self.heads[word], steps + 1

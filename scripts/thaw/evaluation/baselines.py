@@ -22,7 +22,7 @@ EDGE = "</s>"  # the neighbour of a sentence's first and last word
 
 @dataclass
 class Baseline:
-    """What a baseline leaves: its answers by split (train: the scored rows), and what was chosen on validation."""
+    """The result of a baseline: its answers by split (train: the scored rows), and what was chosen on validation."""
 
     answers: dict[str, Predictions]
     chosen: dict
@@ -53,7 +53,7 @@ def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Bas
 
 
 def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
-    """Fit one linear model for each strength and answer with the best on validation, of equals the strongest.
+    """Fit one linear model for each strength and answer with the best on validation; ties go to the strongest.
 
     A subset of a single class leaves nothing to fit: its answer is the majority's.
     """
@@ -76,7 +76,6 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
 
 
 def _linear_model(task: dict, strength: float):
-    """Return the linear model of a task's type: logistic regression, or ridge for scores."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     if task["type"].endswith("regression"):

@@ -45,7 +45,7 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
 
 
 def _columns(path: Path, form: str) -> list[str]:
-    """Return the names of a file's columns; none where it is empty, of which the reader will say more."""
+    """Return the names of a file's columns; none where it is empty, which the reader reports."""
     if form == "parquet":
         import pyarrow.parquet
 
@@ -94,7 +94,7 @@ def _places(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int,
 
 
 def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int, int]]:
-    """Return the same for a file without splits and rows: the task's only test split, row by row."""
+    """Return the same as `_places` for a file without splits and rows: the task's only test split, row by row."""
     if len(task["test"]) > 1:
         splits = ", ".join(task["test"])
         raise UserError(f"{table.name}: task {task['id']} has several test splits ({splits}); give {', '.join(PLACED)}")

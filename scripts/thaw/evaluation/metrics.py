@@ -32,7 +32,7 @@ def _first_of_second(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CountMetric:
-    """A metric that depends on sums of counts over examples, so that it can be had of many resampled test sets at once.
+    """A metric that depends on sums of counts over examples, so that many resampled test sets are scored at once.
 
     Args: counts, from gold, predictions and C to what each example adds to each count, [K, N]; value, from sums [D, K]
     to scores [D], NaN where one is not defined.
@@ -114,7 +114,7 @@ def spearman(gold, predicted) -> float:
 def spans(tags) -> set[tuple[str, int, int]]:
     """Return the spans (type, first word, word after the last) of one sentence's tags, read strictly as IOB2.
 
-    A span begins at `B-X` and goes on over the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to
+    A span begins at `B-X` and includes the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to
     no span: conlleval would open one there, seqeval (mode strict, scheme IOB2) does not, and neither do we,
     since a model that skips the beginning has not marked a span.
     """

@@ -10,7 +10,7 @@ def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dic
     """Return the record of a search, chosen.json: the best trial and all of them.
 
     Args: the spec of the search; its whole task; each trial's settings, and its score on validation by seed, None where
-    it is undefined. Of equals the first is taken, and undefined is worse than all.
+    it is undefined. Ties go to the first trial; undefined is worse than all.
     """
     split, metric = task["validation"], task["metrics"][0]
     summaries = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores in trials]

@@ -1,4 +1,4 @@
-"""What a run's answers are worth: scores by split, row counts and flags, and the predictions as a table.
+"""The result of a run: scores by split, row counts and flags, and the predictions as a table.
 
 Shared by everything that answers a task (training, fitted heads, baselines), so that their records agree.
 """
@@ -57,9 +57,9 @@ def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
 
 
 def evaluate(task: dict, corpus, answers: dict[str, Predictions], diverged: bool = False) -> dict:
-    """Return {"scores", "rows", "flags"} of a run's answers by split, as they stand in metrics.json.
+    """Return {"scores", "rows", "flags"} of a run's answers by split, as metrics.json has them.
 
-    A test split of which some sentences occur in train is scored a second time without those, as
+    Where some sentences of a test split occur in train, the split is scored a second time without those, as
     `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
     `one_class` where a single class is ever answered, `below_majority` where the main metric is below
     that of the most frequent answer in train (an undefined score counts as 0).
@@ -104,7 +104,7 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predic
 
     Args: spec; outcome as `evaluate` gives it, with `chosen`; cost (None for what was not computed here);
     predictions and history (None where nothing was trained step by step) as pandas frames. Seconds, memory and date
-    stand in cost.json alone, so that the same spec gives the same bytes of metrics.json.
+    are in cost.json alone, so that the same spec gives the same bytes of metrics.json.
     """
     if cost is not None:
         write_json(out / "cost.json", cost)
@@ -123,7 +123,7 @@ def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) 
 
 
 def check_digest(path: Path, expected: str) -> None:
-    """Refuse a made file of another spec than the run was planned for."""
+    """Raise UserError where a file was made for another spec than the run was planned for."""
     actual = read_json(path)["digest"]
     if actual != expected:
         raise UserError(f"{path} has digest {actual}, but this run was planned for {expected}; run the workflow again")

@@ -38,7 +38,7 @@ MAY_CHANGE = 0.05
 
 
 def check(source: FinishedRun, folder: Path) -> dict:
-    """Return what comes of reading all test splits again, as it stands in check.json."""
+    """Read all test splits again with the export and return the comparison, as check.json has it."""
     import pandas
 
     recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}

@@ -54,7 +54,6 @@ def export_summary(report: dict) -> str:
 
 
 def _shown(score: float | None) -> str:
-    """Return a score in print."""
     return "undefined" if score is None else f"{score:.4f}"
 
 

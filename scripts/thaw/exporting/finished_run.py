@@ -84,7 +84,7 @@ def open_run(run: Path) -> FinishedRun:
 
 
 def _check(run: Path, metrics: dict) -> None:
-    """Refuse a run that has come to nothing, a head that only its author knows, and tensors that were not kept."""
+    """Refuse a diverged run, a head from a plug-in, and a run that did not keep its tensors."""
     spec = metrics["spec"]
     if "diverged" in metrics["flags"]:
         raise UserError(f"{run}: its training diverged, and there is no model to keep; export another run")

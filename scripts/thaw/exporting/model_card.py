@@ -1,4 +1,4 @@
-"""The model card of an export: what is known of a run, from its records alone."""
+"""The model card of an export: what the records of a run say."""
 
 from thaw.core.files import read_json
 from thaw.exporting.finished_run import FinishedRun
@@ -13,7 +13,7 @@ OWN_FORMS = {
     "token_classification": "`AutoModelForTokenClassification` of transformers loads it too; "
     "a word's tag is that of its first piece.",
     "sequence_classification": "`AutoModelForSequenceClassification` of transformers loads it too.",
-    "encoder_and_head": "`AutoModel` of transformers loads the encoder; `head.safetensors` is what stands on it.",
+    "encoder_and_head": "`AutoModel` of transformers loads the encoder; `head.safetensors` is the head on top of it.",
 }
 
 
@@ -36,7 +36,6 @@ def card(source: FinishedRun, form: str) -> str:
 
 
 def _about(source: FinishedRun) -> dict[str, str]:
-    """Return what the model does."""
     length = f"at most {source.view.max_length} tokens"
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
     reads["pair"] = f"two texts, each {length}" if source.separate else f"two texts in one sequence, {length}"
@@ -52,7 +51,6 @@ def _about(source: FinishedRun) -> dict[str, str]:
 
 
 def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
-    """Return what the model came from."""
     spec, chosen = source.spec, source.metrics["chosen"]
     before = {"after": f"the run of spec {spec['after']['run']}"} if spec["after"] else {}
     return {
@@ -101,7 +99,6 @@ def _phase(entry: dict) -> str:
 
 
 def _scores(source: FinishedRun) -> str:
-    """Return the scores of all splits as a table, and the flags of the run."""
     names = source.task["metrics"]
     lines = [f"| split | rows | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
     for split, scores in source.metrics["scores"].items():

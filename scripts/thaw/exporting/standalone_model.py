@@ -32,7 +32,7 @@ class Model:
     """A trained encoder with its head, in fp32, on the GPU where there is one."""
 
     def __init__(self, folder=Path(__file__).parent):
-        """Load the folder that this file lies in, or another one of the same make."""
+        """Load the folder of this file, or another folder with the same files."""
         about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
         self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
         self.separate = about["pairs"] == "separate"
@@ -66,7 +66,6 @@ class Model:
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
-        """Return the answers to a few texts."""
         columns = [texts]
         if self.reads == "pair":
             columns = (
@@ -126,8 +125,8 @@ class Model:
     def _tags(self, shares: torch.Tensor, word_ids: list, count: int) -> dict:
         """Return the tag of each word by its first piece, from probabilities [T, C]."""
         first = {}
-        for place, word in enumerate(word_ids):
-            first.setdefault(word, place)
+        for position, word in enumerate(word_ids):
+            first.setdefault(word, position)
         cut_off = {"prediction": "O", "probabilities": None}
         words = [self._answer(shares[first[word]]) if word in first else cut_off for word in range(count)]
         return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}

@@ -46,6 +46,6 @@ def printed(example, answer: dict, reads: str, probabilities: bool) -> str:
 
 
 def _line(fields: list, shares: list[float] | None) -> str:
-    """Return fields and probabilities parted by tabs; a score has six significant digits."""
+    """Return fields and probabilities separated by tabs; a score has six significant digits."""
     fields = [f"{field:.6g}" if isinstance(field, float) else field for field in fields]
     return "\t".join([*fields, *(f"{share:.6f}" for share in shares or [])])

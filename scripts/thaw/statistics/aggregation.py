@@ -31,7 +31,7 @@ AGGREGATIONS: dict[str, Callable[[Iterable[float]], float | None]] = {"mean": me
 
 
 def least(scores: Mapping[int, float | None], full: float | None, share: float) -> int | None:
-    """Return the least k whose score over the full model's lies above `share`; None where no k that was run does.
+    """Return the least k whose score divided by the full model's is above `share`; None where there is none.
 
     Args: scores by k, None for a k without a score; the full model's score, above 0. The inequality is strict, and
     layers are counted without pooler and head, as in the notebooks of Lee et al. 2019. A ratio means nothing for a full

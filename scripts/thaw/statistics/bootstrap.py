@@ -34,7 +34,7 @@ class Draws:
     """
 
     def __init__(self, seeds: int, groups, number: int = DRAWS, random_seed: int = 0):
-        """Args: S; groups [N], the group of each example, or a number N of examples that each stand alone; D."""
+        """Args: S; groups [N], the group of each example, or a number N of examples, each a group of its own; D."""
         self.groups = np.arange(groups) if np.isscalar(groups) else np.unique(groups, return_inverse=True)[1]
         self.number, self.random_seed = number, random_seed
         self.seeds = np.random.default_rng(random_seed).multinomial(seeds, np.full(seeds, 1 / seeds), size=number)

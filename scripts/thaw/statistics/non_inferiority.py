@@ -1,6 +1,6 @@
 """Which of several ways is the cheapest that is not worse than the best, and how sure that is.
 
-Non-inferiority: a way is not worse where the whole interval of its difference to the best lies above minus the margin.
+Non-inferiority: a way is not worse if the whole interval of its difference to the best is above minus the margin.
 D draws. Scores are in points (x 100).
 """
 
@@ -18,7 +18,7 @@ NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
 class Candidate:
     """A way to adapt an encoder: what it is, its mean score on validation, scores by seed, their draws [D], its costs.
 
-    costs are numbers of which less is better, by name; every candidate has the same.
+    costs: by name, numbers where less is better; every candidate has the same.
     """
 
     row: object
@@ -51,7 +51,7 @@ class Judged:
 def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
     """Compare all candidates with the best, which is chosen on validation and whose difference to itself is 0.
 
-    Args: candidates with the same seeds; margin in points. Of equals on validation the first is the best.
+    Args: candidates with the same seeds; margin in points. With equal scores on validation the first is the best.
     """
     best = max(candidates, key=lambda candidate: candidate.validation)
     front = pareto([{"score": -one.score, **one.costs} for one in candidates])
@@ -71,7 +71,7 @@ def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
 
 
 def cheapest(candidates: list[Judged], cost: str) -> Judged:
-    """Return the cheapest that is not worse than the best, of equals the one with the higher score."""
+    """Return the cheapest that is not worse than the best; ties go to the higher score."""
     kept = [one for one in candidates if one.answer == NOT_WORSE]
     return min(kept, key=lambda one: (one.candidate.costs[cost], -one.candidate.score))
 

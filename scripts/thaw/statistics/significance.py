@@ -51,7 +51,7 @@ def effect_size(differences) -> float | None:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """What is known of a difference. answer: higher, lower, not distinguishable, or too few seeds to say."""
+    """The result of a test. answer: higher, lower, not distinguishable, or too few seeds to say."""
 
     difference: float
     p: float

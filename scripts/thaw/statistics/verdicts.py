@@ -57,7 +57,7 @@ def overall(answers: list[str]) -> str:
 
 
 def _way(contrast: np.ndarray, margin: dict) -> np.ndarray:
-    """Return by how much each seed's contrast lies on the right side of the margin."""
+    """Return how far each seed's contrast is on the right side of the margin."""
     if "above" in margin:
         return contrast - margin["above"]
     ends = [margin["within"] - contrast, margin["within"] + contrast]
