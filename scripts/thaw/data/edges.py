@@ -30,7 +30,7 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
     """Return the edges of a row in canonical form. Raises UserError for one that is not written as it should be."""
     if not isinstance(value, list) or not all(isinstance(edge, dict) for edge in value):
         raise table.mistake(row, column, f"expected a list of labelled spans, this is {value!r:.40}")
-    checked = []
+    canonical = []
     for number, edge in enumerate(value, 1):
         ends = []
         for name in ("span1", "span2"):
@@ -47,8 +47,8 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
             raise table.mistake(
                 row, column, f"edge {number}: label is {labels!r:.40}; expected a text or a list of texts"
             )
-        checked.append(dict(zip(ENDS, ends, strict=True)) | {"labels": list(map(str, labels))})
-    return checked
+        canonical.append(dict(zip(ENDS, ends, strict=True)) | {"labels": list(map(str, labels))})
+    return canonical
 
 
 def _is_span(span) -> bool:

@@ -97,15 +97,15 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     store, encoder = FeatureStore(source.features), Encoder(trained_encoder(source))
     head = build(source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.separate).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
-    logits = [None] * len(source.corpus.frame(split))
+    answers = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
         logits = head(encoder(batch), batch).float()
         outputs = logits.softmax(-1) if source.labels else logits
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...
-            logits[row] = outputs[index][seen].numpy()
-    return logits
+            answers[row] = outputs[index][seen].numpy()
+    return answers
 
 
 def _largest(source: FinishedRun, split: str, expected: list[np.ndarray], answers: list[dict]) -> float:
