@@ -21,8 +21,7 @@ from thaw.core.files import read_json
 from thaw.data.checks import clean, label_names
 from thaw.data.readers import read
 from thaw.data.sources import wanted_columns
-from thaw.planning.configuration import load_plan
-from thaw.planning.plan import _experiment
+from thaw.planning.configuration import _experiment, load_plan
 from thaw.schema.catalogue import BLOCKS, Catalogue
 from thaw.schema.corpora import CorpusConfig
 from thaw.schema.yaml_files import read_yaml

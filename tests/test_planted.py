@@ -134,9 +134,9 @@ def test_an_encoder_whose_layers_are_counted_from_one(planted, bench, tmp_path, 
 
 
 def test_a_scheduler_that_never_steps(planted, bench, tmp_path, monkeypatch):
-    first = phase_loop.share
+    first = phase_loop.lr_factor
     monkeypatch.setattr(
-        phase_loop, "share", lambda entry, epochs, stage, step, batches: first(entry, epochs, 0, 0, batches)
+        phase_loop, "lr_factor", lambda entry, epochs, stage, step, batches: first(entry, epochs, 0, 0, batches)
     )
     shown = Shown(bench, tmp_path / "results")
     shown.train("stuck", LEARNING)
@@ -160,7 +160,7 @@ def test_a_rate_that_is_computed_and_never_reaches_the_optimizer(planted, bench,
 def test_seeds_that_are_all_equal(planted, bench, tmp_path, monkeypatch):
     from thaw.core import runtime
 
-    monkeypatch.setattr(runtime, "stream", lambda seed, name: 7)
+    monkeypatch.setattr(runtime, "derive_seed", lambda seed, name: 7)
     monkeypatch.setattr(run_state.RunState, "stream", lambda self, purpose, epoch: (1, purpose))
     shown = Shown(bench, tmp_path / "results")
     shown.train("alike", LEARNING, seeds=(1, 2, 3))

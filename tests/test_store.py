@@ -18,7 +18,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.features.extract import TOKENS_PER_BATCH, batches
 from thaw.features.payload import Payload
-from thaw.features.store import FeatureStore, read_spellings, write_spellings
+from thaw.features.spellings import read_spellings, write_spellings
+from thaw.features.store import FeatureStore
 from thaw.features.tokens import schema
 
 SHARED = {"digest": "d", "weights": "w", "tokenizer": "t", "data": "c"}

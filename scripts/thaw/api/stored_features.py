@@ -1,4 +1,4 @@
-"""Frozen hidden states as the workflow stored them, for notebooks: `store.open("minilm", "mrpc").layer(6)`.
+"""Frozen hidden states as the workflow stored them, for notebooks: `stored_features.open("minilm", "mrpc").layer(6)`.
 
 N rows of a split, S their sequences (N; 2N where the texts of pairs are read separately), T tokens of one sequence, W
 words, d width.
