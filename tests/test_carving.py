@@ -99,5 +99,5 @@ def test_two_splits_do_not_meet_and_nothing_depends_on_the_call():
 
 
 def test_shares_must_leave_a_train_split():
-    with pytest.raises(UserError, match="the shares add up to 1.2; less than 1 is due"):
+    with pytest.raises(UserError, match="the shares add up to 1.2; expected less than 1"):
         carved_of(np.arange(10), shares={"dev": 0.6, "test": 0.6})

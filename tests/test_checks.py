@@ -52,15 +52,15 @@ MISTAKES = {
     "comma": (PAIRS, [pair("x", "y", score="3,5")], "'3,5' is not a finite number; write it as 3.5"),
     "nan": (PAIRS, [pair("x", "y", score=float("nan"))], "jsonl:1: column 'score': nan is not a finite number"),
     "empty text": (PAIRS, [TRAIN[0], pair("x", "  ")], "jsonl:2: column 'b': the text is empty; fill it in"),
-    "not a text": (PAIRS, [pair("x", 3)], "jsonl:1: column 'b': a text is due, this is int 3"),
+    "not a text": (PAIRS, [pair("x", 3)], "jsonl:1: column 'b': expected a text, this is int 3"),
     "lengths": (WORDS, [{"words": ["a"], "tags": ["O", "O"]}], "jsonl:1: column 'tags': 2 tags for 1 words"),
     "not bio": (WORDS, [{"words": ["a"], "tags": ["I-X"]}], "'tags': word 1: I-X continues nothing .* scheme: iob1"),
     "no span tag": (WORDS, [{"words": ["a", "b"], "tags": ["X", "B-X"]}], "column 'tags': word 1: 'X' is no span tag"),
     "tag only in test": (WORDS, [{"words": ["a"], "tags": ["B-Z"]}], "'tags': word 1: label 'B-Z' is not in train"),
     "empty word": (WORDS, [{"words": ["a", " "], "tags": ["O", "O"]}], "column 'words': word 2: the word is empty"),
     "no words": (WORDS, [{"words": [], "tags": []}], "jsonl:1: column 'words': the text is empty"),
-    "not a list": (WORDS, [{"words": [1], "tags": ["O"]}], "jsonl:1: column 'words': a list of words is due"),
-    "not tags": (WORDS, [{"words": ["a"], "tags": None}], "jsonl:1: column 'tags': a list of tags is due"),
+    "not a list": (WORDS, [{"words": [1], "tags": ["O"]}], "jsonl:1: column 'words': expected a list of words"),
+    "not tags": (WORDS, [{"words": ["a"], "tags": None}], "jsonl:1: column 'tags': expected a list of tags"),
 }
 
 
@@ -73,7 +73,7 @@ def test_mistakes_are_told_with_their_place_and_nothing_is_written(tmp_path, mis
 
 
 def test_one_label_is_too_few(tmp_path):
-    with pytest.raises(UserError, match="column 'label': train has only yes; two are due"):
+    with pytest.raises(UserError, match="column 'label': train has only yes; expected at least two"):
         prepared(tmp_path, PAIRS, train=TRAIN[:1])
 
 

@@ -143,8 +143,8 @@ def test_the_json_of_jiant(tmp_path):
         ([{"span1": [1, 1], "label": "x"}], r"edge 1: span1 \[1, 1\] is no span"),
         ([{"span1": [0, 1], "span2": [-2, 1], "label": "x"}], r"edge 1: span2 \[-2, 1\] is no span"),
         ([{"label": "x"}], "edge 1: span1 is None"),
-        ([{"span1": [0, 1]}], r"edge 1: label is \[None\]; a text or a list of texts is due"),
-        ("nothing", "a list of labelled spans is due"),
+        ([{"span1": [0, 1]}], r"edge 1: label is \[None\]; expected a text or a list of texts"),
+        ("nothing", "expected a list of labelled spans"),
     ],
 )
 def test_spans_outside_the_sentence(tmp_path, edges, message):

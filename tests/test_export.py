@@ -238,7 +238,7 @@ def test_lines_become_examples():
     assert list(read(["ä\tb c\n".encode()], "pair")) == [["ä", "b c"]]
     assert list(read([b"Anna  sings .\n"], "words")) == [["Anna", "sings", "."]]
     for lines, reads, message in [
-        ([b"a\n", b" \n"], "text", "line 2 is empty; one text a line is due"),
+        ([b"a\n", b" \n"], "text", "line 2 is empty; expected one text a line"),
         ([b"a\tb\n", b"a b\n"], "pair", "line 2 has 0 tabs"),
         ([b"a\tb\tc\n"], "pair", "line 1 has 2 tabs"),
         ([b"a\t \n"], "pair", "line 1 has"),

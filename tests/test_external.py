@@ -118,7 +118,7 @@ RIGHT = HEAD + "".join(f"test,{i},{'no' if i < 3 else 'yes'}\n" for i in range(5
 MISTAKES = {
     "unknown label": ("label", RIGHT.replace("3,yes", "3,yse"), ":5: column 'prediction': 'yse' is no label"),
     "unknown split": ("label", RIGHT.replace("test,1", "tset,1"), ":3: column 'split': 'tset' is no split of"),
-    "no such row": ("label", RIGHT.replace("test,4", "test,5"), ":6: column 'row': test has no row '5'; due"),
+    "no such row": ("label", RIGHT.replace("test,4", "test,5"), ":6: column 'row': test has no row '5'; expected"),
     "no number": ("label", RIGHT.replace("test,4", "test,x"), ":6: column 'row': test has no row 'x'"),
     "a row twice": ("label", RIGHT + "test,2,no\n", ":7: column 'row': row 2 of test is here a second time;"),
     "a row missing": ("label", RIGHT.replace("test,2,no\n", ""), "row 2 of test has no prediction; 4 of 5 rows have"),
@@ -129,7 +129,7 @@ MISTAKES = {
     "no number for a score": ("score", "prediction\n1\n2\nthree\n4\n5\n", ":4: column 'prediction': 'three' is not"),
     "too few tags": ("tags", "prediction\n" + "B-X O\n" * 4 + "O\n", ":6: column 'prediction': 1 tags for 2 words"),
     "unknown tag": ("tags", "prediction\n" + "B-X I-Y\n" * 5, ":2: column 'prediction': word 2: 'I-Y' is no"),
-    "empty": ("label", "", ":1: is empty; a header line that names the columns is due"),
+    "empty": ("label", "", ":1: is empty; expected a header line that names the columns"),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 from thaw.core.errors import UserError
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
-from thaw.statistics import aggregation, depth
+from thaw.statistics import aggregation, layer_location
 
 MODELS = ["bert_base", "bert_large", "roberta_base", "roberta_large"]
 
@@ -68,7 +68,8 @@ def test_the_thresholds_of_lee_et_al_come_out_exactly(runs, printed, model, shar
     tasks = [task for task, k in due.items() if task != "most" and k is not None]
     found = {task: least(runs[model], task, share / 100, aggregation.mean_without_failed) for task in tasks}
     assert found == {task: due[task] for task in tasks}
-    assert aggregation.most_of_least(found) == due["most"]
+    # the paper leaves CoLA out: a ratio of correlations that can be near 0 says little
+    assert max(k for task, k in found.items() if task != "cola") == due["most"]
 
 
 def test_the_plain_mean_changes_a_conclusion(runs):
@@ -79,10 +80,9 @@ def test_the_plain_mean_changes_a_conclusion(runs):
     assert by_rule["mean"]["rte"] == 4 and by_rule["mean_without_failed"]["rte"] == 5
 
 
-def test_cola_is_left_out_and_would_change_the_answer(runs):
-    found = {task: least(runs["bert_base"], task, 0.9, aggregation.mean_without_failed) for task in ("cola", "rte")}
-    assert found == {"cola": 6, "rte": 3}
-    assert aggregation.most_of_least(found) == 3 and aggregation.most_of_least(found, ()) == 6
+def test_cola_would_change_the_answer(runs):
+    by_task = {task: least(runs["bert_base"], task, 0.9, aggregation.mean_without_failed) for task in ("cola", "rte")}
+    assert by_task == {"cola": 6, "rte": 3}
 
 
 @pytest.mark.parametrize(
@@ -96,31 +96,32 @@ def test_failed_runs_are_those_at_zero_and_at_most_nine_tenths_of_the_best(score
 def test_a_share_is_reached_only_above_it_and_needs_a_full_model():
     assert aggregation.least({0: 0.45, 1: 0.450001}, 0.5, 0.9) == 1
     assert aggregation.least({0: 0.1, 1: None}, 0.5, 0.9) is None
-    assert aggregation.most_of_least({"rte": None, "sst2": 1}) is None
     with pytest.raises(UserError, match="a full model with a score above 0, not 0.0"):
         aggregation.least({0: 0.1}, 0.0, 0.9)
     assert aggregation.chance_corrected(0.75, 1.0, 0.5) == 0.5 and aggregation.chance_corrected(0.5, 0.4, 0.5) is None
 
 
 def test_expected_layer_and_its_bits_are_those_of_tenney_et_al(printed):
-    due, scores = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "scores_bert_large")
-    for task, numbers in due.items():
+    paper, scores = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "scores_bert_large")
+    for task, numbers in paper.items():
         layers = list(scores[task].values())
-        assert depth.expected_layer(layers) == pytest.approx(numbers["expected_layer"], abs=0.0051), task
-        assert depth.from_even(depth.gains(layers)) == pytest.approx(numbers["k_delta"], abs=0.0051), task
+        bits = layer_location.divergence(layer_location.deltas(layers))
+        assert layer_location.expected_layer(layers) == pytest.approx(numbers["expected_layer"], abs=0.0051), task
+        assert bits == pytest.approx(numbers["k_delta"], abs=0.0051), task
         assert (layers[0], layers[-1]) == pytest.approx((numbers["f1_b0"], numbers["f1_b24"]), abs=0.051), task
 
 
 def test_centre_of_gravity_and_its_bits_are_those_of_tenney_et_al(printed):
-    due, weights = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "weights_bert_large")
-    for task, numbers in due.items():
-        found = list(weights[task].values())
-        assert depth.centre_of_gravity(found) == pytest.approx(numbers["centre"], abs=0.0061), task
-        assert depth.from_even(found) == pytest.approx(numbers["k_s"], abs=0.0051), task
+    paper, weights = printed("tenney2019", "figures_1_and_2"), printed("tenney2019", "weights_bert_large")
+    for task, numbers in paper.items():
+        mix = list(weights[task].values())
+        assert layer_location.centre_of_gravity(mix) == pytest.approx(numbers["centre"], abs=0.0061), task
+        assert layer_location.divergence(mix) == pytest.approx(numbers["k_s"], abs=0.0051), task
 
 
 def test_negative_gains_count_only_where_they_are_asked_for():
-    assert depth.expected_layer([0.5, 0.7, 0.6, 0.9]) == pytest.approx((0.2 - 0.2 + 0.9) / 0.4)
-    assert depth.expected_layer([0.5, 0.7, 0.6, 0.9], negative=False) == pytest.approx((0.2 + 0.9) / 0.5)
-    assert depth.expected_layer([0.5, 0.4]) is None
-    assert depth.from_even([1, 1, 1, 1]) == 0.0 and depth.from_even([1, 0, 0, -2]) == 2.0
+    scores = [0.5, 0.7, 0.6, 0.9]
+    assert layer_location.expected_layer(scores) == pytest.approx((0.2 - 0.2 + 0.9) / 0.4)
+    assert layer_location.expected_layer(scores, negative="zero") == pytest.approx((0.2 + 0.9) / 0.5)
+    assert layer_location.expected_layer([0.5, 0.4]) is None
+    assert layer_location.divergence([1, 1, 1, 1]) == 0.0 and layer_location.divergence([1, 0, 0, -2]) == 2.0

@@ -136,12 +136,12 @@ MISTAKES = {
     "no file": (None, "no such file"),
     "nothing": (b"\n", "is empty"),
     "prose": (b"".join(b"word%d stands here.\n" % i for i in range(30)), "of no format that Thaw reads"),
-    "semicolons": (b"text;label\n" + b"a b c;1\n" * 30, ":1: fields stand between semicolons"),
+    "semicolons": (b"text;label\n" + b"a b c;1\n" * 30, ":1: fields are separated by semicolons"),
     "utf-16": ("text\tlabel\n".encode("utf-16"), "is UTF-16"),
-    "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; 20 are due"),
+    "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; expected at least 20"),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
     "no target": (b"text,id\n" + b"".join(b"a b c %d,%d\n" % (i, i) for i in range(30)), "looks like labels or scores"),
-    "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields where 2, as in the header, are due"),
+    "ragged": (b"text,label\n" + b"Yes, it is so,1\n" * 30, ":2: 3 fields, expected 2, as in the header"),
     "no label": (b"text,label\n" + b"a b c,1\nd e f,0\n" * 20 + b"g h i,\n", ":42: column 'label': the label is empty"),
 }
 

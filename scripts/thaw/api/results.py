@@ -65,9 +65,9 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")
     rows, metrics = [], value(record, path, "spec", "task", "metrics")
     for split, scores in value(record, path, "scores").items():
-        place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        split_columns = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
-            rows.append({**common, **place, "metric": metric, "main": metric == metrics[0], "value": score})
+            rows.append({**common, **split_columns, "metric": metric, "main": metric == metrics[0], "value": score})
     return rows
 
 

@@ -60,8 +60,8 @@ class ComparedRun:
 
     def score(self, split: str) -> float | None:
         """Return the main metric, mean over seeds; None where it is undefined for one."""
-        found = [record["scores"][split][self.task["metrics"][0]] for record in self.records]
-        return None if None in found else float(np.mean(found))
+        scores = [record["scores"][split][self.task["metrics"][0]] for record in self.records]
+        return None if None in scores else float(np.mean(scores))
 
     def rows(self, split: str) -> np.ndarray:
         """Return the positions of the examples of a split that were scored."""
@@ -93,19 +93,19 @@ def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, st
     """Return the settings that differ: (key, value of the first, value of the second), a dash where one has none."""
     sides = [_flat(result.records[0]["spec"]) for result in (first, second)]
     keys = sorted(set(sides[0]) | set(sides[1]))
-    found = [(key, *(str(side.get(key, "–")) for side in sides)) for key in keys]
-    return [row for row in found if row[1] != row[2]]
+    rows = [(key, *(str(side.get(key, "–")) for side in sides)) for key in keys]
+    return [row for row in rows if row[1] != row[2]]
 
 
-def _flat(value, place: str = "") -> dict[str, object]:
+def _flat(value, path: str = "") -> dict[str, object]:
     """Return the leaves of nested mappings and lists by their path."""
     if isinstance(value, dict):
         pairs = value.items()
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         pairs = enumerate(value, 1)
     else:
-        return {place: value}
-    return {k: v for key, item in pairs for k, v in _flat(item, f"{place}.{key}".lstrip(".")).items()}
+        return {path: value}
+    return {k: v for key, item in pairs for k, v in _flat(item, f"{path}.{key}".lstrip(".")).items()}
 
 
 def compared(first: ComparedRun, second: ComparedRun, split: str):
@@ -140,7 +140,7 @@ def flips(frame) -> dict[str, float]:
 def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, float, float, float]]:
     """Return by slice: what it is of, its name, examples, mean credit of both, and 1.96 errors of their difference.
 
-    Slices are by label, by length in words, by whether a negation stands in a text, and, of pairs, by how many of their
+    Slices are by label, by length in words, by whether a text has a negation, and, of pairs, by how many of their
     words the texts share (Jaccard); negations are those of English.
     """
     words = [[_words(text) for text in row] for row in frame[texts].itertuples(index=False)]
@@ -154,13 +154,13 @@ def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, fl
             name.replace("shortest", "least").replace("longest", "most")
             for name in _thirds([_shared(*map(set, row)) for row in words])
         ]
-    found = []
+    rows = []
     for of, names in keys.items():
         for name, part in frame.groupby(np.array(names), sort=True):
-            apart = part["second"] - part["first"]
-            error = 1.96 * apart.std(ddof=0) / np.sqrt(len(part))
-            found.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
-    return found
+            difference = part["second"] - part["first"]
+            error = 1.96 * difference.std(ddof=0) / np.sqrt(len(part))
+            rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
+    return rows
 
 
 def _words(text) -> list[str]:
@@ -177,6 +177,6 @@ def _shared(first: set[str], second: set[str]) -> float:
 
 
 def _thirds(values: list[float]) -> list[str]:
-    """Return for each value the third of all that it lies in; equal values lie in the same."""
+    """Return the third in which each value is, by rank; equal values are in the same one."""
     low, high = np.quantile(values, [1 / 3, 2 / 3])
     return [THIRDS[int(value > low) + int(value >= high > low)] for value in values]

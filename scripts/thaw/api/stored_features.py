@@ -18,7 +18,7 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
     """Return the stored features of an encoder on a corpus.
 
     Args: ids as in the catalogues; view, where there is more than one and `joint` is not meant; the results folder.
-    Raises UserError where they are not there, with what is, or where the corpus was prepared anew since.
+    Raises UserError where there are none, naming those that exist, or where the corpus was prepared again since.
     """
     home = Path(results, *layout.rooms(("features",)))
     _among(encoder, home, "encoder with stored features")
@@ -35,7 +35,6 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
 
 
 def _inside(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder."""
     return sorted(path.name for path in folder.glob("*/"))
 
 
@@ -114,10 +113,9 @@ class StoredStates:
         if pieces is None:
             raise UserError(f"{self._store.folder} has texts, not words; take states[{row}]")
         pieces = pieces[0].numpy()
-        found = self[row][np.maximum(pieces, 0)]
-        found[pieces < 0] = np.nan
-        return found
+        vectors = self[row][np.maximum(pieces, 0)]
+        vectors[pieces < 0] = np.nan
+        return vectors
 
     def _sequence(self, number: int) -> np.ndarray:
-        """Return the states of one sequence, float32 [T, d]."""
         return self._states.at(np.arange(self.offsets[number], self.offsets[number + 1])).numpy()

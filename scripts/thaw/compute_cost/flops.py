@@ -26,7 +26,7 @@ def encoder_flops(shape: Shape, lengths: Iterable[int], boundary: int | None = N
 def training_flops(
     shape: Shape, lengths: Iterable[int], boundary: int | None, components: Iterable[str], inserted: int = 0
 ) -> float:
-    """Return the operations of training an encoder once on sequences of these padded lengths, head apart.
+    """Return the operations of training an encoder once on sequences of these padded lengths, without the head.
 
     Layers up to the boundary (None: from text) are not computed. Going backward, a layer with something
     trained in it or below it costs once its forward products for the gradient of its input, twice those of

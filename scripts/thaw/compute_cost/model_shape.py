@@ -100,7 +100,6 @@ class Recurrent(Shape):
 
 
 def _first(config: dict, *names: str) -> int:
-    """Return the first of some keys of a configuration."""
     for name in names:
         if config.get(name):
             return int(config[name])

@@ -41,7 +41,7 @@ class Stopwatch:
 
 
 def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
-    """Return what a run took and where, as it stands in cost.json: seconds, peak memory, versions, hardware, date.
+    """Return the cost of a run as cost.json has it: seconds, peak memory, versions, hardware, date.
 
     Of several runs in one job each has an equal share of its seconds, and says how many they were. On a GPU it says
     whether all kernels were deterministic; on the CPU all are.

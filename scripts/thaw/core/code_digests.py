@@ -27,13 +27,13 @@ def step_digest(step: str) -> str:
 
 def closure(module: str) -> list[str]:
     """Return a module and all modules of the package that it imports, directly or not, sorted."""
-    found, waiting = set(), [module]
+    modules, waiting = set(), [module]
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in modules:
+            modules.add(name)
             waiting.extend(imports(name))
-    return sorted(found)
+    return sorted(modules)
 
 
 def imports(module: str) -> set[str]:
@@ -90,7 +90,6 @@ def _beside(module: str) -> list[Path]:
 
 
 def _parse(module: str) -> ast.Module:
-    """Parse a module of the package."""
     return ast.parse(path_of(module).read_text(encoding="utf-8"))
 
 

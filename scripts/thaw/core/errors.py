@@ -5,7 +5,7 @@ import difflib
 
 
 class UserError(Exception):
-    """A mistake that the user can mend: one sentence that says what is wrong, where, and what would be right."""
+    """A mistake that the user can correct: one sentence that says what is wrong, where, and what would be right."""
 
 
 def suggestion(word: str, known) -> str:
@@ -17,12 +17,12 @@ def suggestion(word: str, known) -> str:
 
 
 @contextlib.contextmanager
-def wrap_corruption(path, mend: str):
-    """Turn whatever a library raises over a file that was made here into one sentence; `mend` says what to delete."""
+def wrap_corruption(path, to_delete: str):
+    """Turn what a library raises over a file that Thaw made into one sentence; `to_delete` says what to delete."""
     try:
         yield
     except (UserError, MemoryError, ImportError):
         raise
     except Exception as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UserError(f"{path} is damaged ({reason}); delete {mend} and run the workflow again") from error
+        raise UserError(f"{path} is damaged ({reason}); delete {to_delete} and run the workflow again") from error

@@ -12,7 +12,7 @@ from thaw.core.errors import UserError
 
 @contextlib.contextmanager
 def atomic_write(path):
-    """Give a temporary path beside `path`; move it there on success, delete it on any error."""
+    """Give a temporary path next to `path`; rename it to `path` on success, delete it on any error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)

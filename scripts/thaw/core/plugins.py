@@ -1,7 +1,7 @@
 """Parts of one's own: heads, selectors, metrics and probes outside of Thaw, named by import path: `my_heads:Gated`.
 
 A part is a name in one Python file, which may import Thaw and whatever is installed. The file is looked for in the
-folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` stand the modules that it
+folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` are the modules that it
 uses, each with the sha256 of its file, and a step refuses a file of another one. The plan reads a file without running
 it, but for selectors, whose answer it needs; so heads may import torch, and metrics what they like.
 """
@@ -33,7 +33,7 @@ _modules: dict[str, ModuleType] = {}
 
 @dataclass(frozen=True)
 class Plugin:
-    """A part as its file shows it, without being run: where it stands, and its syntax."""
+    """A plug-in as its file shows it, without being run: its location and its syntax."""
 
     word: str
     path: Path
@@ -45,11 +45,11 @@ class Plugin:
         return f"{self.path}:{self.node.lineno}"
 
     def stated(self, attribute: str, default=None):
-        """Return a plain value that a part states: in a class' body, or as `function.attribute = value` beside it."""
+        """Return a plain value that a part states: in a class' body, or as `function.attribute = value` outside it."""
         name = self.word.partition(":")[2]
-        beside = [(line, f"{name}.{attribute}") for line in _parsed(self.path).body]
+        outside = [(line, f"{name}.{attribute}") for line in _parsed(self.path).body]
         inside = [(line, attribute) for line in getattr(self.node, "body", [])]
-        for line, target in beside + inside:
+        for line, target in outside + inside:
             if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == target:
                 try:
                     return ast.literal_eval(line.value)
@@ -66,46 +66,46 @@ def is_plugin(word: str) -> bool:
 
 
 def set_folders(folders) -> None:
-    """Look for own parts in these folders from now on, before installed packages."""
+    """Look for plug-ins in these folders from now on, before installed packages."""
     _folders[:] = map(str, folders)
     _modules.clear()
 
 
 def verify_plugins(spec: dict, folders) -> None:
-    """Load the own parts of a step's spec, which lie in these folders; a file of another sha256 is a UserError."""
+    """Load the plug-ins of a step's spec from these folders; a file of another sha256 is a UserError."""
     set_folders(folders)
-    for module, due in spec.get("parts", {}).items():
+    for module, expected in spec.get("parts", {}).items():
         path = _file(module)
-        if (found := file_sha256(path)) != due:
+        if (actual := file_sha256(path)) != expected:
             raise UserError(
-                f"{path} is not the file that was planned with (its sha256 begins with {found[:8]}, due is {due[:8]}); "
-                "run the workflow again"
+                f"{path} is not the file that was planned with (its sha256 begins with {actual[:8]}, "
+                f"expected {expected[:8]}); run the workflow again"
             )
         _module(module)
 
 
 def in_spec(words) -> dict[str, dict[str, str]]:
-    """Return what a spec says of the own parts among some words: {"parts": {module: sha256}}; without any, nothing."""
+    """Return what a spec says of the plug-ins among some words: {"parts": {module: sha256}}; without any, nothing."""
     modules = sorted({word.partition(":")[0] for word in words if is_plugin(word)})
     return {"parts": {module: file_sha256(_file(module)) for module in modules}} if modules else {}
 
 
 def resolve(word: str, registry: dict):
-    """Return what a word stands for: the registry's entry, or the own part that it names."""
+    """Return what a word stands for: the registry's entry, or the plug-in that it names."""
     return load(word) if is_plugin(word) else registry[word]
 
 
 def load(word: str):
-    """Return an own part, its file run once; errors of a function become UserErrors with their line."""
+    """Return a plug-in, its file run once; errors of a function become UserErrors with their line."""
     module, _, name = word.partition(":")
-    found = getattr(_module(module), name, None)
-    if found is None:
+    plugin = getattr(_module(module), name, None)
+    if plugin is None:
         raise UserError(f"{_file(module)} has no {name}{suggestion(name, vars(_module(module)))}")
-    return found if isinstance(found, type) else _guarded(found, word)
+    return plugin if isinstance(plugin, type) else _guarded(plugin, word)
 
 
 def parse_plugin(word: str) -> Plugin:
-    """Return an own part as its file shows it; a file or name that is not there is a UserError."""
+    """Return a plug-in as its file shows it; a file or name that is not there is a UserError."""
     module, _, name = word.partition(":")
     path = _file(module)
     named = {given: node for node in _parsed(path).body for given in _names(node)}
@@ -115,30 +115,30 @@ def parse_plugin(word: str) -> Plugin:
 
 
 def check(word: str, kind: str) -> Plugin:
-    """Return an own part that has the outer shape of its kind, a key of SIGNATURES; else raise UserError."""
+    """Return a plug-in that has the signature of its kind, a key of SIGNATURES; else raise UserError."""
     part = parse_plugin(word)
     shape, counts = SIGNATURES[kind]
-    node, due = part.node, shape.format(name=word.partition(":")[2])
+    node, form = part.node, shape.format(name=word.partition(":")[2])
     if isinstance(node, ast.ClassDef) and (counts or not node.bases):
-        raise UserError(f"{part.place}: a {kind} is written {due}")
+        raise UserError(f"{part.place}: a {kind} is written {form}")
     if isinstance(node, ast.FunctionDef) and not (counts and _takes(node, counts)):
-        raise UserError(f"{part.place}: a {kind} is written {due}")
+        raise UserError(f"{part.place}: a {kind} is written {form}")
     return part
 
 
 def _file(module: str) -> Path:
-    """Return the file of a module, found without running any; one that is nowhere is a UserError."""
+    """Return the file of a module, without running any; one that is nowhere is a UserError."""
     importlib.invalidate_caches()
     first, *rest = module.split(".")
-    found = PathFinder.find_spec(first, _folders) or importlib.util.find_spec(first)
+    spec = PathFinder.find_spec(first, _folders) or importlib.util.find_spec(first)
     for name in rest:
-        found = found and PathFinder.find_spec(name, found.submodule_search_locations or [])
-    if not (found and found.has_location and found.origin.endswith(".py")):
+        spec = spec and PathFinder.find_spec(name, spec.submodule_search_locations or [])
+    if not (spec and spec.has_location and spec.origin.endswith(".py")):
         where = f"in {', '.join(_folders)}" if _folders else "in a folder of catalogues: (there is none)"
         raise UserError(
             f"there is no {module.replace('.', '/')}.py {where}, nor such a module among installed packages"
         )
-    return Path(found.origin)
+    return Path(spec.origin)
 
 
 def _parsed(path: Path) -> ast.Module:

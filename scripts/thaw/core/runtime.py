@@ -43,18 +43,18 @@ def run_step(main) -> None:
     except KeyboardInterrupt:
         sys.exit("error: interrupted; nothing half-written was left")
     except Exception as error:
-        if told := explain_error(error):
-            sys.exit(f"error: {told}")
+        if sentence := explain_error(error):
+            sys.exit(f"error: {sentence}")
         raise
     finally:
         gc.freeze()  # else Python looks through all that transformers has imported as it ends: 2 of a step's 12 s
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return one sentence for what a machine does to a job: disk, memory, GPU, libraries; None for our own mistakes."""
+    """Return one sentence for an error of the machine: disk, memory, GPU, libraries; None for an error of Thaw."""
     text = next(iter(str(error).splitlines()), type(error).__name__)
     if isinstance(error, ImportError):
-        return f"{text}: a library is missing or broken; pip install -r requirements.txt puts it in its place"
+        return f"{text}: a library is missing or broken; pip install -r requirements.txt installs it"
     if isinstance(error, MemoryError) or any(word in str(error) for word in NO_MEMORY):
         if "CUDA" in text:
             return f"the memory of the GPU is not enough ({text}): {LESS_GPU_MEMORY}"
@@ -146,16 +146,16 @@ def versions(device=None) -> dict[str, str]:
     """Return the versions of Python and of the libraries that decide a number, and of a GPU's driver and libraries."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {"python": sys.version.split()[0]}
+    by_library = {"python": sys.version.split()[0]}
     for name in ("torch", "transformers", "tokenizers", "safetensors", "numpy", "scipy", "scikit-learn"):
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
+            by_library[name] = version(name)
     if device is not None and device.type == "cuda":
         import torch
 
-        found |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
-        found["driver"] = driver("\n".join(_lines("/proc/driver/nvidia/version"))) or "unknown"
-    return found
+        by_library |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
+        by_library["driver"] = driver("\n".join(_lines("/proc/driver/nvidia/version"))) or "unknown"
+    return by_library
 
 
 def driver(text: str) -> str | None:

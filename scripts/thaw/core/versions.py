@@ -1,6 +1,6 @@
 """The VERSION of every step: raised by hand when a step's results change, never otherwise.
 
-It stands in the spec of each job, so that raising it makes every result of that step again. A test keeps a digest of
+It is in the spec of each job, so that raising it makes every result of that step again. A test keeps a digest of
 each step's code and asks for one or the other: raise the version, or sign the new code off as leaving results as
 they are (`python scripts/sign_off.py`).
 """

@@ -58,7 +58,7 @@ def _lengths(columns: dict[str, list], names: list[str]) -> dict[str, float]:
 
 
 def _repeats(texts: list[list[str]], rows: list[int]) -> dict:
-    """Count the rows whose normalised texts all stand in an earlier row of the split, and name the first."""
+    """Count the rows whose normalised texts all occur in an earlier row of the split, and name the first."""
     known, repeated = set(), []
     for row, key in zip(rows, map(tuple, texts), strict=True):
         if key in known:

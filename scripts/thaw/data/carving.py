@@ -61,7 +61,7 @@ def _components(rows: list[list[str]]) -> list[int]:
 
 
 def _holders(texts: list[str]) -> list[str]:
-    """Return for each text [N] the longest of them in which its words stand in a row; itself where there is none."""
+    """Return for each text [N] the longest text that contains its words in a row; itself where there is none."""
     holder, known = {}, set(texts)
     for whole in sorted(known, key=lambda text: (-len(text.split()), text)):
         if whole in holder:
@@ -75,16 +75,16 @@ def _holders(texts: list[str]) -> list[str]:
     return [holder[text] for text in texts]
 
 
-def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], place: str) -> dict[str, np.ndarray]:
+def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], location: str) -> dict[str, np.ndarray]:
     """Carve splits from train by whole groups; return each split's rows in order, the rest under `train`.
 
     Args: groups [N]; classes [N] int, whose proportions are kept as far as whole groups allow (zeros: none to
     keep); shares {split: share of all rows}. Groups are taken in one fixed random order, first while every
-    class stays within its due number, then to fill up. A group larger than the wanted share stays in train.
+    class stays within its share, then to fill up. A group larger than the wanted share stays in train.
     Raises UserError where the shares leave no train, or where no group is small enough.
     """
     if sum(shares.values()) >= 1:
-        raise UserError(f"{place}: carve: the shares add up to {sum(shares.values()):g}; less than 1 is due")
+        raise UserError(f"{location}: carve: the shares add up to {sum(shares.values()):g}; expected less than 1")
     counts = np.zeros((groups.max() + 1, classes.max() + 1), dtype=np.int64)
     np.add.at(counts, (groups, classes), 1)
     free, carved = np.ones(len(counts), dtype=bool), {}
@@ -94,7 +94,7 @@ def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], pla
         if not len(taken):
             wanted, smallest = round(share * len(groups)), counts[free].sum(1).min()
             message = f"no group is small enough for the {wanted} rows wanted, the smallest has {smallest}"
-            raise UserError(f"{place}: carve {split}: {message}; group by row, or use an official split")
+            raise UserError(f"{location}: carve {split}: {message}; group by row, or use an official split")
         free[taken] = False
         carved[split] = np.flatnonzero(np.isin(groups, taken))
     return {"train": np.flatnonzero(free[groups]), **carved}
@@ -103,13 +103,13 @@ def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], pla
 def _take(counts: np.ndarray, order: np.ndarray, share: float) -> np.ndarray:
     """Return the groups to carve: counts [G, C] rows of each class, order: the free groups as they are drawn.
 
-    In the second turn a class may exceed its due number by half, but train always keeps a row of each.
+    In the second turn a class may exceed its share by half, but train always keeps a row of each.
     """
     totals = counts.sum(0)
-    due = share * totals
+    wanted = share * totals
     rows = round(share * totals.sum())
     got, taken = np.zeros_like(totals), np.zeros(len(counts), dtype=bool)
-    for most in (np.floor(due + 0.5), 1.5 * due):
+    for most in (np.floor(wanted + 0.5), 1.5 * wanted):
         most = np.maximum(np.minimum(most, totals - 1), 0)
         for g in order[~taken[order]]:
             after = got + counts[g]

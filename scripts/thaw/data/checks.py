@@ -1,4 +1,4 @@
-"""From raw values to the canonical columns: one sentence with its place for whatever is wrong."""
+"""From raw values to the canonical columns: one sentence with its location for whatever is wrong."""
 
 import math
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def _kept(value) -> str | list[str] | None:
 
 def _text(value, table: RowsTable, row: int, column: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise table.mistake(row, column, f"a text is due, this is {type(value).__name__} {value!r:.40}")
+        raise table.mistake(row, column, f"expected a text, this is {type(value).__name__} {value!r:.40}")
     return value or ""
 
 
@@ -71,7 +71,7 @@ def _words(value, table: RowsTable, row: int, column: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise table.mistake(row, column, f"a list of words is due, this is {value!r:.40}")
+        raise table.mistake(row, column, f"expected a list of words, this is {value!r:.40}")
     for i, word in enumerate(value):
         if not word.strip():
             raise table.mistake(row, column, "the word is empty; take it out, with its tag", word=i)
@@ -89,7 +89,7 @@ def _label(value, table: RowsTable, row: int, column: str) -> str:
     if not isinstance(value, (str, int)):
         raise table.mistake(row, column, f"a label is text or a whole number, this is {value!r:.40}")
     if not str(value):
-        raise table.mistake(row, column, "the label is empty; a label is due in every row")
+        raise table.mistake(row, column, "the label is empty; every row needs one")
     return str(value)
 
 
@@ -107,7 +107,7 @@ def _score(value, table: RowsTable, row: int, column: str) -> float:
 def _tags(value, table: RowsTable, row: int, column: str) -> list[str]:
     tags = value.split() if isinstance(value, str) else value
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
-        raise table.mistake(row, column, f"a list of tags is due, this is {value!r:.40}")
+        raise table.mistake(row, column, f"expected a list of tags, this is {value!r:.40}")
     return tags
 
 
@@ -135,7 +135,7 @@ def is_empty(text: str | list[str]) -> bool:
 
 
 def _named(values: list, mark: str | None, names: dict[str, str]) -> list:
-    """Give labels, or the tags in lists, our names: what stands before the mark, renamed. Dropped rows stay None."""
+    """Rename labels, or the tags in lists: the part before the mark, by the entry's names. Dropped rows stay None."""
     if not (mark or names):
         return values
 
@@ -158,7 +158,7 @@ def _check_tags(tags: list, words: list | None, table: RowsTable, column: str, s
     """
     for i in kept:
         if words is not None and len(tags[i]) != len(words[i]):
-            raise table.mistake(i, column, f"{len(tags[i])} tags for {len(words[i])} words; one tag a word is due")
+            raise table.mistake(i, column, f"{len(tags[i])} tags for {len(words[i])} words; expected one tag a word")
     if not any(tag.startswith(SPAN) for i in kept for tag in tags[i]):
         return
     read: Callable = _iob1_to_bio if scheme == "iob1" else _same_bio
@@ -173,7 +173,7 @@ def _same_bio(tags: list[str], table: RowsTable, row: int, column: str) -> list[
     """Return BIO tags as they are; an I- that continues nothing raises UserError."""
     for position, (before, tag) in enumerate(zip(["O", *tags], tags, strict=False)):
         if tag.startswith("I-") and (before == "O" or before[2:] != tag[2:]):
-            message = f"{tag} continues nothing (before it stands {before}); BIO begins a span with B-{tag[2:]}"
+            message = f"{tag} continues nothing (the tag before it is {before}); BIO begins a span with B-{tag[2:]}"
             raise table.mistake(row, column, f"{message}; state scheme: iob1 if the file is in IOB1", word=position)
     return tags
 
@@ -189,9 +189,9 @@ def _iob1_to_bio(tags: list[str], *_) -> list[str]:
 def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus: CorpusConfig) -> dict[str, list[str]]:
     """Return each label or tag target's names in order: those of the entry, else those of train, sorted.
 
-    Raises UserError for a value that is not among them, with its place.
+    Raises UserError for a value that is not among them, with its location.
     """
-    found = {}
+    names_by_column = {}
     for column, kind in corpus.targets.items():
         if kind == "score":
             continue
@@ -204,9 +204,11 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus
         for split, cleaned in splits.items():
             _check_known(cleaned, tables[split], column, names, listed is not None)
         if len(names) < 2:
-            raise UserError(f"{tables['train'].name}: column '{column}': train has only {names[0]}; two are due")
-        found[column] = names
-    return found
+            raise UserError(
+                f"{tables['train'].name}: column '{column}': train has only {names[0]}; expected at least two"
+            )
+        names_by_column[column] = names
+    return names_by_column
 
 
 def _check_known(cleaned: Cleaned, table: RowsTable, column: str, names: list[str], listed: bool) -> None:

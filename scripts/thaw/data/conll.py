@@ -13,7 +13,7 @@ from thaw.schema.corpora import FilesConfig
 CONLLU = ["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
 HEAD, RELATION = CONLLU.index("head"), CONLLU.index("deprel")
 DOCUMENT = "document"  # a column that is no field, as is ARCS
-BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may stand inside a word
+BLANKS = re.compile("[ \t]+")  # not str.split: a no-break space may be inside a word
 
 
 @dataclass
@@ -67,7 +67,7 @@ def _values(sentence: Sentence, name, position: int | None, path: Path) -> str |
 def _too_short(path: Path, line: int, values: list[str], positions: dict[str, int]) -> UserError:
     """Return the error for a line with too few fields, naming the first of our columns that it lacks."""
     ours = min((name for name in positions if positions[name] >= len(values)), key=positions.get)
-    message = f"{len(values)} fields where at least {max(positions.values()) + 1} are due"
+    message = f"{len(values)} fields, expected at least {max(positions.values()) + 1}"
     return UserError(f"{path}:{line}: column '{ours}': {message}; sentences end with a blank line")
 
 
@@ -82,9 +82,7 @@ def _conll(path: Path, encoding: str) -> Iterator[Sentence]:
         if values and values[0] != "-DOCSTART-":
             width = width or len(values)
             if len(values) != width:
-                raise UserError(
-                    f"{path}:{line}: {len(values)} fields where {width} are due, as in the first word's line"
-                )
+                raise UserError(f"{path}:{line}: {len(values)} fields, expected {width}, as in the first word's line")
             sentence.lines.append(line)
             sentence.fields.append(values)
             continue
@@ -138,7 +136,6 @@ def heads_of(sentence: Sentence, path: Path) -> list[int]:
 
 
 def _reaches_root(word: int, heads: list[int]) -> bool:
-    """Return whether the way up from a word ends."""
     for _ in heads:
         if heads[word] < 0:
             return True

@@ -65,7 +65,7 @@ class Corpus:
 def subset_rows(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     """Return the training rows of a subset (as a spec has it), ascending int64: positions in train's frame.
 
-    They are the first of a permutation seeded by the subset's draw, so smaller subsets of a draw lie within
+    They are the first of a permutation seeded by the subset's draw, so smaller subsets of a draw are within
     larger ones; where the target is a label every prefix has the labels in train's proportions.
     Raises UserError for more rows than train has.
     """
@@ -80,7 +80,7 @@ def subset_rows(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
 def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     """Return as many training rows as a subset has, or all there are, that are not in it, ascending int64.
 
-    They are those that follow in its draw, without rows whose texts all stand in a row of the subset too. Raises
+    They are those that follow in its draw, without rows whose texts all occur in a row of the subset too. Raises
     UserError where there is none.
     """
     frame, names = corpus.frame("train"), [corpus.words] if corpus.words else corpus.texts

@@ -19,18 +19,18 @@ def arcs(heads: list[int], relations: list[str]) -> list[dict]:
     Args: the position of each word's head, from 0; -1 for the root's, which is paired with itself as in jiant;
     relations, one a word.
     """
-    found = []
+    edges = []
     for word, (head, relation) in enumerate(zip(heads, relations, strict=True)):
         above = word if head < 0 else head
-        found.append({"span1": [word, word + 1], "span2": [above, above + 1], "label": relation})
-    return found
+        edges.append({"span1": [word, word + 1], "span2": [above, above + 1], "label": relation})
+    return edges
 
 
 def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
     """Return the edges of a row in canonical form. Raises UserError for one that is not written as it should be."""
     if not isinstance(value, list) or not all(isinstance(edge, dict) for edge in value):
-        raise table.mistake(row, column, f"a list of labelled spans is due, this is {value!r:.40}")
-    found = []
+        raise table.mistake(row, column, f"expected a list of labelled spans, this is {value!r:.40}")
+    canonical = []
     for number, edge in enumerate(value, 1):
         ends = []
         for name in ("span1", "span2"):
@@ -38,17 +38,17 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
             if name == "span2" and span is None:
                 span = NONE
             elif not _is_span(span):
-                due = '{"span1": [0, 2], "label": "NP"} is one'
-                raise table.mistake(row, column, f"edge {number}: {name} is {span!r:.40}; {due}")
+                example = '{"span1": [0, 2], "label": "NP"} is one'
+                raise table.mistake(row, column, f"edge {number}: {name} is {span!r:.40}; {example}")
             ends += span
         labels = edge.get("label")
         labels = labels if isinstance(labels, list) else [labels]
         if not all(isinstance(label, (str, int)) and str(label) for label in labels):
             raise table.mistake(
-                row, column, f"edge {number}: label is {labels!r:.40}; a text or a list of texts is due"
+                row, column, f"edge {number}: label is {labels!r:.40}; expected a text or a list of texts"
             )
-        found.append(dict(zip(ENDS, ends, strict=True)) | {"labels": list(map(str, labels))})
-    return found
+        canonical.append(dict(zip(ENDS, ends, strict=True)) | {"labels": list(map(str, labels))})
+    return canonical
 
 
 def _is_span(span) -> bool:

@@ -23,7 +23,7 @@ LABEL_TEXT = ["label", "text"]
 
 
 def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
-    """Read one file of a corpus: the wanted columns, found through the entry's `columns`, under our names.
+    """Read one file of a corpus: the wanted columns, by the entry's `columns`, under our names.
 
     Raises UserError with file and line for whatever the file does not hold as the entry says it should.
     """
@@ -65,7 +65,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     if source.header:
         line, header = next(records, (1, None))
         if header is None:
-            raise UserError(f"{path}:1: is empty; a header line that names the columns is due")
+            raise UserError(f"{path}:1: is empty; expected a header line that names the columns")
         width = len(header)
         positions = {ours: find_position(name, header, f"{path}:{line}", ours) for ours, name in columns.items()}
     else:
@@ -81,14 +81,14 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
 
 
 def _ragged(fields: list[str], width: int | None, least: int, positions: dict, source: FilesConfig) -> str:
-    """Say what is wrong with a row of another width than due, and the first of our columns that it lacks."""
+    """Say what is wrong with a row of another width than expected, and the first of our columns that it lacks."""
     if len(fields) <= 1 and not "".join(fields):
         return "the line is blank; delete it"
     lacking = [ours for ours, position in positions.items() if position >= len(fields)]
     column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
-    due = f"{width}, as in the header, are due" if width is not None else f"at least {least} are due"
+    expected = f"{width}, as in the header" if width is not None else f"at least {least}"
     hint = f"check the separator inside a text and quoting: {source.quoting}"
-    return f"{column}{len(fields)} fields where {due}; {hint}"
+    return f"{column}{len(fields)} fields, expected {expected}; {hint}"
 
 
 def split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -123,17 +123,17 @@ def split_quoted(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[in
 def _broken_record(error: csv.Error, record: str, delimiter: str, first: int) -> str:
     """Say which field of a record has the quote that goes wrong, and in which line it does."""
     if "new-line" in str(error):
-        return "a carriage return stands inside a field; put the field in quotes, or end lines with LF or CRLF"
+        return "a carriage return is inside a field; put the field in quotes, or end lines with LF or CRLF"
     sound = re.compile(f'(?:"(?:[^"]|"")*"|(?!")[^{re.escape(delimiter)}\n]*)(?:{re.escape(delimiter)}|\n)')
-    position, column, mend = 0, 1, "write a quote inside a field twice, or state quoting: none"
-    while found := sound.match(record, position):
-        position, column = found.end(), column + 1
+    position, column, advice = 0, 1, "write a quote inside a field twice, or state quoting: none"
+    while match := sound.match(record, position):
+        position, column = match.end(), column + 1
     closed = re.compile('"(?:[^"]|"")*"').match(record, position)
     if closed is None:
-        return f"field {column}: a quote opens and never closes; {mend}"
+        return f"field {column}: a quote opens and never closes; {advice}"
     line = first + record.count("\n", 0, closed.end())
     where = f" in line {line}" if line != first else ""
-    return f"field {column}: text follows a closing quote{where}; {mend}"
+    return f"field {column}: text follows a closing quote{where}; {advice}"
 
 
 def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:
@@ -142,7 +142,7 @@ def read_label_text(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     for line, content in read_lines(path, source.encoding):
         fields = re.split("[ \t]", content, maxsplit=1)
         if len(fields) < 2:
-            raise UserError(f"{path}:{line}: a label, a blank and a text are due; this is {content!r:.40}")
+            raise UserError(f"{path}:{line}: expected a label, a blank and a text; this is {content!r:.40}")
         yield line, {ours: fields[position] for ours, position in positions.items()}
 
 
@@ -158,7 +158,7 @@ def read_jsonl(path: Path, source: FilesConfig, columns: Columns) -> Rows:
         except RecursionError as error:
             raise UserError(f"{path}:{line}: not valid JSON (its brackets are nested too deeply)") from error
         if not isinstance(record, dict):
-            raise UserError(f'{path}:{line}: a JSON object is due, as {{"text": ...}}; this is another value')
+            raise UserError(f'{path}:{line}: expected a JSON object, as {{"text": ...}}; this is another value')
         for name in columns.values():
             if name not in record:
                 raise UserError(f"{path}:{line}: column '{name}': is missing{suggestion(name, record)}")
@@ -183,10 +183,10 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Rows:
     with open_bytes(path) as file:
         content = parquet.ParquetFile(pyarrow.BufferReader(file.read()))
     names = content.schema_arrow.names
-    found = {ours: names[find_position(name, names, str(path), ours)] for ours, name in columns.items()}
+    sources = {ours: names[find_position(name, names, str(path), ours)] for ours, name in columns.items()}
     row = 0
-    for batch in content.iter_batches(columns=sorted(set(found.values()))):
+    for batch in content.iter_batches(columns=sorted(set(sources.values()))):
         values = {name: batch.column(name).to_pylist() for name in batch.schema.names}
         for i in range(batch.num_rows):
             row += 1
-            yield row, {ours: values[name][i] for ours, name in found.items()}
+            yield row, {ours: values[name][i] for ours, name in sources.items()}

@@ -1,4 +1,4 @@
-"""A split as read from its source: raw values under our column names, and the place of each."""
+"""A split as read from its source: raw values under our column names, and the location of each."""
 
 import codecs
 import gzip
@@ -27,25 +27,25 @@ class RowsTable:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def place(self, row: int, word: int | None = None) -> str:
+    def location(self, row: int, word: int | None = None) -> str:
         """Return `file:line` (or `file: row n`) of a row, or of one word in it where words have lines."""
         if word is not None and self.word_lines is not None:
             return f"{self.name}:{self.word_lines[row][word]}"
         return f"{self.name}:{self.lines[row]}" if self.unit == "line" else f"{self.name}: row {self.lines[row]}"
 
     def mistake(self, row: int, column: str, message: str, word: int | None = None) -> UserError:
-        """Return the error `place: column 'x': message`; where words have no line, with the word's number."""
+        """Return the error `location: column 'x': message`; where words have no line, with the word's number."""
         which = f" word {word + 1}:" if word is not None and self.word_lines is None else ""
-        return UserError(f"{self.place(row, word)}: column '{column}':{which} {message}")
+        return UserError(f"{self.location(row, word)}: column '{column}':{which} {message}")
 
 
 def parts(columns: dict[str, str | int | list]) -> dict[str, str | int]:
     """Return the columns to read for ours: theirs as it is, or `ours, part n` for each of several to be joined."""
-    found = {}
+    columns_read = {}
     for ours, theirs in columns.items():
         several = {f"{ours}, part {n}": part for n, part in enumerate(theirs, 1)} if isinstance(theirs, list) else {}
-        found |= several or {ours: theirs}
-    return found
+        columns_read |= several or {ours: theirs}
+    return columns_read
 
 
 def join(values: dict[str, list], columns: dict[str, str | int | list]) -> dict[str, list]:
@@ -92,7 +92,7 @@ def read_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path}:{number + 1}: not a whole gzip file ({error}); fetch it again") from error
 
 
-def find_position(name: str | int, header: list[str] | None, place: str, ours: str) -> int:
+def find_position(name: str | int, header: list[str] | None, location: str, ours: str) -> int:
     """Return the position of a column, given by name or by position from 0.
 
     Raises UserError for a name that the header lacks or has twice, a position beyond it, a name without it.
@@ -100,13 +100,15 @@ def find_position(name: str | int, header: list[str] | None, place: str, ours: s
     if isinstance(name, int):
         if name < 0 or (header is not None and name >= len(header)):
             width = f"; the file has {len(header)}, counted from 0" if header is not None else "; count from 0"
-            raise UserError(f"{place}: column '{ours}': there is no column {name}{width}")
+            raise UserError(f"{location}: column '{ours}': there is no column {name}{width}")
         return name
     if header is None:
         message = f"the file names no columns; state columns: {{{ours}: <position from 0>}}"
-        raise UserError(f"{place}: column '{ours}': {message}")
+        raise UserError(f"{location}: column '{ours}': {message}")
     if header.count(name) != 1:
         if name in header:
-            raise UserError(f"{place}: column '{name}': is there {header.count(name)} times; give its position from 0")
-        raise UserError(f"{place}: column '{name}': is missing{suggestion(name, header)}")
+            raise UserError(
+                f"{location}: column '{name}': is there {header.count(name)} times; give its position from 0"
+            )
+        raise UserError(f"{location}: column '{name}': is missing{suggestion(name, header)}")
     return header.index(name)

@@ -38,11 +38,11 @@ def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str
     """Return each split's path relative to data_dir, and the paths that are missing (all of them or none)."""
     paths, missing = {}, []
     for split, path in files.splits.items():
-        found = next((p for p in (path, f"{path}.gz") if (data_dir / p).is_file()), None)
-        if found is None:
+        existing = next((p for p in (path, f"{path}.gz") if (data_dir / p).is_file()), None)
+        if existing is None:
             missing.append(path)
         else:
-            paths[split] = found
+            paths[split] = existing
     if paths and missing:
         message = f"{missing[0]} is missing in {data_dir}, though {next(iter(paths.values()))} is there"
         raise UserError(f"corpora.{name}: {message}; complete the folder or correct files.splits")
@@ -95,7 +95,7 @@ def _load_synthetic(corpus: CorpusConfig) -> dict[str, RowsTable]:
 
 
 def _load_hub(corpus: CorpusConfig) -> tuple[dict[str, RowsTable], dict]:
-    """Load a Hub data set by `datasets`, at the commit that its revision stands for now.
+    """Load a Hub data set by `datasets`, at the commit that its revision names now.
 
     Without network the copy in the local cache serves, and the card says that no commit was resolved.
     """
@@ -145,8 +145,8 @@ def convert(data, name: str, hub: HubConfig, wanted: list[str]) -> RowsTable:
         if theirs == ARCS and theirs not in names:
             values[ours] = _arcs(data, name)
             continue
-        found = names[find_position(theirs, names, f"hub: {name}", ours)]
-        values[ours] = _named(data[found], data.features[found])
+        source = names[find_position(theirs, names, f"hub: {name}", ours)]
+        values[ours] = _named(data[source], data.features[source])
     return RowsTable(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
 
 

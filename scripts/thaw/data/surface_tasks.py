@@ -2,7 +2,7 @@
 
 In the manner of SentEval's probing tasks (Conneau et al. 2018, section 2): sentences of 5 to 28 words, written with
 blanks between words; a sentence without a label has no row. What differs: classes are as frequent as they are, a deep
-tree is mostly a long sentence, and a word may stand in several splits.
+tree is mostly a long sentence, and a word may occur in several splits.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ def read_surface(path: Path, source: FilesConfig, columns: dict[str, str | int])
             continue
         tree = Tree(sentence, path)
         shift = shifted(tree) if "bigram_shift" in wanted.values() else None
-        found = {name: LABELS[name](tree) for name in wanted.values() if name != "text"}
-        if None not in found.values():
+        values = {name: LABELS[name](tree) for name in wanted.values() if name != "text"}
+        if None not in values.values():
             words = [word[FORM] for word in sentence.fields]
-            if shift is not None and found["bigram_shift"] == "inverted":
+            if shift is not None and values["bigram_shift"] == "inverted":
                 words[shift : shift + 2] = reversed(words[shift : shift + 2])
-            found["text"] = " ".join(words)
-            yield sentence.lines[0], {ours: found[name] for ours, name in wanted.items()}
+            values["text"] = " ".join(words)
+            yield sentence.lines[0], {ours: values[name] for ours, name in wanted.items()}
 
 
 class Tree:
@@ -49,7 +49,7 @@ class Tree:
         self.root = self.heads.index(-1)
 
     def depth(self, word: int) -> int:
-        """Return how many arcs lie between a word and the root."""
+        """Return how many arcs are between a word and the root."""
         steps = 0
         while self.heads[word] >= 0:
             word, steps = self.heads[word], steps + 1
@@ -57,8 +57,8 @@ class Tree:
 
     def below_root(self, *relations: str) -> list[int]:
         """Return the words that hang on the root by a relation or a subtype of it."""
-        found = (word for word, head in enumerate(self.heads) if head == self.root)
-        return [word for word in found if self.words[word][RELATION].partition(":")[0] in relations]
+        children = (word for word, head in enumerate(self.heads) if head == self.root)
+        return [word for word in children if self.words[word][RELATION].partition(":")[0] in relations]
 
     def feature(self, word: int, name: str) -> str | None:
         """Return a morphological feature of a word."""
@@ -80,16 +80,16 @@ def tense(tree: Tree) -> str | None:
     """Return the tense of the main clause: of its finite verb, the root or an auxiliary or copula below it."""
     finite = (w for w in [tree.root, *tree.below_root("aux", "cop")] if tree.feature(w, "VerbForm") == "Fin")
     first = next(finite, None)
-    found = tree.feature(first, "Tense") if first is not None else None
-    return found if found in ("Past", "Pres") else None
+    tense = tree.feature(first, "Tense") if first is not None else None
+    return tense if tense in ("Past", "Pres") else None
 
 
 def _number(tree: Tree, relation: str) -> str | None:
     """Return the number of the only noun that hangs on the root by a relation; None where it is no noun."""
-    found = tree.below_root(relation)
-    if len(found) != 1 or tree.words[found[0]][UPOS] != "NOUN":
+    children = tree.below_root(relation)
+    if len(children) != 1 or tree.words[children[0]][UPOS] != "NOUN":
         return None
-    number = tree.feature(found[0], "Number")
+    number = tree.feature(children[0], "Number")
     return number if number in ("Sing", "Plur") else None
 
 
@@ -104,14 +104,14 @@ def object_number(tree: Tree) -> str | None:
 
 
 def bigram_shift(tree: Tree) -> str | None:
-    """Return whether two words were exchanged: of half of the sentences, told by a checksum of their words."""
+    """Return whether two words were exchanged: in half of the sentences, chosen by a checksum of their words."""
     if shifted(tree) is None:
         return None
     return "inverted" if _checksum(tree) % 2 else "original"
 
 
 def shifted(tree: Tree) -> int | None:
-    """Return the position of the first of two neighbouring words that may be exchanged, told by a checksum.
+    """Return the position of the first of two neighbouring words that may be exchanged, chosen by a checksum.
 
     They differ, neither is punctuation nor the first of the sentence. None where there are no such words.
     """

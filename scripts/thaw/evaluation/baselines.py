@@ -22,7 +22,7 @@ EDGE = "</s>"  # the neighbour of a sentence's first and last word
 
 @dataclass
 class Baseline:
-    """What a baseline leaves: its answers by split (train: the scored rows), and what was chosen on validation."""
+    """The result of a baseline: its answers by split (train: the scored rows), and what was chosen on validation."""
 
     answers: dict[str, Predictions]
     chosen: dict
@@ -53,7 +53,7 @@ def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Bas
 
 
 def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
-    """Fit one linear model for each strength and answer with the best on validation, of equals the strongest.
+    """Fit one linear model for each strength and answer with the best on validation; ties go to the strongest.
 
     A subset of a single class leaves nothing to fit: its answer is the majority's.
     """
@@ -68,15 +68,14 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
     for strength in STRENGTHS:
         model = _linear_model(task, strength).fit(features, targets)
         answers = _answers(model, read, corpus, validation, wanted[validation])
-        found = score(task, judged, answers.values, labels)[task["metrics"][0]]
-        if best[1] is None or (found is not None and found > best[0]):
-            best = (-np.inf if found is None else found, strength, model)
+        value = score(task, judged, answers.values, labels)[task["metrics"][0]]
+        if best[1] is None or (value is not None and value > best[0]):
+            best = (-np.inf if value is None else value, strength, model)
     answers = {split: _answers(best[2], read, corpus, split, asked) for split, asked in wanted.items()}
     return Baseline(answers, {"strength": best[1]})
 
 
 def _linear_model(task: dict, strength: float):
-    """Return the linear model of a task's type: logistic regression, or ridge for scores."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     if task["type"].endswith("regression"):
@@ -86,11 +85,11 @@ def _linear_model(task: dict, strength: float):
 
 def _answers(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray) -> Predictions:
     """Answer some rows of a split; tags are cut into sentences again."""
-    found = model.predict(read(split, rows))
+    predicted = model.predict(read(split, rows))
     if not corpus.words:
-        return Predictions(rows, found)
+        return Predictions(rows, predicted)
     ends = np.cumsum([len(words) for words in corpus.frame(split)[corpus.words].iloc[rows]])
-    return Predictions(rows, [part.tolist() for part in np.split(found, ends[:-1])])
+    return Predictions(rows, [part.tolist() for part in np.split(predicted, ends[:-1])])
 
 
 def _text_features(corpus: Corpus, rows: np.ndarray) -> Callable:
@@ -121,12 +120,12 @@ def _word_features(corpus: Corpus, rows: np.ndarray) -> Callable:
     from sklearn.feature_extraction import DictVectorizer
 
     def windows(split: str, asked: np.ndarray) -> list[dict[str, str]]:
-        found = []
+        features = []
         for sentence in corpus.frame(split)[corpus.words].iloc[asked]:
             words = [EDGE, *(str(word).lower() for word in sentence), EDGE]
             for left, word, right in zip(words, words[1:], words[2:], strict=False):
-                found.append({"word": word, "left": left, "right": right})
-        return found
+                features.append({"word": word, "left": left, "right": right})
+        return features
 
     vectorizer = DictVectorizer().fit(windows("train", rows))
     return lambda split, asked: vectorizer.transform(windows(split, asked))

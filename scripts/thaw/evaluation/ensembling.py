@@ -30,11 +30,13 @@ def combined(
             frames.append(pandas.read_parquet(file))
     labels, answers = corpus.labels(task["target"]), {}
     for split, asked in rows.items():
-        due = corpus.frame(split)["row"].to_numpy()[asked]
+        expected = corpus.frame(split)["row"].to_numpy()[asked]
         parts = [frame[frame["split"] == split] for frame in frames]
         for file, part in zip(files, parts, strict=True):
-            if not np.array_equal(part["row"].to_numpy(), due):
-                raise UserError(f"{file} does not hold the {len(due)} rows of {split}; delete its run and run again")
+            if not np.array_equal(part["row"].to_numpy(), expected):
+                raise UserError(
+                    f"{file} does not hold the {len(expected)} rows of {split}; delete its run and run again"
+                )
         votes = [part["prediction"].tolist() for part in parts]
         answers[split] = _answers(asked, votes, parts, by, task, labels)
     return answers

@@ -35,17 +35,17 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
     table = read(path, source, PLACED if placed else PLACED[2:])
     kind = TARGET_OF_TYPE[task["type"]]
     values = [VALUES[kind](value, table, i, "prediction") for i, value in enumerate(table.columns["prediction"])]
-    found = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
+    positions = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
     answers = {}
-    for split, places in found.items():
-        rows = np.array(sorted(places), dtype=np.int64)
-        encoded = [_encoded(values[places[row]], table, places[row], task, corpus, split, row) for row in rows]
+    for split, by_row in positions.items():
+        rows = np.array(sorted(by_row), dtype=np.int64)
+        encoded = [_encoded(values[by_row[row]], table, by_row[row], task, corpus, split, row) for row in rows]
         answers[split] = Predictions(rows, encoded if kind == "tags" else np.array(encoded))
     return answers
 
 
 def _columns(path: Path, form: str) -> list[str]:
-    """Return the names of a file's columns; none where it is empty, of which the reader will say more."""
+    """Return the names of a file's columns; none where it is empty, which the reader reports."""
     if form == "parquet":
         import pyarrow.parquet
 
@@ -66,32 +66,35 @@ def _places(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int,
     """Return for each split {position of its row: position in the table}; every row of the split has one."""
     splits = ["train", task["validation"], *task["test"]]
     positions = {split: {int(row): i for i, row in enumerate(corpus.frame(split)["row"])} for split in set(splits)}
-    found: dict[str, dict[int, int]] = defaultdict(dict)
+    read_rows: dict[str, dict[int, int]] = defaultdict(dict)
     for i, (split, row) in enumerate(zip(table.columns["split"], table.columns["row"], strict=True)):
         if split not in positions:
             raise table.mistake(i, "split", f"'{split}' is no split of task {task['id']}{suggestion(split, positions)}")
-        place = positions[split].get(int(row)) if str(row).isdecimal() else None
-        if place is None:
-            due = f"the numbers that stand under row in {corpus.folder / split}.parquet"
-            raise table.mistake(i, "row", f"{split} has no row {row!r:.40}; due are {due}")
-        if place in found[split]:
-            first = table.place(found[split][place])
-            raise table.mistake(i, "row", f"row {row} of {split} is here a second time; it stands in {first}")
-        found[split][place] = i
-    for split, places in found.items():
-        missing = [row for row, place in positions[split].items() if place not in places]
+        position = positions[split].get(int(row)) if str(row).isdecimal() else None
+        if position is None:
+            raise table.mistake(
+                i,
+                "row",
+                f"{split} has no row {row!r:.40}; expected a number of column row in {corpus.folder / split}.parquet",
+            )
+        if position in read_rows[split]:
+            first = table.location(read_rows[split][position])
+            raise table.mistake(i, "row", f"row {row} of {split} is here a second time; the first is in {first}")
+        read_rows[split][position] = i
+    for split, by_row in read_rows.items():
+        missing = [row for row, position in positions[split].items() if position not in by_row]
         if missing:
-            counts = f"{len(places)} of {len(positions[split])} rows have one"
+            counts = f"{len(by_row)} of {len(positions[split])} rows have one"
             raise UserError(
                 f"{table.name}: column 'prediction': row {missing[0]} of {split} has no prediction; {counts}"
             )
-    if not set(task["test"]) & set(found):
+    if not set(task["test"]) & set(read_rows):
         raise UserError(f"{table.name}: column 'split': no row is of a test split ({', '.join(task['test'])})")
-    return found
+    return read_rows
 
 
 def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[int, int]]:
-    """Return the same for a file without splits and rows: the task's only test split, row by row."""
+    """Return the same as `_places` for a file without splits and rows: the task's only test split, row by row."""
     if len(task["test"]) > 1:
         splits = ", ".join(task["test"])
         raise UserError(f"{table.name}: task {task['id']} has several test splits ({splits}); give {', '.join(PLACED)}")
@@ -99,8 +102,8 @@ def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[in
     rows = len(corpus.frame(split))
     if len(table) != rows:
         raise UserError(
-            f"{table.place(len(table) - 1)}: column 'prediction': the file ends with {len(table)} predictions; "
-            f"{split} of task {task['id']} has {rows} rows, and one each is due"
+            f"{table.location(len(table) - 1)}: column 'prediction': the file ends with {len(table)} predictions; "
+            f"{split} of task {task['id']} has {rows} rows; expected one for each"
         )
     return {split: {row: row for row in range(rows)}}
 
@@ -117,7 +120,7 @@ def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split:
             raise table.mistake(i, "prediction", message, word=word)
     if not isinstance(value, list):
         return labels.index(value)
-    due = len(corpus.frame(split)[task["target"]].iloc[row])
-    if len(value) != due:
-        raise table.mistake(i, "prediction", f"{len(value)} tags for {due} words; one tag a word is due")
+    words = len(corpus.frame(split)[task["target"]].iloc[row])
+    if len(value) != words:
+        raise table.mistake(i, "prediction", f"{len(value)} tags for {words} words; expected one tag a word")
     return [labels.index(tag) for tag in value]

@@ -1,4 +1,4 @@
-"""Scores of predictions against gold, as fractions between -1 and 1.
+"""Scores of predictions against gold, as fractions between -1 and 1. N examples, C classes, D draws, K counts.
 
 Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index
 of -1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as
@@ -7,6 +7,8 @@ positive) is None, never 0.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -18,43 +20,81 @@ from thaw.core.files import finite
 NO_TAG = -1
 
 
-def accuracy(gold, predicted) -> float:
-    """Return the share of equal entries; lists of lists (tags) are compared word by word."""
-    gold, predicted = _flat(gold), _flat(predicted)
-    return float(np.mean(np.equal(gold, predicted))) if len(gold) else math.nan
+def ratio(above, below) -> np.ndarray:
+    """Return a quotient, NaN where the divisor is 0."""
+    above, below = np.broadcast_arrays(np.asarray(above, float), np.asarray(below, float))
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
-def f1(gold, predicted) -> float:
-    """Return the F1 of the positive class, the label of index 1; NaN where neither side has a positive."""
-    return _f1(np.asarray(gold) == 1, np.asarray(predicted) == 1)
+def _first_of_second(sums: np.ndarray) -> np.ndarray:
+    return ratio(sums[:, 0], sums[:, 1])
 
 
-def f1_macro(gold, predicted) -> float:
-    """Return the unweighted mean of the F1 of all classes that occur in gold or predictions."""
-    gold, predicted = np.asarray(gold), np.asarray(predicted)
-    found = [_f1(gold == label, predicted == label) for label in np.union1d(gold, predicted)]
-    return float(np.mean(found)) if found else math.nan
+@dataclass(frozen=True)
+class CountMetric:
+    """A metric that depends on sums of counts over examples, so that many resampled test sets are scored at once.
 
-
-def _f1(gold, predicted) -> float:
-    """Return the F1 of truths [N] against predicted ones; NaN where there is none on either side."""
-    total = int(gold.sum()) + int(predicted.sum())
-    return 2 * int((gold & predicted).sum()) / total if total else math.nan
-
-
-def mcc(gold, predicted) -> float:
-    """Return Matthews' correlation coefficient; 0 for a constant prediction, as GLUE has it for CoLA.
-
-    Gorodkin 2004, for any number of classes, by counts: n examples, c right ones, and how often each class is.
+    Args: counts, from gold, predictions and C to what each example adds to each count, [K, N]; value, from sums [D, K]
+    to scores [D], NaN where one is not defined.
     """
-    if not len(gold):
-        return math.nan
-    labels, codes = np.unique(np.concatenate([gold, predicted]), return_inverse=True)
-    gold, predicted = codes[: len(gold)], codes[len(gold) :]
-    truth, answers = (np.bincount(side, minlength=len(labels)).astype(float) for side in (gold, predicted))
-    n, right = float(len(gold)), float((gold == predicted).sum())
-    varied = (n * n - answers @ answers) * (n * n - truth @ truth)
-    return float((right * n - truth @ answers) / math.sqrt(varied)) if varied else 0.0
+
+    counts: Callable[..., np.ndarray]
+    value: Callable[[np.ndarray], np.ndarray] = _first_of_second
+
+    def __call__(self, gold, predicted) -> float:
+        """Return the score of the examples, each counted once."""
+        return float(self.value(self.counts(gold, predicted).sum(1).astype(float)[None])[0])
+
+
+def _equal(gold, predicted, classes: int | None = None) -> np.ndarray:
+    """Count equal entries and all entries, [2, N]: one entry for a label, many for tags."""
+    equal = np.equal(_flat(gold), _flat(predicted))
+    if not _nested(gold):
+        return np.stack([equal, np.ones_like(equal)])
+    lengths = [len(tags) for tags in gold]
+    sentence = np.repeat(np.arange(len(gold)), lengths)
+    return np.stack([np.bincount(sentence, equal, len(gold)), lengths])
+
+
+def _positives(gold, predicted, classes: int | None = None) -> np.ndarray:
+    """Count the positives, the label of index 1: twice those that both sides have, and those of either side, [2, N]."""
+    gold, predicted = (np.equal(side, 1).astype(int) for side in (gold, predicted))
+    return np.stack([2 * gold * predicted, gold + predicted])
+
+
+def _classes(gold, predicted, classes: int | None = None) -> np.ndarray:
+    """Mark the class of each example in gold, in predictions and, where they agree, in both: [3 C, N].
+
+    Without a number of classes they are those that occur.
+    """
+    labels = np.union1d(gold, predicted) if classes is None else np.arange(classes)
+    gold, predicted = (np.equal(labels[:, None], side) for side in (gold, predicted))
+    return np.concatenate([gold, predicted, gold & predicted])
+
+
+def _mean_f1(sums: np.ndarray) -> np.ndarray:
+    """Return the mean F1 of the classes that gold or predictions have."""
+    gold, predicted, both = np.split(sums, 3, axis=1)
+    by_class = ratio(2 * both, gold + predicted)
+    return ratio(np.nansum(by_class, 1), (~np.isnan(by_class)).sum(1))
+
+
+def _mcc(sums: np.ndarray) -> np.ndarray:
+    """Return Matthews' coefficient for any number of classes (Gorodkin 2004), 0 where a side has one class alone."""
+    gold, predicted, both = np.split(sums, 3, axis=1)
+    total = gold.sum(1)
+    above = both.sum(1) * total - (gold * predicted).sum(1)
+    below = np.sqrt((total**2 - (gold**2).sum(1)) * (total**2 - (predicted**2).sum(1)))
+    return np.where(below > 0, above / np.where(below > 0, below, 1), np.where(total > 0, 0.0, np.nan))
+
+
+def _spans(gold, predicted, classes: int | None = None) -> np.ndarray:
+    """Count the spans of sentences of tag names: twice those that both sides have, and those of either side, [2, N]."""
+    counts = np.zeros((2, len(gold)))
+    for n, sides in enumerate(zip(gold, predicted, strict=True)):
+        mine, theirs = map(spans, sides)
+        counts[:, n] = 2 * len(mine & theirs), len(mine) + len(theirs)
+    return counts
 
 
 def import_for(metrics: list[str]) -> None:
@@ -77,40 +117,35 @@ def spearman(gold, predicted) -> float:
     return float(spearmanr(gold, predicted).statistic) if _varies(gold) and _varies(predicted) else math.nan
 
 
-def span_f1(gold, predicted) -> float:
-    """Return the micro F1 of spans over sentences of BIO tag names; NaN where neither side has a span.
-
-    A span counts only if its type and both its ends agree (conlleval). Spans are read strictly, see `spans`.
-    """
-    found = [(spans(g), spans(p)) for g, p in zip(gold, predicted, strict=True)]
-    hits = sum(len(g & p) for g, p in found)
-    total = sum(len(g) + len(p) for g, p in found)
-    return 2 * hits / total if total else math.nan
-
-
 def spans(tags) -> set[tuple[str, int, int]]:
     """Return the spans (type, first word, word after the last) of one sentence's tags, read strictly as IOB2.
 
-    A span begins at `B-X` and goes on over the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to
+    A span begins at `B-X` and includes the `I-X` that follow it. An `I-X` that no `B-X` opened belongs to
     no span: conlleval would open one there, seqeval (mode strict, scheme IOB2) does not, and neither do we,
     since a model that skips the beginning has not marked a span.
     """
-    found, kind, start = set(), None, 0
+    complete, kind, start = set(), None, 0
     for position, tag in enumerate(chain(tags, ["O"])):
         prefix, _, name = tag.partition("-")
         if kind is not None and not (prefix == "I" and name == kind):
-            found.add((kind, start, position))
+            complete.add((kind, start, position))
             kind = None
         if prefix == "B":
             kind, start = name, position
-    return found
+    return complete
 
+
+# The share of equal entries; lists of lists (tags) are compared word by word.
+accuracy = CountMetric(_equal)
+# The micro F1 of spans. A span counts only if its type and both its ends agree (conlleval); for how they are read see
+# `spans`.
+span_f1 = CountMetric(_spans)
 
 METRICS = {
     "accuracy": accuracy,
-    "f1": f1,
-    "f1_macro": f1_macro,
-    "mcc": mcc,
+    "f1": CountMetric(_positives),
+    "f1_macro": CountMetric(_classes, _mean_f1),
+    "mcc": CountMetric(_classes, _mcc),  # 0 for a constant prediction, as GLUE has it for CoLA
     "pearson": pearson,
     "spearman": spearman,
     "span_f1": span_f1,
@@ -126,38 +161,40 @@ def score(task: dict, gold, predicted, labels: list[str] | None = None) -> dict[
     if len(gold) != len(predicted):
         raise UserError(f"task {task['id']}: {len(predicted)} predictions for {len(gold)} examples")
     if "f1" in task["metrics"] and len(labels) != 2:
-        found = f"{task['target']} has {len(labels)}"
-        raise UserError(f"task {task['id']}: metric f1 needs two labels, {found}; take f1_macro")
-    scores = {}
-    for name in task["metrics"]:
-        sides = (_names(gold, labels), _names(predicted, labels)) if name == "span_f1" else (gold, predicted)
-        scores[name] = finite(plugins.resolve(name, METRICS)(*sides))
-    return scores
+        raise UserError(
+            f"task {task['id']}: metric f1 needs two labels, {task['target']} has {len(labels)}; take f1_macro"
+        )
+    return {
+        name: finite(plugins.resolve(name, METRICS)(*as_metric_wants(name, gold, predicted, labels)))
+        for name in task["metrics"]
+    }
+
+
+def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> tuple:
+    """Return gold and predictions as a metric takes them: tags by name for spans, else encoded as they are."""
+    if metric != "span_f1":
+        return gold, predicted
+    return tuple(
+        [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in side] for side in (gold, predicted)
+    )
 
 
 def majority(task: dict, gold) -> int | float:
     """Return the one answer of a model without input: the most frequent class or tag, or the mean."""
-    import numpy as np
+    return float(np.mean(gold)) if task["type"].endswith("regression") else int(np.bincount(_flat(gold)).argmax())
 
-    if task["type"].endswith("regression"):
-        return float(np.mean(gold))
-    return int(np.bincount(_flat(gold)).argmax())
+
+def _nested(values) -> bool:
+    return bool(len(values)) and hasattr(values[0], "__len__")
 
 
 def _flat(values):
     """Return tags as one list over all sentences, anything else as it is."""
-    return list(chain.from_iterable(values)) if len(values) and hasattr(values[0], "__len__") else values
-
-
-def _names(sentences, labels: list[str]) -> list[list[str]]:
-    """Return sentences of tag names for sentences of tag indices, outside where there is no tag."""
-    return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in sentences]
+    return list(chain.from_iterable(values)) if _nested(values) else values
 
 
 def _varies(values) -> bool:
     """Tell whether finite values differ by more than rounding: a correlation with less is noise."""
-    import numpy as np
-
     values = np.asarray(values, dtype=np.float64)
     spread = np.ptp(values) if len(values) > 1 else 0.0
     return bool(np.isfinite(values).all() and spread > 1e-9 * max(1.0, np.abs(values).max(initial=0)))

@@ -10,15 +10,15 @@ def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dic
     """Return the record of a search, chosen.json: the best trial and all of them.
 
     Args: the spec of the search; its whole task; each trial's settings, and its score on validation by seed, None where
-    it is undefined. Of equals the first is taken, and undefined is worse than all.
+    it is undefined. Ties go to the first trial; undefined is worse than all.
     """
     split, metric = task["validation"], task["metrics"][0]
-    found = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores in trials]
-    ranks = [-math.inf if trial["mean"] is None else trial["mean"] for trial in found]
+    summaries = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores in trials]
+    ranks = [-math.inf if trial["mean"] is None else trial["mean"] for trial in summaries]
     best = ranks.index(max(ranks))
-    log(f"trial {best + 1} of {len(found)} is best on {split} by {metric}: {found[best]['settings']}")
+    log(f"trial {best + 1} of {len(summaries)} is best on {split} by {metric}: {summaries[best]['settings']}")
     record = {"spec": spec, "digest": digest(spec), "split": split, "metric": metric}
-    return record | {"trial": best + 1, "settings": found[best]["settings"], "trials": found}
+    return record | {"trial": best + 1, "settings": summaries[best]["settings"], "trials": summaries}
 
 
 def _mean(scores: dict) -> float | None:

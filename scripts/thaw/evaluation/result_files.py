@@ -1,4 +1,4 @@
-"""What a run's answers are worth: scores by split, row counts and flags, and the predictions as a table.
+"""The result of a run: scores by split, row counts and flags, and the predictions as a table.
 
 Shared by everything that answers a task (training, fitted heads, baselines), so that their records agree.
 """
@@ -57,25 +57,25 @@ def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
 
 
 def evaluate(task: dict, corpus, answers: dict[str, Predictions], diverged: bool = False) -> dict:
-    """Return {"scores", "rows", "flags"} of a run's answers by split, as they stand in metrics.json.
+    """Return {"scores", "rows", "flags"} of a run's answers by split, as metrics.json has them.
 
-    A test split of which some sentences occur in train is scored a second time without those, as
+    Where some sentences of a test split occur in train, the split is scored a second time without those, as
     `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
     `one_class` where a single class is ever answered, `below_majority` where the main metric is below
     that of the most frequent answer in train (an undefined score counts as 0).
     """
     labels = None if task["type"].endswith("regression") else corpus.labels(task["target"])
     scores, rows = {}, {}
-    for split, found in answers.items():
-        gold = select_rows(corpus.targets(task, split), found.rows)
-        scores[split], rows[split] = score(task, gold, found.values, labels), len(found.rows)
+    for split, answer in answers.items():
+        gold = select_rows(corpus.targets(task, split), answer.rows)
+        scores[split], rows[split] = score(task, gold, answer.values, labels), len(answer.rows)
         if split in task["test"]:
-            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[found.rows])
-            if 0 < len(new) < len(found.rows):
-                scores[f"{split}_unseen"] = score(task, select_rows(gold, new), select_rows(found.values, new), labels)
+            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[answer.rows])
+            if 0 < len(new) < len(answer.rows):
+                scores[f"{split}_unseen"] = score(task, select_rows(gold, new), select_rows(answer.values, new), labels)
                 rows[f"{split}_unseen"] = len(new)
     flags = ["diverged"] if diverged else []
-    flags += ["undefined"] if any(None in found.values() for found in scores.values()) else []
+    flags += ["undefined"] if any(None in by_metric.values() for by_metric in scores.values()) else []
     return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, answers, scores, labels)}
 
 
@@ -89,12 +89,12 @@ def predictions_frame(task: dict, corpus, answers: dict[str, Predictions]):
 
     parts = []
     for split in [split for split in answers if split != "train"]:
-        found = answers[split]
-        numbers = corpus.frame(split)["row"].to_numpy()[found.rows]
-        names = _named(task, corpus, found.values)
+        answer = answers[split]
+        numbers = corpus.frame(split)["row"].to_numpy()[answer.rows]
+        names = _named(task, corpus, answer.values)
         part = pd.DataFrame({"split": split, "row": numbers, "prediction": names})
-        if found.probabilities is not None:
-            part["probabilities"] = list(found.probabilities.astype(np.float32))
+        if answer.probabilities is not None:
+            part["probabilities"] = list(answer.probabilities.astype(np.float32))
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
@@ -102,9 +102,9 @@ def predictions_frame(task: dict, corpus, answers: dict[str, Predictions]):
 def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predictions, history=None) -> None:
     """Write a run's records into its folder, metrics.json last: cost.json, predictions.parquet, history.csv.
 
-    Args: spec; outcome as `assess` gives it, with `chosen` beside; cost (None for what was not computed here);
+    Args: spec; outcome as `evaluate` gives it, with `chosen`; cost (None for what was not computed here);
     predictions and history (None where nothing was trained step by step) as pandas frames. Seconds, memory and date
-    stand in cost.json alone, so that the same spec gives the same bytes of metrics.json.
+    are in cost.json alone, so that the same spec gives the same bytes of metrics.json.
     """
     if cost is not None:
         write_json(out / "cost.json", cost)
@@ -122,11 +122,11 @@ def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) 
         save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary, note)
 
 
-def check_digest(path: Path, due: str) -> None:
-    """Refuse a made file of another spec than the run was planned for."""
-    found = read_json(path)["digest"]
-    if found != due:
-        raise UserError(f"{path} has digest {found}, but this run was planned for {due}; run the workflow again")
+def check_digest(path: Path, expected: str) -> None:
+    """Raise UserError where a file was made for another spec than the run was planned for."""
+    actual = read_json(path)["digest"]
+    if actual != expected:
+        raise UserError(f"{path} has digest {actual}, but this run was planned for {expected}; run the workflow again")
 
 
 def select_rows(values, positions):

@@ -15,11 +15,11 @@ from thaw.evaluation.result_files import Predictions, predictions_frame, select_
 
 @dataclass
 class TransferSet:
-    """Another task's corpus; `places` are their label indices by ours, None for scores."""
+    """Another task's corpus; `label_indices` are their label indices by ours, None for scores."""
 
     task: dict
     corpus: Corpus
-    places: np.ndarray | None
+    label_indices: np.ndarray | None
 
     @classmethod
     def of(cls, entry: dict, corpus: Corpus, ours: list[str]) -> "TransferSet":
@@ -50,21 +50,21 @@ class TransferSet:
 
     def read(self, answers: Predictions) -> Predictions:
         """Return answers in our label indices as answers in theirs; probabilities are left out."""
-        if self.places is None:
+        if self.label_indices is None:
             return Predictions(answers.rows, answers.values)
         if isinstance(answers.values, list):
-            tags = [[t if t == NO_TAG else int(self.places[t]) for t in sentence] for sentence in answers.values]
+            tags = [[t if t == NO_TAG else int(self.label_indices[t]) for t in sentence] for sentence in answers.values]
             return Predictions(answers.rows, tags)
-        return Predictions(answers.rows, self.places[answers.values])
+        return Predictions(answers.rows, self.label_indices[answers.values])
 
     def assess(self, task: dict, answers: dict[str, Predictions]) -> dict:
         """Return {"scores", "rows"} by `<task>/<split>` of answers in our indices, by the metrics of our whole task."""
-        labels = None if self.places is None else self.corpus.labels(self.task["target"])
+        labels = None if self.label_indices is None else self.corpus.labels(self.task["target"])
         scores, rows = {}, {}
-        for split, found in answers.items():
-            gold = select_rows(self.corpus.targets(self.task, split), found.rows)
+        for split, answer in answers.items():
+            gold = select_rows(self.corpus.targets(self.task, split), answer.rows)
             name = f"{self.task['id']}/{split}"
-            scores[name], rows[name] = score(task, gold, self.read(found).values, labels), len(found.rows)
+            scores[name], rows[name] = score(task, gold, self.read(answer).values, labels), len(answer.rows)
         return {"scores": scores, "rows": rows}
 
     def predictions(self, answers: dict[str, Predictions]):
@@ -74,11 +74,11 @@ class TransferSet:
 
 
 def with_transfer_scores(outcome: dict, task: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]) -> dict:
-    """Return an outcome with the scores and rows on further corpora beside its own."""
+    """Return an outcome with the scores and rows on further corpora added to its own."""
     for corpus, answers in further:
-        found = corpus.assess(task, answers)
-        outcome = outcome | {key: outcome[key] | found[key] for key in ("scores", "rows")}
-        if any(None in scores.values() for scores in found["scores"].values()):
+        result = corpus.assess(task, answers)
+        outcome = outcome | {key: outcome[key] | result[key] for key in ("scores", "rows")}
+        if any(None in scores.values() for scores in result["scores"].values()):
             outcome["flags"] = list(dict.fromkeys(["undefined", *outcome["flags"]]))
     return outcome
 
@@ -89,5 +89,8 @@ def all_predictions(
     """Return the answers to a run's own splits and to further corpora as one table, as `predictions_frame` has it."""
     import pandas as pd
 
-    frames = [predictions_frame(task, corpus, answers), *(other.predictions(found) for other, found in further)]
+    frames = [
+        predictions_frame(task, corpus, answers),
+        *(other.predictions(their_answers) for other, their_answers in further),
+    ]
     return pd.concat(frames, ignore_index=True)

@@ -38,7 +38,7 @@ MAY_CHANGE = 0.05
 
 
 def check(source: FinishedRun, folder: Path) -> dict:
-    """Return what comes of reading all test splits again, as it stands in check.json."""
+    """Read all test splits again with the export and return the comparison, as check.json has it."""
     import pandas
 
     recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}
@@ -54,8 +54,8 @@ def check(source: FinishedRun, folder: Path) -> dict:
             "scores": _scores(source, split, rows, again),
         }
     passed = all(
-        found["largest_difference"] <= TOLERANCE and found["changed"] <= max(1, MAY_CHANGE * found["answers"])
-        for found in splits.values()
+        part["largest_difference"] <= TOLERANCE and part["changed"] <= max(1, MAY_CHANGE * part["answers"])
+        for part in splits.values()
     )
     return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
 
@@ -75,8 +75,8 @@ def answers_of(source: FinishedRun, folder: Path, split: str) -> list[dict]:
             lines = [first, *progress(process.stdout, f"the export reads {split}", len(asked) - 1)]
         if process.returncode or len(lines) != len(asked):
             errors.seek(0)
-            told = errors.read().strip().splitlines() or ["it printed no error"]
-            raise UserError(f"the export fails in a fresh process: {told[-1]}")
+            printed = errors.read().strip().splitlines() or ["it printed no error"]
+            raise UserError(f"the export fails in a fresh process: {printed[-1]}")
     return [json.loads(line) for line in lines]
 
 
@@ -99,22 +99,22 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
         source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.separate_encoding
     ).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
-    found = [None] * len(source.corpus.frame(split))
+    answers = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
         logits = head(encoder(batch), batch).float()
         outputs = logits.softmax(-1) if source.labels else logits
-        for place, row in enumerate(rows):
-            seen = batch.first_pieces[place] >= 0 if head.words else ...
-            found[row] = outputs[place][seen].numpy()
-    return found
+        for index, row in enumerate(rows):
+            seen = batch.first_pieces[index] >= 0 if head.words else ...
+            answers[row] = outputs[index][seen].numpy()
+    return answers
 
 
-def _largest(source: FinishedRun, split: str, due: list[np.ndarray], answers: list[dict]) -> float:
+def _largest(source: FinishedRun, split: str, expected: list[np.ndarray], answers: list[dict]) -> float:
     """Return the largest difference of a probability, or of a score as a share of the gold scores' range."""
     unit = 1.0 if source.labels else _range(source, split)
     largest = 0.0
-    for ours, answer in zip(due, answers, strict=True):
+    for ours, answer in zip(expected, answers, strict=True):
         shares = answer["probabilities"] if source.labels else answer["prediction"]
         theirs = np.array([share for share in shares if share is not None] if source.reads == "words" else shares)
         if theirs.shape != ours.shape:  # a word that one of them did not see
@@ -153,5 +153,5 @@ def _scores(source: FinishedRun, split: str, rows: np.ndarray, answers: list[dic
         values = np.array([index[label] for label in values])
     names = [name for name in source.task["metrics"] if not is_plugin(name)]
     gold = select_rows(source.corpus.targets(source.task, split), rows)
-    found = score(source.task | {"metrics": names}, gold, values, source.labels)
-    return {name: {"run": source.metrics["scores"][split][name], "export": found[name]} for name in names}
+    exported = score(source.task | {"metrics": names}, gold, values, source.labels)
+    return {name: {"run": source.metrics["scores"][split][name], "export": exported[name]} for name in names}

@@ -1,4 +1,4 @@
-"""An export from first to last: built beside its place, checked, and moved there whole."""
+"""An export from first to last: built in a temporary folder, checked, and moved to its target whole."""
 
 import contextlib
 import os
@@ -27,26 +27,26 @@ def export(run: Path, target: Path) -> dict:
         form = formats.write(source, folder)
         write_text(folder / "README.md", card(source, form))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
-        found = check(source, folder)
-        if not found["passed"]:
+        report = check(source, folder)
+        if not report["passed"]:
             raise UserError(
-                f"the export does not answer as its run did, so {target} was not written\n{export_summary(found)}"
+                f"the export does not answer as its run did, so {target} was not written\n{export_summary(report)}"
             )
-        write_json(folder / "check.json", found)
-    return found
+        write_json(folder / "check.json", report)
+    return report
 
 
-def export_summary(found: dict) -> str:
+def export_summary(report: dict) -> str:
     """Return the outcome of a check in words, some lines for each split."""
     lines = []
-    for split, part in found["splits"].items():
-        changed, allowed = part["changed"], found["may_change"]
+    for split, part in report["splits"].items():
+        changed, allowed = part["changed"], report["may_change"]
         lines.append(
             f"{split}: {changed} of {part['answers']} answers are others than recorded (at most {allowed:.0%})"
         )
         lines.append(
             f"  largest difference from the run's own tensors in Thaw, both in fp32: {part['largest_difference']:.1e} "
-            f"(at most {found['tolerance']:g})"
+            f"(at most {report['tolerance']:g})"
         )
         for name, value in part["scores"].items():
             lines.append(f"  {name}: {_shown(value['run'])} in the run, {_shown(value['export'])} in the export")
@@ -54,13 +54,12 @@ def export_summary(found: dict) -> str:
 
 
 def _shown(score: float | None) -> str:
-    """Return a score in print."""
     return "undefined" if score is None else f"{score:.4f}"
 
 
 @contextlib.contextmanager
 def _beside(target: Path):
-    """Give a new folder beside the target; move it there on success, delete it on any error."""
+    """Give a temporary folder next to the target; move it to the target on success, delete it on any error."""
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:

@@ -1,4 +1,4 @@
-"""A finished run as its folder shows it, and all that it was made from, found by the digests in its spec."""
+"""A finished run as its folder shows it, and all that it was made from, located by the digests in its spec."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -85,14 +85,14 @@ def open_run(run: Path) -> FinishedRun:
 
 
 def _check(run: Path, metrics: dict) -> None:
-    """Refuse a run that has come to nothing, a head that only its author knows, and tensors that were not kept."""
+    """Refuse a diverged run, a head from a plug-in, and a run that did not keep its tensors."""
     spec = metrics["spec"]
     if "diverged" in metrics["flags"]:
         raise UserError(f"{run}: its training diverged, and there is no model to keep; export another run")
     if is_plugin(spec["head"]["kind"]):
         raise UserError(
             f"{run}: its head is {spec['head']['kind']}, a part of your own; export knows Thaw's own heads alone. "
-            "Load encoder.safetensors and head.safetensors of the run in code beside yours"
+            "Load encoder.safetensors and head.safetensors of the run in your own code"
         )
     if spec["head"]["kind"] not in EXPORTED:
         raise UserError(

@@ -84,16 +84,16 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: 
     with torch.no_grad():
         ids = probe_ids(encoder.config)
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        states, found = encoder(**inputs)[0], whole(**inputs).logits
+        states, logits = encoder(**inputs)[0], whole(**inputs).logits
         vectors = states if words else states[:, 0]
         if pooled:
             vectors = torch.tanh(functional.linear(vectors, inner["pooler.dense.weight"], inner["pooler.dense.bias"]))
-        due = functional.linear(vectors, head["output.weight"], head["output.bias"])
-    return whole if found.shape == due.shape and torch.allclose(found, due, atol=CLOSE) else None
+        expected = functional.linear(vectors, head["output.weight"], head["output.bias"])
+    return whole if logits.shape == expected.shape and torch.allclose(logits, expected, atol=CLOSE) else None
 
 
 def _only_layer(whole, names: set[str]) -> nn.Linear | None:
-    """Return the one linear layer that a model has beside an encoder of these tensors, None where it has another."""
+    """Return the one linear layer that a model has besides an encoder of these tensors, None where it has another."""
     inside = {id(module) for module in whole.base_model.modules()}
     outside = [module for module in whole.modules() if id(module) not in inside and not list(module.children())]
     with_tensors = [module for module in outside if module.state_dict()]

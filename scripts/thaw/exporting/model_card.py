@@ -1,4 +1,4 @@
-"""The model card of an export: what is known of a run, from its records alone."""
+"""The model card of an export: what the records of a run say."""
 
 from thaw.core.files import read_json
 from thaw.exporting.finished_run import FinishedRun
@@ -13,7 +13,7 @@ OWN_FORMS = {
     "token_classification": "`AutoModelForTokenClassification` of transformers loads it too; "
     "a word's tag is that of its first piece.",
     "sequence_classification": "`AutoModelForSequenceClassification` of transformers loads it too.",
-    "encoder_and_head": "`AutoModel` of transformers loads the encoder; `head.safetensors` is what stands on it.",
+    "encoder_and_head": "`AutoModel` of transformers loads the encoder; `head.safetensors` is the head on top of it.",
 }
 
 
@@ -36,7 +36,6 @@ def card(source: FinishedRun, form: str) -> str:
 
 
 def _about(source: FinishedRun) -> dict[str, str]:
-    """Return what the model does."""
     length = f"at most {source.view.max_length} tokens"
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
@@ -52,7 +51,6 @@ def _about(source: FinishedRun) -> dict[str, str]:
 
 
 def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
-    """Return what the model came from."""
     spec, chosen = source.spec, source.metrics["chosen"]
     before = {"after": f"the run of spec {spec['after']['run']}"} if spec["after"] else {}
     return {
@@ -78,16 +76,16 @@ def _further(said: dict) -> str:
 def _data(source: FinishedRun) -> str:
     """Return how many rows of which corpus were trained on, and where the corpus is from."""
     card = source.corpus.card
-    found, rows = card["source"], source.spec["subset"].get("rows") or card["splits"]["train"]["rows"]
-    place = {"files": ", ".join(found.get("files", [])), "synthetic": "synthetic, written by Thaw"}.get(found["kind"])
-    return f"{card['corpus']}, {rows} rows ({place or found['id'] + ', revision ' + found['revision']})"
+    of, rows = card["source"], source.spec["subset"].get("rows") or card["splits"]["train"]["rows"]
+    origin = {"files": ", ".join(of.get("files", [])), "synthetic": "synthetic, written by Thaw"}.get(of["kind"])
+    return f"{card['corpus']}, {rows} rows ({origin or of['id'] + ', revision ' + of['revision']})"
 
 
 def _encoder(card: dict) -> str:
     """Return an encoder's name and where it is from; the path of a local folder is nobody else's business."""
     kind, _, name = card["source"].partition(" ")
-    place = "a local folder" if kind == "folder" else f"{kind} {name}, revision {card['revision']}"
-    return f"{card['encoder']} ({place})"
+    origin = "a local folder" if kind == "folder" else f"{kind} {name}, revision {card['revision']}"
+    return f"{card['encoder']} ({origin})"
 
 
 def _phase(entry: dict) -> str:
@@ -101,11 +99,10 @@ def _phase(entry: dict) -> str:
 
 
 def _scores(source: FinishedRun) -> str:
-    """Return the scores of all splits as a table, and the flags of the run."""
     names = source.task["metrics"]
     lines = [f"| split | rows | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
-    for split, found in source.metrics["scores"].items():
-        values = " | ".join("undefined" if found[name] is None else f"{found[name]:.4f}" for name in names)
+    for split, scores in source.metrics["scores"].items():
+        values = " | ".join("undefined" if scores[name] is None else f"{scores[name]:.4f}" for name in names)
         lines.append(f"| {split} | {source.metrics['rows'][split]} | {values} |")
     flags = source.metrics["flags"]
     return "\n".join(lines) + (f"\n\nFlags: {', '.join(flags)}." if flags else "")

@@ -32,7 +32,7 @@ class Model:
     """A trained encoder with its head, in fp32, on the GPU where there is one."""
 
     def __init__(self, folder=Path(__file__).parent):
-        """Load the folder that this file lies in, or another one of the same make."""
+        """Load the folder of this file, or another folder with the same files."""
         about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
         self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
         self.separate_encoding = about["pairs"] == "separate"
@@ -56,17 +56,16 @@ class Model:
         """
         texts = iter(texts)
         while some := list(islice(texts, AT_ONCE)):
-            found = [None] * len(some)
-            order = sorted(range(len(some)), key=lambda place: _length(some[place]))
+            answers = [None] * len(some)
+            order = sorted(range(len(some)), key=lambda index: _length(some[index]))
             for start in range(0, len(order), BATCH):
-                places = order[start : start + BATCH]
-                for place, answer in zip(places, self._batch([some[place] for place in places]), strict=True):
-                    found[place] = answer
-            yield from found
+                indices = order[start : start + BATCH]
+                for index, answer in zip(indices, self._batch([some[index] for index in indices]), strict=True):
+                    answers[index] = answer
+            yield from answers
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
-        """Return the answers to a few texts."""
         columns = [texts]
         if self.reads == "pair":
             columns = (
@@ -128,8 +127,8 @@ class Model:
     def _tags(self, shares: torch.Tensor, word_ids: list, count: int) -> dict:
         """Return the tag of each word by its first piece, from probabilities [T, C]."""
         first = {}
-        for place, word in enumerate(word_ids):
-            first.setdefault(word, place)
+        for position, word in enumerate(word_ids):
+            first.setdefault(word, position)
         cut_off = {"prediction": "O", "probabilities": None}
         words = [self._answer(shares[first[word]]) if word in first else cut_off for word in range(count)]
         return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}
@@ -154,5 +153,5 @@ def _quietly(form, folder):
 
 
 if __name__ == "__main__":
-    for found in Model().answers(json.loads(line) for line in sys.stdin):
-        print(json.dumps(found), flush=True)
+    for answer in Model().answers(json.loads(line) for line in sys.stdin):
+        print(json.dumps(answer), flush=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from thaw.core.errors import UserError
 
-DUE = {
+EXPECTED = {
     "text": "one text a line",
     "pair": "two texts parted by one tab",
     "words": "the words of one sentence, parted by blanks",
@@ -25,10 +25,10 @@ def examples(lines: Iterable[bytes], reads: str) -> Iterator[str | list[str]]:
         except UnicodeDecodeError as error:
             raise UserError(f"line {number} is not UTF-8; save the text as UTF-8") from error
         if not text.strip():
-            raise UserError(f"line {number} is empty; {DUE[reads]} is due here")
+            raise UserError(f"line {number} is empty; expected {EXPECTED[reads]}")
         parts = text.split("\t") if reads == "pair" else [text]
         if reads == "pair" and not (len(parts) == 2 and all(part.strip() for part in parts)):
-            raise UserError(f"line {number} has {len(parts) - 1} tabs and no two texts; {DUE[reads]} are due here")
+            raise UserError(f"line {number} has {len(parts) - 1} tabs and no two texts; expected {EXPECTED[reads]}")
         yield {"text": text, "pair": parts, "words": text.split()}[reads]
 
 
@@ -41,11 +41,11 @@ def printed(example, answer: dict, reads: str, probabilities: bool) -> str:
     """
     if reads != "words":
         return _line([answer["prediction"]], answer["probabilities"] if probabilities else None)
-    found = zip(example, answer["prediction"], answer["probabilities"], strict=True)
-    return "\n".join(_line([word, tag], shares if probabilities else None) for word, tag, shares in found) + "\n"
+    words = zip(example, answer["prediction"], answer["probabilities"], strict=True)
+    return "\n".join(_line([word, tag], shares if probabilities else None) for word, tag, shares in words) + "\n"
 
 
 def _line(fields: list, shares: list[float] | None) -> str:
-    """Return fields and probabilities parted by tabs; a score has six significant digits."""
+    """Return fields and probabilities separated by tabs; a score has six significant digits."""
     fields = [f"{field:.6g}" if isinstance(field, float) else field for field in fields]
     return "\t".join([*fields, *(f"{share:.6f}" for share in shares or [])])

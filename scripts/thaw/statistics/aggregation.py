@@ -20,7 +20,7 @@ def without_failed(scores: Iterable[float], share: float = 0.9) -> list[float]:
 def mean_without_failed(scores: Iterable[float]) -> float | None:
     """Return the mean of the scores that `without_failed` leaves; 0 where every run failed.
 
-    It drops collapsed runs, and lifts small noisy tasks with them: so `mean` stands beside it.
+    It drops collapsed runs, and lifts small noisy tasks with them: so report `mean` too.
     """
     scores = list(scores)
     kept = without_failed(scores)
@@ -31,7 +31,7 @@ AGGREGATIONS: dict[str, Callable[[Iterable[float]], float | None]] = {"mean": me
 
 
 def least(scores: Mapping[int, float | None], full: float | None, share: float) -> int | None:
-    """Return the least k whose score over the full model's lies above `share`; None where no k that was run does.
+    """Return the least k whose score divided by the full model's is above `share`; None where there is none.
 
     Args: scores by k, None for a k without a score; the full model's score, above 0. The inequality is strict, and
     layers are counted without pooler and head, as in the notebooks of Lee et al. 2019. A ratio means nothing for a full
@@ -40,15 +40,6 @@ def least(scores: Mapping[int, float | None], full: float | None, share: float) 
     if full is None or full <= 0:
         raise UserError(f"relative quality needs a full model with a score above 0, not {full}")
     return min((k for k, score in scores.items() if score is not None and score / full > share), default=None)
-
-
-def most_of_least(by_task: Mapping[str, int | None], left_out: Iterable[str] = ("cola",)) -> int | None:
-    """Return the largest least k over tasks, without those that are left out; None where one of them has none.
-
-    CoLA is left out as by Lee et al. 2019: a ratio of correlations that can be near 0 says little.
-    """
-    found = [k for task, k in by_task.items() if task not in set(left_out)]
-    return None if None in found or not found else max(found)
 
 
 def chance_corrected(score: float, full: float, chance: float) -> float | None:

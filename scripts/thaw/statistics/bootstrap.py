@@ -34,7 +34,7 @@ class Draws:
     """
 
     def __init__(self, seeds: int, groups, number: int = DRAWS, random_seed: int = 0):
-        """Args: S; groups [N], the group of each example, or a number N of examples that each stand alone; D."""
+        """Args: S; groups [N], the group of each example, or a number N of examples, each a group of its own; D."""
         self.groups = np.arange(groups) if np.isscalar(groups) else np.unique(groups, return_inverse=True)[1]
         self.number, self.random_seed = number, random_seed
         self.seeds = np.random.default_rng(random_seed).multinomial(seeds, np.full(seeds, 1 / seeds), size=number)
@@ -52,8 +52,8 @@ class Draws:
         """Return the mean over the drawn seeds in every draw, [D]; NaN where none is defined. Args: a scorer a seed."""
         scores = np.concatenate([np.stack([run(weights) for run in runs], axis=1) for weights in self.examples()])
         weights = np.where(np.isnan(scores), 0, self.seeds)
-        total, found = weights.sum(1), (weights * np.nan_to_num(scores)).sum(1)
-        return np.divide(found, total, out=np.full(self.number, np.nan), where=total > 0)
+        total, sums = weights.sum(1), (weights * np.nan_to_num(scores)).sum(1)
+        return np.divide(sums, total, out=np.full(self.number, np.nan), where=total > 0)
 
 
 def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
@@ -73,9 +73,9 @@ def least_interval(value, by_k: dict[int, np.ndarray], full: np.ndarray, share: 
     reaches it. Draws in which the full model has no score above 0 are left out.
     """
     usable = np.flatnonzero(full > 0)
-    found = [least({k: draws[d] for k, draws in by_k.items()}, full[d], share) for d in usable]
+    least_k = [least({k: draws[d] for k, draws in by_k.items()}, full[d], share) for d in usable]
     beyond = max(by_k) + 1
-    filled = np.sort([beyond if k is None else k for k in found])
+    filled = np.sort([beyond if k is None else k for k in least_k])
     ends = [filled[min(int(q * len(filled)), len(filled) - 1)] for q in ((1 - level) / 2, (1 + level) / 2)]
     low, high = (None if k == beyond else int(k) for k in ends)
-    return {"value": value, "low": low, "high": high, "never": sum(k is None for k in found) / len(found)}
+    return {"value": value, "low": low, "high": high, "never": sum(k is None for k in least_k) / len(least_k)}

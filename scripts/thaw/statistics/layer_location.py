@@ -1,4 +1,4 @@
-"""Where in an encoder something is found, as a number: centre of gravity, expected layer, and how sharp both are.
+"""At which layers an encoder solves a task, as a number: centre of gravity, expected layer, and how sharp both are.
 
 Tenney, Das and Pavlick 2019, sections 3.1 and 3.2. Layers count from 0, the embeddings, to L.
 """
@@ -6,8 +6,6 @@ Tenney, Das and Pavlick 2019, sections 3.1 and 3.2. Layers count from 0, the emb
 from collections.abc import Sequence
 
 import numpy as np
-
-NEGATIVE = ("keep", "zero", "running_max")
 
 
 def centre_of_gravity(weights: Sequence[float]) -> float:
@@ -24,8 +22,8 @@ def deltas(scores: Sequence[float], negative: str = "keep") -> np.ndarray:
     scores = np.asarray(scores, dtype=float)
     if negative == "running_max":
         scores = np.maximum.accumulate(scores)
-    found = np.diff(scores)
-    return np.maximum(found, 0) if negative == "zero" else found
+    differences = np.diff(scores)
+    return np.maximum(differences, 0) if negative == "zero" else differences
 
 
 def expected_layer(scores: Sequence[float], negative: str = "keep") -> float | None:
@@ -34,8 +32,8 @@ def expected_layer(scores: Sequence[float], negative: str = "keep") -> float | N
     The published code keeps negative differences here, though not in the divergence
     (https://github.com/nyu-mll/jiant, probing/analysis_bertlayer_ACL_camera_ready.ipynb).
     """
-    found = deltas(scores, negative)
-    return float(np.arange(1, len(scores)) @ found / found.sum()) if found.sum() > 0 else None
+    differences = deltas(scores, negative)
+    return float(np.arange(1, len(scores)) @ differences / differences.sum()) if differences.sum() > 0 else None
 
 
 def divergence(shares: Sequence[float]) -> float | None:
@@ -43,9 +41,9 @@ def divergence(shares: Sequence[float]) -> float | None:
 
     They need not add up to 1. Negative ones count as 0, as in the published code; None where nothing is left.
     """
-    found = np.maximum(np.asarray(shares, dtype=float), 0)
-    if not found.sum() > 0:
+    distribution = np.maximum(np.asarray(shares, dtype=float), 0)
+    if not distribution.sum() > 0:
         return None
-    found = found / found.sum()
-    positive = found[found > 0]
-    return float(positive @ np.log2(positive * len(found)))
+    distribution = distribution / distribution.sum()
+    positive = distribution[distribution > 0]
+    return float(positive @ np.log2(positive * len(distribution)))

@@ -1,6 +1,6 @@
 """Which of several ways is the cheapest that is not worse than the best, and how sure that is.
 
-Non-inferiority: a way is not worse where the whole interval of its difference to the best lies above minus the margin.
+Non-inferiority: a way is not worse if the whole interval of its difference to the best is above minus the margin.
 D draws. Scores are in points (x 100).
 """
 
@@ -18,7 +18,7 @@ NOT_WORSE, WORSE, UNDECIDED = "not worse", "worse", "undecided"
 class Candidate:
     """A way to adapt an encoder: what it is, its mean score on validation, scores by seed, their draws [D], its costs.
 
-    costs are numbers of which less is better, by name; every candidate has the same.
+    costs: by name, numbers where less is better; every candidate has the same.
     """
 
     row: object
@@ -35,8 +35,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate beside the best: the difference with its interval, the answer, how many more seeds an undecided one
-    lacks (None where no number would do), and whether no other one beats it in the score and in all costs.
+    """A candidate compared with the best.
+
+    The difference with its interval, the answer, how many more seeds an undecided one lacks (None where no number would
+    do), and whether no other one beats it in the score and in all costs.
     """
 
     candidate: Candidate
@@ -47,30 +49,30 @@ class Judged:
 
 
 def judged(candidates: list[Candidate], margin: float) -> list[Judged]:
-    """Return all candidates beside the best, which is chosen on validation and whose difference to itself is 0.
+    """Compare all candidates with the best, which is chosen on validation and whose difference to itself is 0.
 
-    Args: candidates with the same seeds; margin in points. Of equals on validation the first is the best.
+    Args: candidates with the same seeds; margin in points. With equal scores on validation the first is the best.
     """
     best = max(candidates, key=lambda candidate: candidate.validation)
     front = pareto([{"score": -one.score, **one.costs} for one in candidates])
-    found = []
+    results = []
     for candidate, on_front in zip(candidates, front, strict=True):
-        apart = np.subtract(candidate.scores, best.scores)
-        difference = interval(float(apart.mean()), candidate.draws - best.draws)
+        differences = np.subtract(candidate.scores, best.scores)
+        difference = interval(float(differences.mean()), candidate.draws - best.draws)
         answer, more = UNDECIDED, None
         if candidate is best or difference.low > -margin:
             answer = NOT_WORSE
         elif difference.high < -margin:
             answer = WORSE
-        elif due := seeds_needed(apart, -margin) if len(apart) > 1 else FEWEST_SEEDS:
-            more = max(due - len(apart), 1)
-        found.append(Judged(candidate, difference, answer, more, on_front))
-    return found
+        elif seeds := seeds_needed(differences, -margin) if len(differences) > 1 else FEWEST_SEEDS:
+            more = max(seeds - len(differences), 1)
+        results.append(Judged(candidate, difference, answer, more, on_front))
+    return results
 
 
-def cheapest(found: list[Judged], cost: str) -> Judged:
-    """Return the cheapest that is not worse than the best, of equals the one with the higher score."""
-    kept = [one for one in found if one.answer == NOT_WORSE]
+def cheapest(candidates: list[Judged], cost: str) -> Judged:
+    """Return the cheapest that is not worse than the best; ties go to the higher score."""
+    kept = [one for one in candidates if one.answer == NOT_WORSE]
     return min(kept, key=lambda one: (one.candidate.costs[cost], -one.candidate.score))
 
 

@@ -36,9 +36,9 @@ def sign_flip(differences, random_seed: int = 0) -> float:
 def holm(values: list[float]) -> list[float]:
     """Return p-values adjusted for being a family, in their order (Holm 1979)."""
     adjusted, highest = [0.0] * len(values), 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        highest = max(highest, min(1.0, values[place] * (len(values) - rank)))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        highest = max(highest, min(1.0, values[index] * (len(values) - rank)))
+        adjusted[index] = highest
     return adjusted
 
 
@@ -51,7 +51,7 @@ def effect_size(differences) -> float | None:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """What is known of a difference. answer: higher, lower, not distinguishable, or too few seeds to say."""
+    """The result of a test. answer: higher, lower, not distinguishable, or too few seeds to say."""
 
     difference: float
     p: float
@@ -67,18 +67,18 @@ def compare(families: list[list[float]], alpha: float = ALPHA) -> list[PairedTes
     Args: for each comparison its differences by seed. With fewer than six seeds no answer is possible at 0.05.
     """
     values = [sign_flip(differences) for differences in families]
-    found = []
+    tests = []
     for differences, p, adjusted in zip(families, values, holm(values), strict=True):
         mean = float(np.mean(differences))
         answer = "not distinguishable" if adjusted > alpha else ("higher" if mean > 0 else "lower")
         if len(differences) < FEWEST_SEEDS:
             answer = "too few seeds"
-        found.append(PairedTest(mean, p, adjusted, effect_size(differences), len(differences), answer))
-    return found
+        tests.append(PairedTest(mean, p, adjusted, effect_size(differences), len(differences), answer))
+    return tests
 
 
 def seeds_needed(differences, margin: float = 0.0, alpha: float = ALPHA, most: int = 1000) -> int | None:
-    """Return how many seeds would set a mean difference apart from a margin, were it and its deviation to stay.
+    """Return how many seeds separate a mean difference from a margin, if mean and deviation stay as they are.
 
     The smallest n, six or more, whose t interval of half width t(n) sd / sqrt(n) does not hold the margin; None where
     `most` are not enough, or fewer than two differences are known.

@@ -34,14 +34,14 @@ def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = A
     adjusted = holm([sign_flip(way) for way in ways])
     # with fewer seeds than this no p is small enough for Holm
     fewest = max(FEWEST_SEEDS, ceil(log2(2 * max(len(ways), 1) / alpha)))
-    found = []
+    results = []
     for contrast, way, p in zip(contrasts, ways, adjusted, strict=True):
         decided = p <= alpha and len(way) >= FEWEST_SEEDS
         answer = (HOLDS if way.mean() > 0 else FAILS) if decided else UNDECIDED
-        due = None if decided else seeds_needed(way)
-        more = max(due - len(way), fewest - len(way), 1) if due else None
-        found.append(Verdict(answer, float(np.mean(contrast)), p, len(way), more, effect_size(way)))
-    return found
+        needed = None if decided else seeds_needed(way)
+        more = max(needed - len(way), fewest - len(way), 1) if needed else None
+        results.append(Verdict(answer, float(np.mean(contrast)), p, len(way), more, effect_size(way)))
+    return results
 
 
 def overall(answers: list[str]) -> str:
@@ -57,7 +57,7 @@ def overall(answers: list[str]) -> str:
 
 
 def _way(contrast: np.ndarray, margin: dict) -> np.ndarray:
-    """Return by how much each seed's contrast lies on the right side of the margin."""
+    """Return how far each seed's contrast is on the right side of the margin."""
     if "above" in margin:
         return contrast - margin["above"]
     ends = [margin["within"] - contrast, margin["within"] + contrast]

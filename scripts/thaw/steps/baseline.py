@@ -1,23 +1,15 @@
 """Step `baseline`: what needs no encoder, scored like a run. metrics.json is written last."""
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core import plugins
 from thaw.core.runtime import log, run_step
+from thaw.core.step_arguments import CATALOGUES, DATA, parse_arguments
 
 SEED = 0  # draws the training rows that are scored; a baseline has no other randomness
 
 
 def main() -> None:
     """Check that the corpus is the one planned for, answer, and write the records."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
-    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__, DATA, CATALOGUES, out="folder of the result")
     from thaw.compute_cost.stopwatch import Stopwatch
     from thaw.data.corpus import Corpus, subset_rows
     from thaw.evaluation.baselines import answer

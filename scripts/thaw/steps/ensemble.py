@@ -1,22 +1,15 @@
 """Step `ensemble`: the answers of several runs put together and scored like a run's. metrics.json is written last."""
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core import plugins
 from thaw.core.runtime import log, run_step
+from thaw.core.step_arguments import CATALOGUES, DATA, at_least_one, parse_arguments
 
 
 def main() -> None:
     """Check that corpus and members are those planned for, put their answers together, and write the records."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--members", required=True, type=Path, nargs="+", help="metrics.json of each run")
-    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
-    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__, at_least_one("--members", "metrics.json of each run"), DATA, CATALOGUES, out="folder of the result"
+    )
     from thaw.data.corpus import Corpus
     from thaw.evaluation.ensembling import combined
     from thaw.evaluation.result_files import (

@@ -1,24 +1,17 @@
 """Step `external`: predictions that were made elsewhere, scored like a run's. metrics.json is written last."""
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core import plugins
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, run_step
+from thaw.core.step_arguments import CATALOGUES, DATA, parse_arguments, required
 
 
 def main() -> None:
     """Check that corpus and file are those planned for, match the file to the task's rows, and write the records."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--predictions", required=True, type=Path, help="the file of predictions")
-    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
-    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__, required("--predictions", "the file of predictions"), DATA, CATALOGUES, out="folder of the result"
+    )
     from thaw.data.corpus import Corpus
     from thaw.evaluation.external_predictions import read_predictions
     from thaw.evaluation.result_files import check_digest, evaluate, predictions_frame, task_with_defaults, write_result

@@ -1,7 +1,5 @@
 """Step `features`: token ids of a corpus, and the frozen encoder's hidden states at the boundaries asked for."""
 
-import argparse
-import json
 from pathlib import Path
 
 from thaw.core.devices import run_relaxed_if_needed
@@ -9,19 +7,20 @@ from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import hardware, log, run_step, set_threads
+from thaw.core.step_arguments import DATA, ENCODER, any_number, parse_arguments
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.experiment import ComputeConfig
 
 
 def main() -> None:
     """Write tokens.parquet and its card, then the payload and card of each boundary."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--boundaries", type=boundary, nargs="*", default=[], help="0 to L, or their cards; or none")
-    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
-    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__,
+        any_number("--boundaries", "0 to L, or their cards; or none", boundary),
+        DATA,
+        ENCODER,
+        out="folder of the store",
+    )
     spec, out = arguments.spec, arguments.out
     corpus, encoder = _card(arguments.data, spec["data"]), _card(arguments.encoder, spec["encoder"])
     if beyond := [n for n in arguments.boundaries if not 0 <= n <= encoder["layers"]]:

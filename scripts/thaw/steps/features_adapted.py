@@ -1,25 +1,22 @@
 """Step `features_adapted`: the hidden states that an encoder gives as a run left it, at all layers, on a few rows."""
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json
 from thaw.core.runtime import hardware, log, run_step, set_threads
+from thaw.core.step_arguments import RUN_INPUTS, parse_arguments, required
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
 
 def main() -> None:
     """Write the tokens of the rows that probes read, the states of all boundaries on them, and last card.json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    run_inputs.add_arguments(parser)
-    parser.add_argument("--run", required=True, type=Path, help="metrics.json of the run that adapted the encoder")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__,
+        *RUN_INPUTS,
+        required("--run", "metrics.json of the run that adapted the encoder"),
+        out="folder of the store",
+    )
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     run_relaxed_if_needed(lambda: execute(spec, arguments))

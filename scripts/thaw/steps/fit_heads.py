@@ -5,26 +5,24 @@ side by side, each with its own random numbers. Either way each seed gets its fo
 and its bytes do not depend on which other seeds were asked for.
 """
 
-import argparse
-import json
 import math
-from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.runtime import log, run_step, set_threads
+from thaw.core.step_arguments import RUN_INPUTS, at_least_one, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the runs were planned for, fit once, and write each seed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON of a run, without its seed")
-    parser.add_argument("--seeds", required=True, type=int, nargs="+")
-    run_inputs.add_arguments(parser)
-    parser.add_argument("--out", required=True, type=Path, help="folder of the variant; seeds are written below it")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__,
+        at_least_one("--seeds", "seeds to fit; the spec has none", int),
+        *RUN_INPUTS,
+        out="folder of the variant; seeds are written below it",
+    )
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     solved = spec["phases"][0].get("optimizer") == "lbfgs"

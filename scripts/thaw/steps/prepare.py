@@ -4,23 +4,18 @@ python -m thaw.steps.prepare --spec '{"corpus": ..., "entry": {...}, "source": "
     --data-dir DIR --out results/data/<corpus>
 """
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core.runtime import run_step
+from thaw.core.step_arguments import parse_arguments, required
 from thaw.data.preparation import prepare
 
 
 def main() -> None:
     """Parse the arguments and prepare the corpus."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--spec", required=True, type=json.loads, help="canonical JSON of all that the result depends on"
+    arguments = parse_arguments(
+        __doc__,
+        required("--data-dir", "folder that file sources are relative to"),
+        out="folder for the splits and card.json",
     )
-    parser.add_argument("--data-dir", required=True, type=Path, help="folder that file sources are relative to")
-    parser.add_argument("--out", required=True, type=Path, help="folder for the splits and card.json")
-    arguments = parser.parse_args()
     prepare(arguments.spec, arguments.data_dir, arguments.out)
 
 

@@ -1,7 +1,5 @@
 """Step `pretrain`: an encoder trained further on the training text of a corpus, in a folder as fetch writes one."""
 
-import argparse
-import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +7,7 @@ from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import run_step, set_threads
+from thaw.core.step_arguments import ENCODER, parse_arguments, required
 from thaw.encoders.names import TOKENIZER
 from thaw.schema.experiment import ComputeConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -16,12 +15,9 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 
 def main() -> None:
     """Train, write the encoder's files and its cost, and the card last."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder to begin with")
-    parser.add_argument("--features", required=True, type=Path, help="store that holds the corpus' tokens")
-    parser.add_argument("--out", required=True, type=Path)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__, ENCODER, required("--features", "store that holds the corpus' tokens"), out="folder of the new encoder"
+    )
     spec, out = arguments.spec, arguments.out
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     run_relaxed_if_needed(lambda: pretrain(spec, arguments.encoder, arguments.features, out))

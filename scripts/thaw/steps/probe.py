@@ -3,27 +3,24 @@
 metrics.json is written last.
 """
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core.devices import look, run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log, run_step, set_threads
+from thaw.core.step_arguments import RUN_INPUTS, any_number, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the probe was planned for, read all layers, fit, and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    run_inputs.add_arguments(parser)
-    parser.add_argument("--adapted", type=Path, nargs="*", default=[], help="card.json of an adapted encoder, by seed")
-    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="metrics.json of the runs that adapted it")
-    parser.add_argument("--out", required=True, type=Path, help="folder of the probe")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__,
+        *RUN_INPUTS,
+        any_number("--adapted", "card.json of an adapted encoder, by seed"),
+        any_number("--runs", "metrics.json of the runs that adapted it"),
+        out="folder of the probe",
+    )
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     run_relaxed_if_needed(lambda: probe(spec, arguments))

@@ -1,22 +1,17 @@
 """Step `search_heads`: a head on frozen features, trained with all settings of a grid, and the choice among them."""
 
-import argparse
-import json
 from pathlib import Path
 
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.runtime import run_step, set_threads
+from thaw.core.step_arguments import RUN_INPUTS, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.training import run_inputs
 
 
 def main() -> None:
     """Check that what lies in the folders is what the search was planned for, train all trials, and choose."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    run_inputs.add_arguments(parser)
-    parser.add_argument("--out", required=True, type=Path, help="folder of the variant")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__, *RUN_INPUTS, out="folder of the variant")
     set_threads(ComputeConfig.model_validate(arguments.spec["compute"]).threads)
     run_relaxed_if_needed(lambda: search(arguments.spec, arguments))
 

@@ -1,22 +1,17 @@
 """Step `select`: choose among the trials of a strategy's grid, by the mean of the main metric on validation."""
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import run_step
+from thaw.core.step_arguments import at_least_one, parse_arguments
 from thaw.evaluation.model_selection import choose_trial
 from thaw.evaluation.result_files import check_digest, task_with_defaults
 
 
 def main() -> None:
     """Read all trials, choose one, and write chosen.json with all of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--trials", required=True, type=Path, nargs="+", help="metrics.json, by trial and by its seeds")
-    parser.add_argument("--out", required=True, type=Path, help="chosen.json")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__, at_least_one("--trials", "metrics.json, by trial and by its seeds"), out="chosen.json"
+    )
     spec, files = arguments.spec, iter(arguments.trials)
     task = task_with_defaults(spec["task"])
     trials = [(trial["settings"], scored(trial, files, task)) for trial in spec["trials"]]

@@ -1,13 +1,12 @@
 """Step `train`: one run, from its spec to its records. metrics.json is written last."""
 
-import argparse
-import json
 from pathlib import Path
 
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.core.runtime import run_step, set_threads
+from thaw.core.step_arguments import RUN_INPUTS, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training import run_inputs
@@ -15,11 +14,11 @@ from thaw.training import run_inputs
 
 def main() -> None:
     """Check that what lies in the folders is what the run was planned for, train, and write the records."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    run_inputs.add_arguments(parser)
-    parser.add_argument("--out", required=True, type=Path, help="folder of the run")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__,
+        *RUN_INPUTS,
+        out="folder of the run",
+    )
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     run_relaxed_if_needed(lambda: execute(spec, arguments))

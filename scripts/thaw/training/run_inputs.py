@@ -3,7 +3,6 @@
 Nothing is opened that was made for another spec than the run was planned with.
 """
 
-from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,18 +50,6 @@ class Inputs:
         """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
         stores = [self.store, *(store for _, store in self.further)]
         return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in stores])))
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments that name what a run reads."""
-    parser.add_argument("--data", required=True, type=Path, help="folder of the corpus, as prepare writes it")
-    parser.add_argument("--encoder", required=True, type=Path, help="folder of the encoder, as fetch writes it")
-    parser.add_argument("--features", required=True, type=Path, nargs="+", help="folder of the store of each view")
-    parser.add_argument("--catalogues", type=Path, nargs="*", default=[], help="folders in which own parts lie")
-    what = "what the run needs of another job: its role, then its files"
-    parser.add_argument("--need", nargs="+", action="append", default=[], metavar=("ROLE", "FILE"), help=what)
-    parser.add_argument("--also-data", type=Path, nargs="*", default=[], help="card.json of a further corpus, by store")
-    parser.add_argument("--also-tokens", type=Path, nargs="*", default=[], help="tokens.json of its stores")
 
 
 def open_inputs(spec: dict, folders) -> list[Inputs]:

@@ -78,8 +78,8 @@ def name(pen, taken: list[str] = ()) -> list[str]:
     return [word for word in words if word not in taken][: 2 if pen.toss(0.25) else 1]
 
 
-def told(pen) -> tuple[str, dict]:
-    """Give a form with the names in front and what is told of them behind."""
+def described(pen) -> tuple[str, dict]:
+    """Give a form with the names in front and what is said of them behind."""
     form = pen.form([
         "{first}{aside} {tell}", "{opening} , {first}{aside} {tell}", "{opening} {first} {tell} despite the {noun}",
         "unlike {second} , {first}{aside} {tell}", "{first} , and not {second} , {tell}",
@@ -112,7 +112,7 @@ def tagged(form: str, names: dict, kind: str, fillers: dict) -> dict:
         if token.strip("<>") in names:
             entity = names[token.strip("<>")]
             words += entity
-            tags += [f"{'I' if place else 'B'}-{kind}" for place in range(len(entity))]
+            tags += [f"{'I' if position else 'B'}-{kind}" for position in range(len(entity))]
         else:
             words.append(token)
             tags.append("O")
@@ -121,7 +121,7 @@ def tagged(form: str, names: dict, kind: str, fillers: dict) -> dict:
 
 def family(pen) -> list[dict]:
     """Write one sentence three times: its names are persons, organisations, places, as one phrase tells."""
-    form, phrases = pen.form([told, told, judged, owned])(pen)
+    form, phrases = pen.form([described, described, judged, owned])(pen)
     first = name(pen)
     names = {"first": first, "second": name(pen, taken=first)}
     fillers = {

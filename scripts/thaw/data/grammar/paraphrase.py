@@ -82,7 +82,7 @@ def times(pen) -> list[str]:
 
 
 def roles(pen) -> tuple[str, str, str]:
-    """Write a sentence, the same told from the other side, and that with the two roles exchanged."""
+    """Write a sentence, the same said from the other side, and that with the two roles exchanged."""
     one, two = pen.words(PEOPLE, 2)
     source, target = pen.shuffled(pen.form([voices, voices, trades, scales, times])(pen))[:2]
     return source.format(one, two), target.format(one, two), target.format(two, one)
@@ -90,8 +90,8 @@ def roles(pen) -> tuple[str, str, str]:
 
 def family(pen) -> list[dict]:
     """Write a sentence with a paraphrase of it, and with a sentence as near to it that says the reverse."""
-    told, same, other = map(sentence, pen.form([meanings, meanings, meanings, roles])(pen))
+    first, same, other = map(sentence, pen.form([meanings, meanings, meanings, roles])(pen))
     return [
-        {"sentence_a": told, "sentence_b": same, "label": "paraphrase"},
-        {"sentence_a": told, "sentence_b": other, "label": "different"},
+        {"sentence_a": first, "sentence_b": same, "label": "paraphrase"},
+        {"sentence_a": first, "sentence_b": other, "label": "different"},
     ]

@@ -33,15 +33,15 @@ FORMS = (
 
 def write(pen, facts: dict) -> str:
     """Write five facts as a sentence, active or passive, the day in front or at the end, each by one of its words."""
-    told = {fact: pen.form(synonyms) for fact, synonyms in facts.items()}
-    act = told["act"]
-    return sentence(pen.form(FORMS).format(**told, past=past(act), participle=participle(act)))
+    words = {fact: pen.form(synonyms) for fact, synonyms in facts.items()}
+    act = words["act"]
+    return sentence(pen.form(FORMS).format(**words, past=past(act), participle=participle(act)))
 
 
 def family(pen) -> list[dict]:
     """Write one pair of sentences and its score: the number of facts they share, from 0 to 5.
 
-    A shared fact may be told by a synonym; exchanged roles lose two facts and no word.
+    A shared fact may be said by a synonym; exchanged roles lose two facts and no word.
     """
     people, deeds = pen.words(DOERS, 4), pen.words(DEEDS, 2)
     traits, days = ([(word,) for word in pen.words(entries, 2)] for entries in (TRAITS, DAYS))

@@ -11,8 +11,6 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.output import OutputConfig
 from thaw.schema.reference import PrintedTable
 
-ADDRESS = ("task", "encoder", "head", "strategy", "variant", "metric", "split")
-
 
 def shown(
     experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], output: OutputConfig, origins: dict

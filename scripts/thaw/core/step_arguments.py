@@ -1,0 +1,60 @@
+"""The command line of a step: --spec and --out, which each step has, and what it reads, one line for each argument."""
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+
+Argument = tuple[str, dict]
+
+
+def required(name: str, meaning: str, kind=Path) -> Argument:
+    """Return an argument that is given once. Args: kind, what makes its value from text."""
+    return name, {"required": True, "type": kind, "help": meaning}
+
+
+def at_least_one(name: str, meaning: str, kind=Path) -> Argument:
+    """Return an argument with a list of values. Args: as of `required`."""
+    return name, {"required": True, "type": kind, "help": meaning, "nargs": "+"}
+
+
+def any_number(name: str, meaning: str, kind=Path) -> Argument:
+    """Return an argument that may be absent or have a list of values. Args: as of `required`."""
+    return name, {"default": [], "type": kind, "help": meaning, "nargs": "*"}
+
+
+DATA = required("--data", "folder of the corpus, as prepare writes it")
+ENCODER = required("--encoder", "folder of the encoder, as fetch writes it")
+CATALOGUES = any_number("--catalogues", "folders of the catalogues, which hold the plug-ins too")
+NEEDED = "what the run needs of another job: its role, then its files"
+RUN_INPUTS = (
+    DATA,
+    ENCODER,
+    at_least_one("--features", "folder of the store of each view"),
+    CATALOGUES,
+    ("--need", {"nargs": "+", "action": "append", "default": [], "metavar": ("ROLE", "FILE"), "help": NEEDED}),
+    any_number("--also-data", "card.json of a further corpus, by store"),
+    any_number("--also-tokens", "tokens.json of its stores"),
+)
+
+
+def parse_arguments(description: str, *arguments: Argument, out: str) -> Namespace:
+    """Read the command line of a step.
+
+    Args: the step's docstring, for --help; its arguments but for --spec and --out; what --out names.
+    """
+    parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
+    spec = required("--spec", "all that the result depends on, as canonical JSON", read_spec)
+    for name, settings in (spec, *arguments, required("--out", out)):
+        parser.add_argument(name, **settings)
+    return parser.parse_args()
+
+
+def read_spec(text: str) -> dict:
+    """Return a spec from its JSON; argparse prints what is wrong with another text."""
+    try:
+        spec = json.loads(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"not JSON ({error})") from error
+    if not isinstance(spec, dict):
+        raise ArgumentTypeError(f"expected a JSON object, not {text}")
+    return spec

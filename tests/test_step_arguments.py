@@ -1,0 +1,52 @@
+"""The command line of a step: what is required, what may be absent, and a spec that is no JSON object."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from thaw.core.step_arguments import CATALOGUES, DATA, any_number, at_least_one, parse_arguments
+
+GIVEN = ["--spec", '{"a": 1e-5}', "--data", "d", "--seeds", "1", "2", "--out", "o"]
+
+
+def parsed(monkeypatch, words):
+    monkeypatch.setattr(sys, "argv", ["step", *words])
+    return parse_arguments("A step.\n\n  as it is", DATA, at_least_one("--seeds", "", int), CATALOGUES, out="folder")
+
+
+def test_values_have_their_types_and_lists_may_be_absent(monkeypatch):
+    arguments = parsed(monkeypatch, GIVEN)
+    assert vars(arguments) == {
+        "spec": {"a": 1e-5},
+        "data": Path("d"),
+        "seeds": [1, 2],
+        "catalogues": [],
+        "out": Path("o"),
+    }
+    assert parsed(monkeypatch, [*GIVEN, "--catalogues", "x", "y"]).catalogues == [Path("x"), Path("y")]
+    assert any_number("--x", "")[1]["default"] == []
+
+
+@pytest.mark.parametrize("missing", ["--spec", "--data", "--seeds", "--out"])
+def test_what_is_required_is_named(monkeypatch, capsys, missing):
+    at = GIVEN.index(missing)
+    with pytest.raises(SystemExit):
+        parsed(monkeypatch, GIVEN[:at] + GIVEN[at + (3 if missing == "--seeds" else 2) :])
+    assert f"the following arguments are required: {missing}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, message", [("{", "argument --spec: not JSON"), ("[1]", "expected a JSON object, not [1]")]
+)
+def test_a_spec_is_a_json_object(monkeypatch, capsys, text, message):
+    with pytest.raises(SystemExit):
+        parsed(monkeypatch, ["--spec", text, *GIVEN[2:]])
+    assert message in capsys.readouterr().err
+
+
+def test_help_keeps_the_lines_of_the_docstring(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        parsed(monkeypatch, ["--help"])
+    printed = capsys.readouterr().out
+    assert "A step.\n\n  as it is\n" in printed and "canonical JSON" in printed
