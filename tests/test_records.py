@@ -3,10 +3,15 @@
 import hashlib
 import json
 import math
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
+from safetensors import safe_open
+from safetensors.torch import load_file
 
+from conftest import HOME
 from thaw.core.digests import canonical, digest, file_sha256
 from thaw.core.errors import UserError, suggestion, wrap_corruption
 from thaw.core.files import atomic_write, finite, read_json, write_json, write_parquet, write_text
@@ -94,3 +99,17 @@ def test_a_frame_is_written_without_its_index(tmp_path):
 def test_only_finite_numbers_reach_json():
     assert finite(3) == 3.0 and isinstance(finite(3), float)
     assert [finite(value) for value in (None, math.nan, math.inf, -math.inf)] == [None] * 4
+
+
+def test_tensors_with_a_note_are_the_same_bytes_in_each_process(tmp_path):
+    code = (
+        "import sys, torch; from pathlib import Path; from thaw.evaluation.result_files import save_tensors; "
+        "save_tensors(Path(sys.argv[1]), {'b': torch.ones(3), 'a': torch.zeros(2)}, {n: n for n in 'zyxwv'})"
+    )
+    files = [tmp_path / f"{number}.safetensors" for number in range(4)]
+    for file in files:
+        subprocess.run([sys.executable, "-c", code, file], check=True, env={"PYTHONPATH": str(HOME / "scripts")})
+    assert len({file.read_bytes() for file in files}) == 1
+    with safe_open(files[0], "pt") as opened:
+        assert opened.metadata() == {name: name for name in "vwxyz"}
+    assert load_file(files[0])["b"].tolist() == [1, 1, 1]

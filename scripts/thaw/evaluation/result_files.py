@@ -3,6 +3,7 @@
 Shared by everything that answers a task (training, fitted heads, baselines), so that their records agree.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,11 +116,18 @@ def write_result(out: Path, spec: dict, outcome: dict, cost: dict | None, predic
 
 
 def save_tensors(path: Path, tensors: dict, note: dict[str, str] | None = None) -> None:
-    """Write tensors by name, and a note about them, as safetensors, in one step."""
-    from safetensors.torch import save_file
+    """Write tensors by name, and a note about them, as safetensors, in one step; equal content gives equal bytes."""
+    from safetensors.torch import save
 
-    with atomic_write(path) as temporary:
-        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary, note)
+    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, note)
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        # The library writes the entries of a note in another order in each process.
+        size = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:size])
+        if note:
+            header["__metadata__"] = dict(sorted(note.items()))
+        file.write(content[:8] + json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size - 8))
+        file.write(memoryview(content)[size:])
 
 
 def check_digest(path: Path, expected: str) -> None:
