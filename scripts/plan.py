@@ -87,15 +87,19 @@ def print_store(plan: Plan) -> None:
 
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
-    rate, parts = cost_estimate.machine_rate(), {}
+    rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
     for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted"):
         missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
         work = sum(cost_estimate.operations(plan, step, key) for key in missing)
+        total, jobs = total + work, jobs + len(missing)
         if missing:
             parts[step] = cost_estimate.seconds(work, len(missing), plan.threads, rate) / 60
     shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
-    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now; a GPU is many times faster")
+    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now")
+    if parts:
+        minutes = cost_estimate.seconds_on_gpu(total, jobs) / 60
+        print(f"  on one GPU {minutes:.0f} min, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")
 
 
 def print_runs(plan: Plan) -> None:

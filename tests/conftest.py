@@ -27,7 +27,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Look for own parts in those folders."""
+    """Look for plug-ins in those folders, and hide the card from all tests but those of tests/gpu."""
+    if config.getoption("markexpr") != "gpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     plugins.set_folders(config.getoption("catalogues"))
 
 
@@ -104,6 +106,7 @@ def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedP
     """Run a step as a rule does, in a process of its own."""
     command = [sys.executable, "-m", f"thaw.steps.{step}", *map(str, arguments)]
     environment = {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
+    environment |= {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
     assert not check or done.returncode == 0, done.stderr
     return done

@@ -61,7 +61,7 @@ def test_nothing_is_imported_opened_or_written_during_a_turn(case, bench, tmp_pa
     folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
     arguments = ["--spec", canonical(bench.spec(phase)), *folders, "--out", tmp_path / "run", *more]
     command = [sys.executable, "-c", WATCHED, tmp_path / "answer", case.split()[0], *arguments]
-    environment = {"PYTHONPATH": str(HOME / "scripts"), "OMP_NUM_THREADS": "1"}
+    environment = {"PYTHONPATH": str(HOME / "scripts"), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "answer").read_text())

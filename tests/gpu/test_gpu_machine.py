@@ -72,7 +72,11 @@ def test_13_eight_jobs_take_turns_and_those_that_wait_hold_no_memory(card):
     print(
         f"\nhanding over: {sorted(waits)[len(waits) // 2]:.2f} s; processes on the card at once: {max(seen, default=0)}"
     )
-    assert max(seen, default=0) <= 2, "one computes, one may be on its way out"
+    if max(seen, default=0) == 0:
+        pytest.skip(
+            "turns do not overlap; nvidia-smi names none of these processes: what those that wait hold is unseen"
+        )
+    assert max(seen) <= 2, "one computes, one may be on its way out"
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two cards")

@@ -49,7 +49,7 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
     return {
         **({"runs_in_job": runs} if runs > 1 else {}),
         "seconds": watch.seconds(runs),
-        "peak_memory_mb": peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(device),
         "versions": versions(device),
         "hardware": hardware(device),
         **({"deterministic": is_strict()} if device.type == "cuda" else {}),
@@ -57,11 +57,12 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
     }
 
 
-def peak_memory_mb() -> float:
-    """Return the largest memory in MiB since the start, the GPU's if it is used, else the process's."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        return round(torch.cuda.max_memory_allocated() / 2**20, 1)
+def peak_memory_mb(device) -> float:
+    """Return the largest memory in MiB: of a GPU since it was claimed, else of the process since its start."""
+    if device.type == "cuda":
+        import torch
+
+        return round(torch.cuda.max_memory_allocated(device) / 2**20, 1)
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20, 1)
 

@@ -183,6 +183,8 @@ def _lock_file(name: str):
     path = Path(tempfile.gettempdir()) / f"thaw-{name}.lock"
     if not path.exists():
         path.touch()
+        with contextlib.suppress(OSError):  # somebody else made it in this moment
+            path.chmod(0o644)
     return open(path)
 
 
@@ -227,7 +229,7 @@ def be_strict() -> None:
     """
     import torch
 
-    torch.use_deterministic_algorithms(True, warn_only=bool(_relaxed))
+    torch.set_deterministic_debug_mode("warn" if _relaxed else "error")
 
 
 def is_strict() -> bool:
@@ -242,7 +244,7 @@ def relax(operation: str) -> None:
     import torch
 
     _relaxed.append(operation)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")
 
 
 def relaxed() -> list[str]:

@@ -58,7 +58,7 @@ def check_once(folder: Path, device: torch.device = CPU) -> None:
     """
     weights = read_json(folder / "card.json")["sha256"]
     marker = _marker(folder, device)
-    if not marker.is_file() or read_json(marker) != _proof(weights):
+    if not marker.is_file() or read_json(marker) != _proof(weights, device):
         on = "" if device.type == "cpu" else f" on {hardware(device)['device']}"
         log(f"parity check: {folder.name} resumed at each boundary against its full pass{on}")
         check_resume(folder, device)
@@ -67,7 +67,7 @@ def check_once(folder: Path, device: torch.device = CPU) -> None:
 
 def write_marker(folder: Path, weights: str, device: torch.device = CPU) -> None:
     """Leave a marker in the encoder's folder: these weights, by their sha256, passed under these library versions."""
-    write_json(_marker(folder, device), _proof(weights))
+    write_json(_marker(folder, device), _proof(weights, device))
 
 
 def _marker(folder: Path, device: torch.device) -> Path:
@@ -78,9 +78,9 @@ def _marker(folder: Path, device: torch.device) -> Path:
     return (folder / MARKER).with_suffix(f".{kind}.json")
 
 
-def _proof(weights: str) -> dict:
-    """Return what a marker says."""
-    return {"weights": weights, "versions": versions()}
+def _proof(weights: str, device: torch.device) -> dict:
+    """Return what a marker says: of a GPU also the versions of its driver and libraries."""
+    return {"weights": weights, "versions": versions(device)}
 
 
 def _batch(config, lengths: tuple[int, ...], device: torch.device) -> SimpleNamespace:

@@ -72,21 +72,26 @@ def extract(
 def remake(store: FeatureStore, encoder_folder, boundaries: list[int], device) -> None:
     """Make payloads again that were freed, with the thread count of their cards; they must come out the same.
 
-    That no other device can do than the one on a card, where it names one. What another one writes has been looked at
-    as each pass is, up to rounding, and gets a new card.
+    Another kind of device than the card names gives other last bits, as do kernels that are not deterministic. What
+    they write is compared with the encoder as each pass is, up to rounding, and gets a new card.
     """
     encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
     cards, here = {n: store.boundary_card(n) for n in boundaries}, hardware(device)["device"]
     log(f"making freed payloads again: boundaries {', '.join(map(str, boundaries))} of {store.folder}")
     try:
         set_threads(store.card["threads"])
-        due = {n: card["sha256"] for n, card in cards.items() if card.get("device", here) == here}
+        due = {n: card["sha256"] for n, card in cards.items() if _gives_the_same(card, here)}
         facts = extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, due)
     finally:
         set_threads(threads)
     for n in facts.keys() - due.keys():
-        log(f"boundary {n} was made on {cards[n]['device']} and now on {here}: its states differ in rounding")
+        log(f"boundary {n} was made on {cards[n]['device']} and now on {here}: its states may differ in rounding")
         write_json(store.card_path(n), cards[n] | facts[n] | {"device": here})
+
+
+def _gives_the_same(card: dict, device: str) -> bool:
+    """Return whether a device gives the bits that a card describes: of its kind, with kernels that repeat."""
+    return card.get("device", device) == device and card.get("deterministic", True)
 
 
 def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Payload], device) -> None:

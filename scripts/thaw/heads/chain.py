@@ -66,7 +66,7 @@ class LinearChainCrf(nn.Module):
         before = torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], 1)
         moved = self.transitions[tags.gather(1, before.clamp(min=0)), tags]
         steps = torch.where(before < 0, self.start[tags], moved)
-        own = emissions.gather(2, tags.unsqueeze(2)).squeeze(2)
+        own = emissions[torch.arange(len(tags), device=mask.device).unsqueeze(1), words, tags]
         last = tags.gather(1, latest[:, -1:].clamp(min=0)).squeeze(1)
         return (steps + own).masked_fill(~mask, 0.0).sum(1) + self.end[last]
 

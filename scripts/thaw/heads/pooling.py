@@ -98,4 +98,4 @@ def states_at(states: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     By whole rows: `gather` would need an index, and its gradient a sum, for each number of each state.
     """
     starts = torch.arange(len(states), device=states.device).unsqueeze(1) * states.shape[1]
-    return states.flatten(0, 1).index_select(0, (starts + places).flatten()).view(*places.shape, -1)
+    return states.flatten(0, 1)[starts + places]

@@ -108,6 +108,11 @@ def seconds(operations: float, jobs: int, threads: int, rate: float) -> float:
     return operations / (rate * EFFICIENCY) + JOB_SECONDS * jobs / together
 
 
+def seconds_on_gpu(operations: float, jobs: int) -> float:
+    """Return how long some jobs take on one GPU: their operations, since only these wait for each other."""
+    return operations / GPU_RATE + JOB_SECONDS * jobs / max(1, os.cpu_count() or 1)
+
+
 def training_operations(plan: Plan, spec: dict, key: str) -> float:
     """Return the floating-point operations of one run's training.
 

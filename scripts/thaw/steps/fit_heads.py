@@ -43,9 +43,12 @@ def fit(spec: dict, folders) -> None:
     watch = Stopwatch()
     with watch("load"):
         runs = [HeadFit(spec, inputs) for inputs in run_inputs.open_inputs(spec, folders)]
-        prepare(runs[0])
+        for run in runs:
+            prepare(run)
     with claimed(watch, True, operations(runs)) as device:
         fits = [send(run, device).run(watch) for run in runs]
+        for fitted in fits:
+            fitted.head.cpu()
         spent = measure_cost(watch, device)
     best = max(range(len(fits)), key=lambda i: -math.inf if fits[i].validation is None else fits[i].validation)
     run, fitted = runs[best], fits[best]
