@@ -89,7 +89,7 @@ def test_mistakes_in_an_entry(home, tmp_path):
         chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
         load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
 
-    with pytest.raises(UserError, match="probes.mine: kind domain_divergence needs domain: the target of the corpus"):
+    with pytest.raises(UserError, match="probes.mine: the key 'domain' is missing: the target of the corpus"):
         planned("")
     with pytest.raises(
         UserError,

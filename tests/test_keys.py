@@ -15,7 +15,7 @@ from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import SILENT, ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
+from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
 from thaw.schema.phase_parts import EarlyStoppingConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
@@ -52,6 +52,7 @@ OTHERS = {
     (StrategyConfig, "phases"): [PHASE | {"epochs": 9}],
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
+SILENT = {"label", "about"}  # only printed: no sentence follows from them
 KEYS = [(model, name) for model in AROUND for name in model.model_fields if name not in SILENT]
 
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from thaw.outputs.figures.figure_style import GREY, MARKERS, legend, panels, save
+from thaw.outputs.figures.figure_style import GREY, MARKERS, freeze_layout, grid, legend, style
+from thaw.outputs.figures.panels import write_pictures
 
 LINES = {"ours": "o", "default": "s", "tuned": "D"}
 NAMES = {"ours": "Thaw", "default": "Trainer, defaults", "tuned": "Trainer, tuned"}
@@ -11,7 +12,8 @@ NAMES = {"ours": "Thaw", "default": "Trainer, defaults", "tuned": "Trainer, tune
 def goals(summary: dict, named: dict, prefix: Path) -> None:
     """Draw what was measured as a dot and what is to be reached as a bar, one line a goal; write SVG, PNG and PDF."""
     measured = {key: summary[key] for key in named if summary[key]}
-    with panels(["Measured (dot) and goal (bar)"], 1) as (figure, (axis,)):
+    with style():
+        figure, (axis,) = grid(["Measured (dot) and goal (bar)"], 1)
         figure.set_size_inches(7, 0.34 * max(len(measured), 2) + 0.8)
         for place, (key, value) in enumerate(reversed(measured.items())):
             goal = named[key][0]
@@ -21,14 +23,15 @@ def goals(summary: dict, named: dict, prefix: Path) -> None:
         axis.set_yticks(range(len(measured)), [named[key][1] for key in reversed(measured)])
         axis.set_xscale("log")
         axis.set_xlabel("times as fast, or share")
-        save(figure, prefix)
+        _save(figure, prefix)
 
 
 def growth(found: dict[str, dict], prefix: Path) -> None:
     """Draw seconds against examples, layers, seeds and strategies with fitted exponents; write SVG, PNG and PDF."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-    with panels([f"More {axis}" for axis in found]) as (figure, axes):
+    with style():
+        figure, axes = grid([f"More {axis}" for axis in found])
         handles = {}
         for axis, (name, one) in zip(axes, found.items(), strict=True):
             for i, (side, seconds) in enumerate(one["seconds"].items()):
@@ -47,4 +50,10 @@ def growth(found: dict[str, dict], prefix: Path) -> None:
             axis.set_xticks(one["points"], [str(point) for point in one["points"]])
             axis.minorticks_off()
         legend(figure, list(handles.values()))
-        save(figure, prefix)
+        _save(figure, prefix)
+
+
+def _save(figure, prefix: Path) -> None:
+    """Write a figure in all formats."""
+    freeze_layout(figure)
+    write_pictures(figure, prefix)

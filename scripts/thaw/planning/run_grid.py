@@ -105,12 +105,6 @@ class RunPlanner:
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
 
-    def with_needed(self, runs: list[RunPlan]) -> Iterator[RunPlan]:
-        """Yield some runs, each once and preceded by those that it needs."""
-        done: set[str] = set()
-        for run in runs:
-            yield from self._with_needed(run, done)
-
     def _with_needed(self, run: RunPlan, done: set[str]) -> Iterator[RunPlan]:
         for one in [*(need.of for need in needed(run)), run]:
             if isinstance(one, RunPlan) and one.folder not in done:

@@ -16,8 +16,6 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from thaw.core import phrases
 
-SILENT = frozenset({"label", "about"})  # for print alone: nothing follows from them
-
 
 @dataclass(frozen=True)
 class Key:

@@ -23,11 +23,16 @@ class Figure:
 
     def write(self, prefix) -> None:
         """Write PDF, SVG, PNG and CSV under a path prefix; equal content gives equal bytes."""
-        with figure_style.style():
-            for kind, metadata in FORMATS.items():
-                with atomic_write(f"{prefix}.{kind}") as temporary:
-                    self.drawn.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
+        write_pictures(self.drawn, prefix)
         write_text(f"{prefix}.csv", self.csv)
+
+
+def write_pictures(figure, prefix) -> None:
+    """Write a figure of matplotlib as PDF, SVG and PNG under a path prefix."""
+    with figure_style.style():
+        for kind, metadata in FORMATS.items():
+            with atomic_write(f"{prefix}.{kind}") as temporary:
+                figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
 
 
 @dataclass(frozen=True)
