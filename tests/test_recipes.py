@@ -13,6 +13,8 @@ import pytest
 
 from conftest import HOME
 
+pytestmark = pytest.mark.slow  # each makes a copy and runs contracts in it
+
 HEAD = {
     "scripts/thaw/heads/squared.py": '''"""A linear head on squared vectors."""
 

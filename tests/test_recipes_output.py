@@ -12,6 +12,8 @@ import invented
 from thaw.core.digests import canonical
 from workflow import HOME
 
+pytestmark = pytest.mark.slow  # each makes a copy and runs contracts in it
+
 BUILDER = '''"""A table of how many runs there are."""
 
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
