@@ -15,7 +15,8 @@ from thaw.heads.convex import Scale
 from thaw.probes.control import Drawn, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.mdl import mdl
-from thaw.probes.reading import Reading, best_strength
+from thaw.probes.reading import Reading
+from thaw.training.head_fitting import best_strength
 from tiny_corpus import Bench, tiny_corpus
 
 STRENGTHS = [1e-3, 1e-1]

@@ -175,7 +175,7 @@ def test_frozen_dropout_is_honoured(bench):
     assert noisy["phases"][0]["boundary"] is None
     quiet, loud = bench.train(plain)[1], bench.train(noisy)
     assert losses(quiet) != losses(loud[1])
-    encoder = loud[0].answering.encoder.train()
+    encoder = loud[0].evaluator.encoder.train()
     assert all(module.training for module in encoder.model.modules())
     before = Encoder.load(bench.encoder).components()
     for part, named in encoder.components().items():

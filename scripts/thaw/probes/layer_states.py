@@ -8,6 +8,7 @@ import torch
 
 from thaw.core.boundaries import cached_layers_read
 from thaw.features.batch import Batch
+from thaw.probes.probe_context import phases_of
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import Feed, resumed
 
@@ -17,7 +18,7 @@ class LayerStates:
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Open what a probe's spec reads."""
-        phases = spec["phases"] or [{"boundary": number} for number in spec["read"]]  # an adapted store has them all
+        phases = phases_of(spec)
         self.feed = Feed(inputs.store, cached_layers_read(phases), inputs.device)
         self.sources = []
         for number, phase in zip(spec["read"], phases, strict=True):
@@ -28,15 +29,15 @@ class LayerStates:
     def __call__(self, split: str, rows: np.ndarray) -> tuple[Batch, torch.Tensor]:
         """Return some rows as a batch, and their states [K, B, T, d]."""
         batch, stored = self.feed(split, rows)
-        found = []
+        layers = []
         for number, boundary, encoder in self.sources:
             states = stored.get(boundary)
-            found.append(encoder.reach(batch, [number], states)[number] if encoder else states)
-        return batch, torch.stack(found)
+            layers.append(encoder.reach(batch, [number], states)[number] if encoder else states)
+        return batch, torch.stack(layers)
 
 
 def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return where the tokens of each word begin and where they end, both [B, W]; -1 and -1 without a token.
+    """Return where the tokens of each word start and end, both [B, W]; -1 and -1 without a token.
 
     A word's tokens go on to the next word that has one, the last word's to the end of the text.
     """

@@ -4,7 +4,8 @@ Logistic regression for labels and tags, linear regression for scores, on each l
 figure 1; Liu N. et al. 2019).
 """
 
-from thaw.probes.reading import Reading, best_strength
+from thaw.probes.reading import Reading
+from thaw.training.head_fitting import best_strength
 
 
 def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
