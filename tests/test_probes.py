@@ -153,7 +153,7 @@ def test_a_code_is_short_where_labels_are_told_and_long_where_they_are_random(be
 
 def test_a_single_label_and_fewer_examples_than_labels_are_refused(benches, tmp_path):
     bench = benches["pair_classification"]
-    with pytest.raises(UserError, match="all training rows of the subset have the one label 'no'; a probe needs two"):
+    with pytest.raises(UserError, match="all training rows of the subset have the label 'no'; a probe needs two"):
         bench.step("probe", spec_of(bench) | {"subset": {"rows": 1}}, tmp_path / "out")
     with pytest.raises(UserError, match="1 examples to fit for 2 labels; a probe needs at least one for each: take a"):
         bench.step("probe", spec_of(bench, choice=0.5) | {"subset": {"rows": 2}}, tmp_path / "out")

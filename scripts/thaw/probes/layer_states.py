@@ -42,8 +42,8 @@ def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     A word's tokens go on to the next word that has one, the last word's to the end of the text.
     """
     starts = batch.first_pieces
-    places = torch.arange(batch.mask.shape[1], device=starts.device)
-    end = torch.where(batch.texts > 0, places + 1, 0).amax(1, keepdim=True)
+    positions = torch.arange(batch.mask.shape[1], device=starts.device)
+    end = torch.where(batch.texts > 0, positions + 1, 0).amax(1, keepdim=True)
     following = torch.cat([starts.where(starts >= 0, end)[:, 1:], end], 1)
     ends = following.flip(1).cummin(1).values.flip(1)
     return starts, ends.where(starts >= 0, -1)
@@ -52,7 +52,7 @@ def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
 def word_means(batch: Batch, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return each word's mean over its tokens [K, B, W, d], 0 without one, and which words have one [B, W]."""
     starts, ends = pieces(batch)
-    places = torch.arange(states.shape[2], device=states.device)
-    inside = (places >= starts.unsqueeze(-1)) & (places < ends.unsqueeze(-1))
+    positions = torch.arange(states.shape[2], device=states.device)
+    inside = (positions >= starts.unsqueeze(-1)) & (positions < ends.unsqueeze(-1))
     weights = inside.to(states.dtype) / inside.sum(-1, keepdim=True).clamp(min=1)
     return torch.einsum("bwt,kbtd->kbwd", weights, states), starts >= 0

@@ -88,8 +88,8 @@ def _next_sentence(comparison: EncoderComparison, side: int | None, pooler: dict
     store, device = comparison.sides[PRETRAINED].store, comparison.sides[PRETRAINED].device
     encoder, rows, total = comparison.encoder(side), comparison.rows(), 0.0
     pooler, judge = ({name: tensor.to(device) for name, tensor in layer.items()} for layer in (pooler, judge))
-    for places in batches(store.sizes(comparison.split)[rows]):
-        first = encoder(store.batch(comparison.split, rows[places]).to(device))[:, 0]  # [B, d]
+    for positions in batches(store.sizes(comparison.split)[rows]):
+        first = encoder(store.batch(comparison.split, rows[positions]).to(device))[:, 0]  # [B, d]
         logits = functional.linear(functional.linear(first, **pooler).tanh(), **judge)
         total -= logits.log_softmax(1)[:, 0].sum().item()
     return total / len(rows)
