@@ -12,7 +12,7 @@ from thaw.core import boundaries
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.heads.convex import Scale
-from thaw.probes.control import Drawn, control
+from thaw.probes.control import ControlLabels, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.mdl import mdl
 from thaw.probes.reading import Reading
@@ -118,7 +118,7 @@ def test_the_strength_is_chosen_on_rows_that_are_neither_fitted_nor_scored(bench
 
 def test_random_labels_of_words_hold_wherever_a_word_stands(benches):
     reading = reading_of(benches["spans"], l2=[1e-5])
-    drawn = Drawn(reading, 1)
+    drawn = ControlLabels(reading, 1)
     words = {}
     for name, split in reading.splits.items():
         frame = reading.corpus.frame(name)

@@ -16,7 +16,7 @@ from thaw.training.head_fitting import best_strength
 def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     """Return a row for each layer and strength, and for each layer what the chosen strength scores by split."""
     fitted, held = reading.divided(seed)
-    drawn = Drawn(reading, seed)
+    drawn = ControlLabels(reading, seed)
     names = reading.scored if reading.words else ["train"]
     splits = {name: reading.splits[name] if reading.words else fitted for name in names}
     rows, layer_scores = [], []
@@ -25,7 +25,7 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
         choice = [reading.main(held, layer, solution) for solution in real]
         best = best_strength(choice, reading.entry.l2)
         for index, (solution, memory) in enumerate(zip(real, random, strict=True)):
-            scores = {name: _both(reading, splits[name], name, layer, solution, memory, drawn) for name in names}
+            scores = {name: _accuracies(reading, splits[name], name, layer, solution, memory, drawn) for name in names}
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solution.l2}
             strength = {"chosen": index == best, "choice": choice[index]}
             rows.append(common | strength | {f"{s}_{m}": value for s in scores for m, value in scores[s].items()})
@@ -34,8 +34,8 @@ def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     return rows, layer_scores
 
 
-class Drawn:
-    """The random labels of words or texts."""
+class ControlLabels:
+    """The random labels of words or texts, which are those of the control task."""
 
     def __init__(self, reading: Reading, seed: int):
         """Draw a label for each word (or text) of all splits, with the frequencies of the labels in train."""
@@ -60,7 +60,9 @@ class Drawn:
         return [[texts] for texts in zip(*(frame[column] for column in corpus.texts), strict=True)]
 
 
-def _both(reading: Reading, split: Split, name: str, layer: int, solution, memory, drawn: Drawn) -> dict[str, float]:
+def _accuracies(
+    reading: Reading, split: Split, name: str, layer: int, solution, memory, drawn: ControlLabels
+) -> dict[str, float]:
     """Return the accuracies on the task and on its control, and their difference, over words or texts."""
     vectors = split.layers[layer].values
     task = accuracy(split.targets(), solution.logits(vectors).argmax(1).cpu().numpy())

@@ -85,7 +85,6 @@ class Domains:
         return {domain: np.flatnonzero(domains == index) for index, domain in enumerate(named)}
 
     def _terms(self, name: str, split: Split) -> list[str]:
-        """Return the terms of some rows of a split."""
         corpus = self.reading.corpus
         frame = corpus.frame(name).iloc[split.rows]
         if corpus.words:

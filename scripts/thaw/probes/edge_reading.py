@@ -102,7 +102,7 @@ class EdgeReading(ProbeContext):
         """Return the tokens of edges. Args: their batch, states [K, B, T, d], the row of each, ends, labels."""
         starts, stops = (each.numpy() for each in pieces(batch.host))
         sides = [ends[:, :2], ends[:, 2:]] if self.pairs else [ends[:, :2]]
-        complete = np.all([_whole(starts, of, side) for side in sides], axis=0)
+        complete = np.all([_complete(starts, of, side) for side in sides], axis=0)
         length, spans = batch.mask.shape[1], []
         for side in sides:
             begin, end = starts[of[complete], side[complete, 0]], stops[of[complete], side[complete, 1] - 1]
@@ -119,7 +119,6 @@ class EdgeReading(ProbeContext):
         return Tokens(flat, tensors, gold.to(self.device))
 
     def _edges(self, split: str, rows: np.ndarray) -> Edges:
-        """Return the edges of some rows of a split."""
         targets, of, ends, labels = self.gold(split, rows), [], [], []
         for position, target in enumerate(targets):
             for *span, indices in self._of_row(target):
@@ -159,7 +158,7 @@ class EdgeReading(ProbeContext):
                 raise UserError(f"{task}: some edges of {split.split} have one span and others two; all need the same")
 
 
-def _whole(starts: np.ndarray, of: np.ndarray, side: np.ndarray) -> np.ndarray:
+def _complete(starts: np.ndarray, of: np.ndarray, side: np.ndarray) -> np.ndarray:
     """Return which spans have a token for each of their words. Args: first tokens [B, W]; rows [E]; ends [E, 2]."""
     missing = np.concatenate([np.zeros((len(starts), 1), dtype=int), np.cumsum(starts < 0, axis=1)], axis=1)
     return missing[of, side[:, 1]] == missing[of, side[:, 0]]

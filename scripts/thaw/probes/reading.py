@@ -109,7 +109,6 @@ class Reading(ProbeContext):
         return Reader(encoder.to(self.device), self._head(self.layers), [], self.device)
 
     def _reader(self, number: int, phase: dict) -> Reader:
-        """Return what reads the vectors of one layer."""
         encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)
         return Reader(encoder, self._head(number), cached_layers_read([phase]), self.device)
 

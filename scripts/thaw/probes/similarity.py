@@ -56,10 +56,8 @@ def _from_products(comparison: EncoderComparison, layer: int, measure, chance: s
 
 
 def _states(comparison: EncoderComparison, side, layer: int, positions: np.ndarray) -> torch.Tensor:
-    """Return states on the device that computes."""
     return comparison.states(side, layer, positions).to(_device(comparison))
 
 
 def _device(comparison: EncoderComparison) -> torch.device:
-    """Return the device that computes."""
     return comparison.sides[None].device

@@ -73,7 +73,6 @@ class TreeReading(ProbeContext):
         return scores
 
     def _trees(self, split: str, rows: np.ndarray) -> Trees:
-        """Return the trees of some rows of a split."""
         frame = self.corpus.frame(split)
         heads = [[int(head) - 1 for head in frame["head"].iloc[row]] for row in rows]
         plain = [np.flatnonzero(np.asarray(frame["upos"].iloc[row]) != "PUNCT") for row in rows]

@@ -42,5 +42,4 @@ def _weights(comparison: EncoderComparison, side: int | None) -> dict[str, dict[
 
 
 def _norm(tensors) -> float:
-    """Return the L2 norm of all numbers of some tensors."""
     return sum(tensor.square().sum().item() for tensor in tensors) ** 0.5

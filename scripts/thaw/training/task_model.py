@@ -120,5 +120,4 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
 
 
 def _layer(component: str) -> int:
-    """Return n of "layer.n"."""
     return int(component.partition(".")[2])
