@@ -23,7 +23,7 @@ FLAT = 1e-7  # share of the largest variance below which a direction is rounding
 LEAST_BIAS = 1e-4  # the bias' curvature at least, which vanishes for a class without vectors
 
 
-class Objective:
+class MeanCrossEntropy:
     """The mean cross-entropy of some layers, without penalty, and its gradient."""
 
     def __init__(self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor):
@@ -110,7 +110,7 @@ class Curvature:
 
 
 def descend(
-    objective: Objective, variances: torch.Tensor, spread: float, strengths: Sequence[float], gap: float
+    objective: MeanCrossEntropy, variances: torch.Tensor, spread: float, strengths: Sequence[float], gap: float
 ) -> list[End]:
     """Return where the layers come to for each strength, the strengths falling.
 
@@ -132,7 +132,7 @@ class Descent:
     `ends` has by strength and layer what an End holds.
     """
 
-    def __init__(self, objective: Objective, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
+    def __init__(self, objective: MeanCrossEntropy, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
         """Begin at weights of 0 with the strongest."""
         self.objective, self.shape = objective, objective.shape
         layers, classes, _ = self.shape

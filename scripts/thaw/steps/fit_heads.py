@@ -51,7 +51,7 @@ def fit(spec: dict, folders) -> None:
     run, fitted = runs[best], fits[best]
     cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | spent
     if len(runs) > 1:
-        log(f"pairs read {run.pairs}, chosen on {run.task['validation']}")
+        log(f"pairs read {run.pairs}, chosen on {run.context.validation}")
     for seed in folders.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
