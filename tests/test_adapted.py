@@ -206,7 +206,7 @@ def test_one_seed_has_nothing_beside_it(adaptation, tmp_path):
     cards, runs = adaptation.cards, adaptation.runs
     adaptation.cards, adaptation.runs = cards[:1], runs[:1]
     try:
-        with pytest.raises(UserError, match="cka: 1 run; two seeds are due, since they are compared too"):
+        with pytest.raises(UserError, match="cka: 1 run; the comparison of seeds needs two or more"):
             adaptation.probe(tmp_path / "out", "cka", adapted=first, seeds=[1])
     finally:
         adaptation.cards, adaptation.runs = cards, runs

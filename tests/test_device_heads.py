@@ -19,8 +19,8 @@ from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.model_trainer import ModelTrainer
+from thaw.training.objectives import Supervised
 from thaw.training.task_model import Feed, TaskModel
-from thaw.training.training_run import TrainingRun
 
 WIDTH, LENGTHS = 6, [2, 5, 3, 4]
 KINDS = [(kind, *case) for kind in HEAD_KINDS for case in cases(HeadConfig(kind=kind))]
@@ -61,11 +61,8 @@ def ready(device, entry: HeadConfig, task_type: str, separate_encoding: bool):
     head.name_outputs(["O", "B-PER", "I-PER"])
     gold = gold_of(head)
     head.start(gold)
-    run = SimpleNamespace(gold=gold, head=head.to(device))
-    model = TaskModel(None, head, "fp32")
-    single = ModelTrainer(
-        model, OneBatch(head, device), ROWS, lambda rows, batch: TrainingRun.targets(run, rows, batch)
-    )
+    model = TaskModel(None, head.to(device), "fp32")
+    single = ModelTrainer(model, OneBatch(head, device), ROWS, Supervised(gold))
     single.batches([(1, "order")], len(ROWS))
     return head, single
 

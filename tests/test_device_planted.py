@@ -21,19 +21,19 @@ from thaw.heads.base import IGNORED, Head
 from thaw.heads.chain import LinearChainCrf
 from thaw.schema.head import HeadConfig as Entry
 from thaw.training import batched_heads, head_vectors
+from thaw.training.objectives import Supervised
 from thaw.training.progress import Progress
 from thaw.training.run_state import RunState
 from thaw.training.task_model import Feed
-from thaw.training.training_run import TrainingRun
 
 bench = test_device_resume.bench
 CPU = torch.device("cpu")
 
 
-def words_as_they_were(self, rows, batch):
-    """Return targets as `Run.targets` and `word_targets` did: made on the CPU, masked by what is on the card."""
+def words_as_they_were(self, head, rows, batch):
+    """Return targets as `targets` and `word_targets` did: made on the CPU, masked by what is on the card."""
     chosen = select_rows(self.gold, rows)
-    if not self.head.words:
+    if not head.words:
         return torch.as_tensor(chosen, device=batch.mask.device)
     targets = torch.full(batch.first_pieces.shape, IGNORED)
     for row, sentence in enumerate(chosen):
@@ -53,8 +53,8 @@ def start_as_it_was(plant):
 
 
 def targets_on_the_cpu(plant):
-    targets = TrainingRun.targets
-    plant(TrainingRun, "targets", lambda self, rows, batch: targets(self, rows, batch).cpu())
+    targets = Supervised.targets
+    plant(Supervised, "targets", lambda self, head, rows, batch: targets(self, head, rows, batch).cpu())
 
 
 def mask_on_the_cpu(plant):
@@ -206,7 +206,7 @@ def goes_on(way: str):
 TWO_LAYERS = {"train": ["head", {"top": 2}]}
 SMALL = {"options": {"size": 8}}
 PLANTED = {
-    "C1, targets of words as they were": (lambda plant: plant(TrainingRun, "targets", words_as_they_were), crf),
+    "C1, targets of words as they were": (lambda plant: plant(Supervised, "targets", words_as_they_were), crf),
     "C2, the start of a run that goes on as it was": (start_as_it_was, goes_on("l2_to_start")),
     "targets on the CPU": (targets_on_the_cpu, text()),
     "a mask on the CPU": (mask_on_the_cpu, text(separate_pooling="max")),

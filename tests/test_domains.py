@@ -79,7 +79,7 @@ def test_words_have_domains_that_their_documents_name(home, tmp_path):
 
 def test_a_small_domain_is_refused(bench, tmp_path):
     spec = spec_of(bench, "domain_divergence", domain="genre") | {"subset": {"rows": 45}}
-    with pytest.raises(UserError, match="domain 'rivers' has 16 training rows in the subset, and 20 are due: take a"):
+    with pytest.raises(UserError, match="domain 'rivers' has 16 training rows in the subset; 20 are needed: take a"):
         bench.step("probe", spec, tmp_path / "out")
 
 

@@ -73,14 +73,14 @@ def test_the_head_gives_the_answers_that_were_scored(benches, kind):
     bench = benches[kind]
     fit, found = fitted(bench, spec_of(bench))
     model, feed = TaskModel(None, found.head, "fp32"), Feed(bench.store, [bench.layers], torch.device("cpu"))
-    gold, ours = bench.corpus.targets(fit.task, "test"), found.answers["test"]
+    gold, ours = bench.corpus.targets(fit.context.task, "test"), found.answers["test"]
     words = [len(tags) for tags in gold] if kind == "spans" else None
     theirs = model.answers(feed, "test", np.arange(len(gold)), words)
     if kind == "spans":
         assert theirs.values == ours.values
     else:
         assert np.asarray(theirs.values) == pytest.approx(np.asarray(ours.values), abs=1e-4)
-    assert fit.outcome(found, 1)["scores"]["test"] == score(fit.task, gold, ours.values, fit.labels)
+    assert fit.outcome(found, 1)["scores"]["test"] == score(fit.context.task, gold, ours.values, fit.context.labels)
 
 
 def test_the_strength_is_validations_choice_and_of_equals_the_strongest(benches):

@@ -29,13 +29,13 @@ def test_a_norm_is_that_of_the_loss_of_the_batch_before_it_is_clipped(bench):
     spec = bench.spec(ALL, gradients=True)
     run, (entry,) = bench.run(spec), spec["phases"]
     member = RunState(1, PhaseConfig.of_spec(entry), spec["seed"])
-    trainee = run.trainee(member, entry, [run])
-    trainee.thaw(entry["components"])
-    with trainee.drawing([member.stream("dropout", 1)]):
-        (rows,) = trainee.batches([member.stream("order", 1)], 24)
-        trainee.losses(rows).sum().backward()
+    trainable = run.trainable(member, entry, [run])
+    trainable.thaw(entry["components"])
+    with trainable.drawing([member.stream("dropout", 1)]):
+        (rows,) = trainable.batches([member.stream("order", 1)], 24)
+        trainable.losses(rows).sum().backward()
     _, left = bench.train(spec)
-    for component, named in trainee.components(entry["components"])[0].items():
+    for component, named in trainable.components(entry["components"])[0].items():
         flat = torch.cat([parameter.grad.flatten() for _, parameter in named if parameter.grad is not None])
         assert left.history[-1][f"gradient/{component}"] == pytest.approx(flat.norm().item(), rel=1e-4)
 

@@ -178,7 +178,7 @@ def test_every_layer_is_measured_on_the_same_rows_and_axes(bench):
 def test_a_split_of_one_label_is_refused(bench):
     reading = Reading(spec_of(bench, "mutual_information"), bench.inputs())
     reading.splits["test"].gold = np.zeros(8, dtype=int)
-    with pytest.raises(UserError, match="all rows of test have the one label 'no'; there is nothing to share"):
+    with pytest.raises(UserError, match="all rows of test have the label 'no'; mutual information needs two"):
         Sample.of(reading, "test", 1)
 
 

@@ -83,7 +83,7 @@ def test_a_mix_from_the_store_is_a_mix_from_text(bench, train, stored):
     assert tensors["combination.weights"].abs().min() > 0 and tensors["combination.gamma"] != 1
     for name, value in computed.head.state_dict().items():
         assert torch.allclose(value, tensors[name], atol=1e-4), name
-    assert (run.answering.encoder is None) == (train == ["head"])
+    assert (run.evaluator.encoder is None) == (train == ["head"])
 
 
 def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):

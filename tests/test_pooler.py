@@ -41,7 +41,7 @@ def test_it_trains_with_the_head_while_the_encoder_is_frozen(bench):
     run, trained = bench.train(bench.spec(HEAD, head=POOLER))
     before, now = load_pooler(bench.encoder), trained.head.state_dict()
     assert all(not torch.equal(now[f"pooling.dense.{name}"], value) for name, value in before.items())
-    assert run.answering.encoder is None and trained.encoder == {}
+    assert run.evaluator.encoder is None and trained.encoder == {}
     assert trained.cost["parameters"]["trained"] == 32 * 32 + 32 + 2 * 32 + 2
     _, first = bench.train(bench.spec(HEAD))
     texts = 2 * len(bench.corpus.frame("train"))

@@ -12,10 +12,11 @@ from thaw.core import boundaries
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.heads.convex import Scale
-from thaw.probes.control import Drawn, control
+from thaw.probes.control import ControlLabels, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.mdl import mdl
-from thaw.probes.reading import Reading, best_strength
+from thaw.probes.reading import Reading
+from thaw.training.head_fitting import best_strength
 from tiny_corpus import Bench, tiny_corpus
 
 STRENGTHS = [1e-3, 1e-1]
@@ -117,7 +118,7 @@ def test_the_strength_is_chosen_on_rows_that_are_neither_fitted_nor_scored(bench
 
 def test_random_labels_of_words_hold_wherever_a_word_stands(benches):
     reading = reading_of(benches["spans"], l2=[1e-5])
-    drawn = Drawn(reading, 1)
+    drawn = ControlLabels(reading, 1)
     words = {}
     for name, split in reading.splits.items():
         frame = reading.corpus.frame(name)
@@ -152,7 +153,7 @@ def test_a_code_is_short_where_labels_are_told_and_long_where_they_are_random(be
 
 def test_a_single_label_and_fewer_examples_than_labels_are_refused(benches, tmp_path):
     bench = benches["pair_classification"]
-    with pytest.raises(UserError, match="all training rows of the subset have the one label 'no'; a probe needs two"):
+    with pytest.raises(UserError, match="all training rows of the subset have the label 'no'; a probe needs two"):
         bench.step("probe", spec_of(bench) | {"subset": {"rows": 1}}, tmp_path / "out")
     with pytest.raises(UserError, match="1 examples to fit for 2 labels; a probe needs at least one for each: take a"):
         bench.step("probe", spec_of(bench, choice=0.5) | {"subset": {"rows": 2}}, tmp_path / "out")

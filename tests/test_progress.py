@@ -121,13 +121,13 @@ def test_a_file_that_cannot_serve_is_left_alone_and_training_begins_anew(harm, b
     if harm == "of a GPU":
         with safe_open(file, "pt") as read:
             state, kept = json.loads(read.metadata()["state"]), {name: read.get_tensor(name) for name in read.keys()}  # noqa: SIM118 - no mapping
-        state["due"]["device"] = "NVIDIA A100-SXM4-40GB"
+        state["identity"]["device"] = "NVIDIA A100-SXM4-40GB"
         save_file(kept, file, {"state": json.dumps(state)})
     if harm == "of no run":
         save_file({"now:x": torch.zeros(1)}, file)
     again, (_, whole) = trained(bench, spec, tmp_path), bench.train(spec)
     assert equal(tensors(again), tensors(whole))
-    assert "training begins anew" in "".join(capsys.readouterr())
+    assert "training restarts" in "".join(capsys.readouterr())
 
 
 def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monkeypatch):
@@ -140,17 +140,17 @@ def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monk
     left.restore(run)
     (stage,) = PhaseConfig.stages_of_spec(spec["phases"][0])
     member = RunState(1, PhaseConfig.of_spec(spec["phases"][0]), spec["seed"])
-    trainee, training = run.trainee(member, stage, [run]), PhaseTraining([member], [stage["epochs"]])
-    trainee.model.to("meta")
-    training.enter(trainee, stage["components"], run.highest)
+    trainable, training = run.trainable(member, stage, [run]), PhaseTraining([member], [stage["epochs"]])
+    trainable.model.to("meta")
+    training.enter(trainable, stage["components"], run.highest)
     left.resume(training)
     known = [value for held in training.optimizer.state.values() for value in held.values()]
     assert known and {value.device.type for value in known} == {"meta"}
     for parameter in member.parameters.values():
         parameter.grad = torch.zeros_like(parameter)
-    member.pull_to_start()
+    member.add_l2_sp_gradient()
     training.optimizer.step()
-    member.go_back()
+    member.restore_best()
 
 
 def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
@@ -175,7 +175,7 @@ def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
     running.send_signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0 and "goes on after epoch" in done.stdout + done.stderr, done.stderr
+    assert done.returncode == 0 and "resumes after epoch" in done.stdout + done.stderr, done.stderr
     bench.step("train", spec, tmp_path / "whole")
     for name in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

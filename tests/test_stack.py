@@ -64,7 +64,7 @@ def test_many_are_what_each_is_alone(benches, kind, head, threads):
     many = train(runs, Stopwatch())
     alone = [train([TrainingRun(spec, bench.inputs())], Stopwatch())[0] for spec in specs]
     torch.set_num_threads(1)
-    assert isinstance(runs[0].answering, BatchedHeadTrainer) and runs[0].answering is runs[5].answering
+    assert isinstance(runs[0].evaluator, BatchedHeadTrainer) and runs[0].evaluator is runs[5].evaluator
     assert all(same(one, other) for one, other in zip(many, alone, strict=True))
     assert not same(many[0], many[1]) and not same(many[0], many[3])
     assert [found.cost for found in many] == [found.cost for found in alone]
@@ -93,7 +93,7 @@ def test_a_head_that_learns_below_its_vectors_is_not_stacked(benches):
     bench = benches["classification"]
     for head in ({"pooling": "attention"}, {"kind": "bilstm", "options": {"size": 4}}):
         run = bench.train(bench.spec(HEAD | {"epochs": 1, "rate": 1e-3}, head=head))[0]
-        assert not run.head.fixed and not isinstance(run.answering, BatchedHeadTrainer)
+        assert not run.head.fixed and not isinstance(run.evaluator, BatchedHeadTrainer)
 
 
 @pytest.mark.parametrize("kind", HEAD_KINDS)
@@ -147,7 +147,7 @@ def test_members_on_a_device_are_computed_one_by_one(benches, kind, head):
     runs = [TrainingRun(spec, bench.inputs()) for spec in several(bench, head | {"dropout": 0.0}, {}, seeds=(1, 2, 3))]
     runs = runs[:1] if kind == "spans" else runs
     run, member = runs[0], RunState(1, PhaseConfig.of_spec(runs[0].phases[0]), 1)
-    stack = run.trainee(member, PhaseConfig.stages_of_spec(run.phases[0])[0], runs)
+    stack = run.trainable(member, PhaseConfig.stages_of_spec(run.phases[0])[0], runs)
     places = stack.batches([(1, "order")] * len(runs), 5)[0]
     due = stack.losses(places)
     stack.front.to("meta")
@@ -184,7 +184,7 @@ def test_it_learns_what_a_plain_loop_of_torch_learns(benches, kind):
     (found,) = train([run], Stopwatch())
     batch = bench.store.batch("train", range(24))
     states = bench.store.states(3, "train").gather(range(24), batch)
-    targets = run.targets(run.rows, batch).flatten()
+    targets = run.objective.targets(run.head, run.rows, batch).flatten()
     vectors = word_states(states, batch).flatten(0, 1)[targets >= 0] if kind == "spans" else states[:, 0]
     targets = targets[targets >= 0] if kind == "spans" else targets
     decays = [{"params": [layer.weight], "weight_decay": 0.01}, {"params": [layer.bias], "weight_decay": 0.0}]

@@ -116,7 +116,7 @@ def test_what_is_thawed_stays_thawed_and_what_is_not_yet_stays_as_it_was(bench):
     assert [note["epoch"] for note in trained.history][:: len(trained.history) // 4] == [1, 2, 3, 4]
     assert trained.outcome["chosen"] == {"epochs": [4]}
     assert all(not torch.equal(value, pretrained[name]) for name, value in trained.encoder.items())
-    assert len(trained.encoder) == sum(len(named) for part, named in run.answering.encoder.components().items())
+    assert len(trained.encoder) == sum(len(named) for part, named in run.evaluator.encoder.components().items())
 
 
 def test_the_best_epoch_may_lie_in_an_early_stage(bench):
@@ -181,7 +181,7 @@ def test_l2_to_start_is_the_gradient_of_half_the_squared_distance(bench):
 
     run, _ = bench.train(bench.spec({"train": ["head", {"top": 1}]}))
     member = RunState(1, PhaseConfig(train=["head", {"top": 1}], l2_to_start=0.3), 1)
-    PhaseTraining([member], [1]).enter(run.answering, ["head", "layer.3"], 3)
+    PhaseTraining([member], [1]).enter(run.evaluator, ["head", "layer.3"], 3)
     names = [name for name in member.parameters if not name.startswith("head/")]
     with torch.no_grad():
         for parameter in member.parameters.values():
@@ -189,7 +189,7 @@ def test_l2_to_start_is_the_gradient_of_half_the_squared_distance(bench):
             parameter.grad = torch.zeros_like(parameter)
     distance = sum((member.parameters[name] - member.start[name]).square().sum() for name in names)
     due = torch.autograd.grad(0.5 * 0.3 * distance, [member.parameters[name] for name in names])
-    member.pull_to_start()
+    member.add_l2_sp_gradient()
     for name, gradient in zip(names, due, strict=True):
         torch.testing.assert_close(member.parameters[name].grad, gradient)
     assert all(not p.grad.any() for name, p in member.parameters.items() if name.startswith("head/"))

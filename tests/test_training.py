@@ -10,7 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
+from torch.nn import functional
 
+from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
@@ -20,8 +22,9 @@ from thaw.features.store import FeatureStore
 from thaw.steps.train import start
 from thaw.training.batching import shuffled_batches
 from thaw.training.checkpoints import Start
+from thaw.training.training_run import train
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
-from trained import equal, losses, tensors
+from trained import equal, losses, resume, tensors
 
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
 FULL = {"train": ["all"]}
@@ -175,7 +178,7 @@ def test_frozen_dropout_is_honoured(bench):
     assert noisy["phases"][0]["boundary"] is None
     quiet, loud = bench.train(plain)[1], bench.train(noisy)
     assert losses(quiet) != losses(loud[1])
-    encoder = loud[0].answering.encoder.train()
+    encoder = loud[0].evaluator.encoder.train()
     assert all(module.training for module in encoder.model.modules())
     before = Encoder.load(bench.encoder).components()
     for part, named in encoder.components().items():
@@ -306,3 +309,25 @@ def test_folders_of_another_plan_are_refused(bench, tmp_path):
     folders = ("--data", tmp_path, "--encoder", bench.encoder, "--features", bench.features)
     with pytest.raises(UserError, match="is missing"):
         run_in_process("train", "--spec", canonical(spec), *folders, "--out", tmp_path / "run")
+
+
+class TowardsTeacher:
+    """An objective that no module of Thaw knows: the squared error to the logits [N, C] of another run."""
+
+    def __init__(self, logits: torch.Tensor):
+        self.logits = logits
+
+    def loss(self, model, rows, batch, stored) -> torch.Tensor:
+        return functional.mse_loss(model(batch, stored), self.logits[rows])
+
+
+def test_another_objective_is_minimised_by_the_same_loop(bench):
+    spec = bench.spec(TOP | {"epochs": 8})
+    teacher, _ = bench.train(spec)
+    model, feed = resume(bench, spec, teacher)
+    with torch.no_grad():
+        logits = model.eval()(*feed("train", teacher.rows))
+    student = bench.run(spec | {"seed": 2})
+    student.objective = TowardsTeacher(logits)
+    first, *_, last = losses(train([student], Stopwatch())[0])
+    assert last < 0.3 * first

@@ -34,7 +34,7 @@ def loss(run, model: TaskModel, feed: Feed) -> float:
     model.eval()
     with torch.no_grad():
         batch, stored = feed("train", run.rows)
-        return model.head.loss(model(batch, stored), run.targets(run.rows, batch)).item()
+        return model.head.loss(model(batch, stored), run.objective.targets(run.head, run.rows, batch)).item()
 
 
 def loss_before(bench: Bench, spec: dict, start) -> float:
@@ -58,7 +58,7 @@ def check_training(bench: Bench, spec: dict, start=None) -> None:
     moved = {name: not torch.equal(value, fresh[name]) for name, value in trained.head.state_dict().items()}
     assert [name for name, found in moved.items() if not found] == [], "these tensors of the head did not move"
     pretrained = Encoder.load(bench.encoder).components()
-    encoder = run.answering.encoder
+    encoder = run.evaluator.encoder
     if encoder is None:
         assert declared == {"head"}
     else:

@@ -69,6 +69,11 @@ class MaskedModel(nn.Module):
         finally:
             hook.remove()
 
+    def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """Return the named parameters of head, embeddings and layers; a tied decoder is the embeddings'."""
+        parts = {"head": list(self.head.named_parameters())} | self.encoder.components()
+        return {name: parts[name] for name in names}
+
     def write(self, source: Path, target: Path) -> None:
         """Write config.json and model.safetensors, predictor included; the pooler of the source goes over unchanged."""
         path = f"{self.whole.base_model_prefix}.pooler.dense"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from thaw.heads.descent import Objective, descend
+from thaw.heads.descent import MeanCrossEntropy, descend
 
 BLOCK = 16_384  # vectors whose products are added up in float32
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
@@ -99,7 +99,7 @@ def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list
     variances, directions = torch.linalg.eigh(covariance)
     rank = min(count, width)  # no weight leaves the space of the vectors
     variances, directions = variances[:, -rank:], directions[..., -rank:]
-    objective = Objective(scaled, targets, classes, directions)
+    objective = MeanCrossEntropy(scaled, targets, classes, directions)
     spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
     ordered = sorted(set(strengths), reverse=True)
     found = {}

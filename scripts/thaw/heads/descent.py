@@ -23,7 +23,7 @@ FLAT = 1e-7  # share of the largest variance below which a direction is rounding
 LEAST_BIAS = 1e-4  # the bias' curvature at least, which vanishes for a class without vectors
 
 
-class Objective:
+class MeanCrossEntropy:
     """The mean cross-entropy of some layers, without penalty, and its gradient."""
 
     def __init__(self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor):
@@ -41,11 +41,11 @@ class Objective:
         weight = place[..., :-1].float() @ self.directions.mT
         logits = torch.baddbmm(place[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
         logits -= logits.amax(1, keepdim=True)
-        due = logits.gather(1, self.targets)
-        right = due.exp()
+        target_logits = logits.gather(1, self.targets)
+        right = target_logits.exp()
         shares = logits.exp_().scatter_(1, self.targets, 0.0)
         wrong = shares.sum(1, keepdim=True)
-        loss = ((wrong + (right - 1)).log1p() - due).mean((1, 2), dtype=torch.float64)
+        loss = ((wrong + (right - 1)).log1p() - target_logits).mean((1, 2), dtype=torch.float64)
         shares.scatter_(1, self.targets, -wrong).div_(wrong + right)
         gradient = torch.cat([shares @ self.scaled @ self.directions, shares.sum(-1, keepdim=True)], -1)
         return loss, gradient.double() / self.count
@@ -62,44 +62,55 @@ class End:
 
 
 class Curvature:
-    """What the last steps of each layer say of its objective's curvature: M pairs of a step and a gradient's change."""
+    """The curvature of each layer's objective, estimated from its last M pairs of a step and a gradient's change.
+
+    S and Y [P, M] have a step and the change of the gradient in each column, oldest first; a, at first `start` plus the
+    penalty, is diagonal. The inverse is that of compact L-BFGS (Byrd, Nocedal and Schnabel 1994, equation 3.1):
+
+        H = γ/a + [S  γ/a Y] M [S  γ/a Y]ᵀ,  M = [[R⁻ᵀ (D + γ Yᵀ Y/a) R⁻¹, -R⁻ᵀ], [-R⁻¹, 0]]
+
+    with R the upper triangle of SᵀY, D its diagonal, and γ = sᵀy / yᵀ(y/a) of the last pair.
+    """
 
     def __init__(self, start: torch.Tensor):
-        """Begin without pairs; the curvature is then `start` [K, P], without penalty."""
+        """Start without pairs; the curvature is then `start` [K, P], without penalty."""
         self.start = start
         self.steps = self.changes = start.new_zeros(len(start), 0, start.shape[1], dtype=torch.float32)  # [K, M, P]
 
     def add(self, step: torch.Tensor, change: torch.Tensor) -> None:
-        """Remember a step and the change of the gradient (without penalty), both [K, P]; zeros say nothing."""
+        """Add a step and the change of the gradient (without penalty), both [K, P]; a pair of zeros changes nothing."""
         self.steps = torch.cat([self.steps, step.float().unsqueeze(1)], 1)[:, -PAIRS:]
         self.changes = torch.cat([self.changes, change.float().unsqueeze(1)], 1)[:, -PAIRS:]
 
     def solve(self, gradient: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
-        """Return the inverse curvature times a gradient [K, P], under a penalty [K, P]."""
-        inverse = 1 / (self.start + penalty.clamp(min=LEAST))
+        """Return the inverse curvature times a gradient [K, P], under a penalty [K, P].
+
+        A pair whose step goes (almost) without curvature is left out: its row and column of R are those of identity.
+        """
+        inverse = 1 / (self.start + penalty.clamp(min=LEAST))  # 1/a
         if not self.steps.shape[1]:
             return inverse * gradient
-        steps, inverse = self.steps, inverse.float().unsqueeze(1)
-        changes = torch.addcmul(self.changes, penalty.float().unsqueeze(1), steps)
-        scaled = changes * inverse
-        products, bent = (steps @ changes.mT).double(), (scaled @ changes.mT).double()  # [K, M, M]
-        along = products.diagonal(dim1=1, dim2=2)
-        told = along > 1e-6 * bent.diagonal(dim1=1, dim2=2)
-        keep = told.unsqueeze(1) & told.unsqueeze(2)
-        unit = torch.where(told[:, -1], along[:, -1] / bent[:, -1, -1], 1.0)
-        unit = unit.nan_to_num(1.0)[:, None, None]
-        upper = (products * keep).triu() + (~told).double().diag_embed()
-        middle = unit * bent * keep + (along * told).diag_embed()
-        column, told = gradient.float().unsqueeze(2), told.unsqueeze(2)
-        first = torch.linalg.solve_triangular(upper, (steps @ column).double() * told, upper=True)
-        second = middle @ first - unit * (scaled @ column).double() * told
-        second = torch.linalg.solve_triangular(upper.mT, second, upper=False)
-        near = unit.float() * (inverse * column.mT - first.float().mT @ scaled)
-        return (near + second.float().mT @ steps).squeeze(1).double()
+        steps, inverse = self.steps, inverse.float().unsqueeze(1)  # S^T
+        changes = torch.addcmul(self.changes, penalty.float().unsqueeze(1), steps)  # Y^T
+        scaled = changes * inverse  # Y^T / a
+        sy, yy = (steps @ changes.mT).double(), (scaled @ changes.mT).double()  # S^T Y and Y^T Y/a, [K, M, M]
+        diagonal = sy.diagonal(dim1=1, dim2=2)
+        valid = diagonal > 1e-6 * yy.diagonal(dim1=1, dim2=2)
+        valid_pairs = valid.unsqueeze(1) & valid.unsqueeze(2)
+        gamma = torch.where(valid[:, -1], diagonal[:, -1] / yy[:, -1, -1], 1.0)
+        gamma = gamma.nan_to_num(1.0)[:, None, None]
+        upper = (sy * valid_pairs).triu() + (~valid).double().diag_embed()  # R
+        middle = gamma * yy * valid_pairs + (diagonal * valid).diag_embed()  # D + gamma Y^T Y/a
+        column, valid = gradient.float().unsqueeze(2), valid.unsqueeze(2)
+        lower_part = torch.linalg.solve_triangular(upper, (steps @ column).double() * valid, upper=True)
+        upper_part = middle @ lower_part - gamma * (scaled @ column).double() * valid
+        upper_part = torch.linalg.solve_triangular(upper.mT, upper_part, upper=False)
+        product = gamma.float() * (inverse * column.mT - lower_part.float().mT @ scaled)
+        return (product + upper_part.float().mT @ steps).squeeze(1).double()
 
 
 def descend(
-    objective: Objective, variances: torch.Tensor, spread: float, strengths: Sequence[float], gap: float
+    objective: MeanCrossEntropy, variances: torch.Tensor, spread: float, strengths: Sequence[float], gap: float
 ) -> list[End]:
     """Return where the layers come to for each strength, the strengths falling.
 
@@ -112,7 +123,7 @@ def descend(
         descent.end(gap)
         if not descent.changed:
             descent.step()
-    return [End(*map(torch.stack, zip(*found, strict=True))) for found in descent.ends]
+    return [End(*map(torch.stack, zip(*ends, strict=True))) for ends in descent.ends]
 
 
 class Descent:
@@ -121,7 +132,7 @@ class Descent:
     `ends` has by strength and layer what an End holds.
     """
 
-    def __init__(self, objective: Objective, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
+    def __init__(self, objective: MeanCrossEntropy, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
         """Begin at weights of 0 with the strongest."""
         self.objective, self.shape = objective, objective.shape
         layers, classes, _ = self.shape
@@ -165,8 +176,7 @@ class Descent:
         self.changed = bool(ended.any())
         for layer in ended.nonzero().flatten().tolist() if self.changed else ():
             place = self.place[layer].view(self.shape[1:])
-            found = (place, self.value[layer], self.steps[layer], converged[layer])
-            self.ends[self.level[layer]][layer] = found
+            self.ends[self.level[layer]][layer] = (place, self.value[layer], self.steps[layer], converged[layer])
         self.level, self.steps = self.level + ended.long(), self.steps * ~ended
         self.share = torch.where(ended, 1.0, self.share)
 
@@ -174,8 +184,8 @@ class Descent:
         """Try a step down; a layer that it leads up stays where it is and tries half of it next."""
         tried = self.place + self.share.unsqueeze(1) * self.direction
         loss, slope = self._at(tried)
-        due = self.value - 1e-4 * self.share * self.fall + NOISE * self.value.abs()
-        better = loss + self._penalties(tried) <= due
+        allowed = self.value - 1e-4 * self.share * self.fall + NOISE * self.value.abs()
+        better = loss + self._penalties(tried) <= allowed
         moved = better.unsqueeze(1)
         self.curvature.add((tried - self.place) * moved, (slope - self.slope) * moved)
         self.place, self.slope = torch.where(moved, tried, self.place), torch.where(moved, slope, self.slope)

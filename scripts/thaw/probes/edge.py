@@ -1,7 +1,7 @@
-"""Edge probing: what a small network tells of spans, and of pairs of spans (Tenney et al. 2019a, section 3.1; 2019b).
+"""Edge probing: what a small network predicts of spans and pairs of spans (Tenney et al. 2019a, section 3.1; 2019b).
 
-It reads nothing but the tokens of the spans: a mix of layers, a projection, a mean over each span's tokens that is
-weighted by attention, and a network with one hidden layer. All probes of a seed are trained side by side: for each
+It reads only the tokens of the spans: a mix of layers, a projection, a mean over each span's tokens that is
+weighted by attention, and a network with one hidden layer. All probes of a seed are trained in one batch: for each
 layer one that reads it alone, and one that mixes it with all below.
 
 P probes, K layers, B rows, T tokens, n spans, m tokens of the longest, E edges, C labels, d width, h width of the
@@ -51,9 +51,9 @@ class Prober(nn.Module):
         """Return the vector of each edge's first or second span [P, E, h]: its tokens, weighted by attention."""
         projected = self.projections[side](mixed)
         relevance = self.attentions[side](projected).squeeze(-1)
-        places, inside = tokens.spans[side]
-        shares = relevance[:, places].masked_fill(~inside, -torch.inf).softmax(-1)
-        return torch.einsum("pem,pemh->peh", shares, projected[:, places])
+        indices, inside = tokens.spans[side]
+        shares = relevance[:, indices].masked_fill(~inside, -torch.inf).softmax(-1)
+        return torch.einsum("pem,pemh->peh", shares, projected[:, indices])
 
 
 def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
@@ -70,18 +70,19 @@ def edge(reading: EdgeReading, seed: int) -> tuple[list[dict], list[dict]]:
             yield losses(model, tokens)
 
     best = train(model, epoch, lambda: -_mean_loss(reading, model, held), reading.entry)
-    found = {name: scores(reading, model, reading.splits[name]) for name in reading.scored}
+    by_split = {name: scores(reading, model, reading.splits[name]) for name in reading.scored}
     shares, rows, layer_scores = model.shares().tolist(), [], []
-    for number, place in zip(reading.numbers, range(layers), strict=True):
-        mixed = layers + place - 1 if place else 0
-        for kind, probe in (("alone", place), ("mixed", mixed)):
-            told = {"layer": number, "seed": seed, "read": kind, **best[probe]}
-            rows.append(told | {f"{name}_{reading.main}": finite(values[probe]) for name, values in found.items()})
-        by_split = [
-            {name: {reading.main: finite(values[probe])} for name, values in found.items()} for probe in (place, mixed)
-        ]
-        mix = {"scores": by_split[1], "weights": shares[mixed][: place + 1]}
-        layer_scores.append({"layer": number, "seed": seed, "scores": by_split[0], "mix": mix})
+    for alone, number in enumerate(reading.numbers):
+        mixed = layers + alone - 1 if alone else 0
+        for kind, probe in (("alone", alone), ("mixed", mixed)):
+            common = {"layer": number, "seed": seed, "read": kind, **best[probe]}
+            rows.append(common | {f"{name}_{reading.main}": finite(values[probe]) for name, values in by_split.items()})
+        of_alone, of_mix = (
+            {name: {reading.main: finite(values[probe])} for name, values in by_split.items()}
+            for probe in (alone, mixed)
+        )
+        mix = {"scores": of_mix, "weights": shares[mixed][: alone + 1]}
+        layer_scores.append({"layer": number, "seed": seed, "scores": of_alone, "mix": mix})
     return rows, layer_scores
 
 
@@ -94,9 +95,9 @@ def losses(model: Prober, tokens: Tokens) -> torch.Tensor:
 
 @torch.no_grad()
 def _mean_loss(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
-    """Return the cross-entropy of each probe over all edges of some rows that it is told of [P]; NaN without any.
+    """Return the cross-entropy of each probe [P] over all edges of some rows that it can read; NaN without any.
 
-    F1 would not do to choose an epoch by: it is 0 as long as no label has a probability above one half.
+    F1 cannot choose an epoch: it is 0 as long as no label has a probability above one half.
     """
     total, count = torch.zeros(model.probes, device=reading.device), 0
     for tokens in reading.batches(split, np.arange(len(split.rows))):
@@ -107,10 +108,10 @@ def _mean_loss(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
 @torch.no_grad()
 def scores(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
     """Return the micro F1 of each probe on some rows [P]; edges with a word that has no token are misses."""
-    hits, told = torch.zeros(2, model.probes, dtype=torch.float64, device=reading.device)
+    hits, predicted = torch.zeros(2, model.probes, dtype=torch.float64, device=reading.device)
     for tokens in reading.batches(split, np.arange(len(split.rows))):
         answers = model(tokens) > 0
-        told = told + answers.sum((1, 2))
+        predicted = predicted + answers.sum((1, 2))
         hits = hits + (answers & (tokens.gold > 0)).sum((1, 2))
     truths = sum(len(labels) for labels in split.labels)
-    return (2 * hits / (told + truths)).cpu().numpy()
+    return (2 * hits / (predicted + truths)).cpu().numpy()

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from thaw.compute_cost.flops import Shape
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
-from thaw.core.runtime import derive_seed
 from thaw.evaluation.metrics import spans
-from thaw.evaluation.result_files import scored_splits, select_rows, task_with_defaults
 from thaw.features.batch import Batch
 from thaw.probes.layer_states import LayerStates, pieces
-from thaw.probes.probed_rows import read_rows
-from thaw.schema.probe_entry import PROBE_CONFIGS
+from thaw.probes.probe_context import ProbeContext
 from thaw.training.run_inputs import Inputs
 
 MAIN = "edge_f1"
@@ -47,9 +42,9 @@ class Edges:
 
 @dataclass
 class Tokens:
-    """What a batch of edges is told by.
+    """The tokens of a batch of edges.
 
-    States [K, N, d] of the tokens in some span; by side the places of each span's tokens in them [E, m] and which are
+    States [K, N, d] of the tokens in some span; by side the indices of each span's tokens in them [E, m] and which are
     real [E, m]; gold [E, C] float.
     """
 
@@ -58,7 +53,7 @@ class Tokens:
     gold: torch.Tensor
 
 
-class EdgeReading:
+class EdgeReading(ProbeContext):
     """A task as edge probing sees it: tags are spans of one word, BIO spans have their types, edges are as they are."""
 
     main = MAIN
@@ -66,35 +61,21 @@ class EdgeReading:
     def __init__(self, spec: dict, inputs: Inputs):
         """Open the states, and read the edges of train (see `read_rows`), validation and test.
 
-        Raises UserError where the training rows have no two labels to tell apart, or fewer edges than labels.
+        Raises UserError where the training rows have fewer than two labels, or fewer edges than labels.
         """
-        self.corpus, self.device, self.states = inputs.corpus, inputs.device, LayerStates(spec, inputs)
-        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
-        self.numbers, self.width = spec["read"], Shape.of(read_json(inputs.encoder / "config.json")).width
-        names = self.corpus.labels(self.task["target"])
-        self.tags = names if self.task["type"] == "spans" else None
-        self.labels = names if self.tags is None else list(dict.fromkeys(tag[2:] for tag in names if tag != "O"))
-        rows = read_rows(spec, self.corpus)
-        self.splits = {split: self._edges(split, found) for split, found in rows.items()}
+        super().__init__(spec, inputs)
+        self.states, self.width = LayerStates(spec, inputs), self.shape.width
+        self.tags = self.labels if self.task["type"] == "spans" else None
+        if self.tags is not None:
+            self.labels = list(dict.fromkeys(tag[2:] for tag in self.tags if tag != "O"))
+        self.splits = {split: self._edges(split, rows) for split, rows in self.rows.items()}
         self.pairs = bool((self.splits["train"].ends[:, 2] >= 0).any())
         self._check()
-
-    @property
-    def scored(self) -> list[str]:
-        """The splits that are scored: validation and test."""
-        return scored_splits(self.task)
-
-    def divided(self, seed: int) -> tuple[Edges, Edges]:
-        """Return the training rows to fit and those that the number of epochs is chosen by, drawn by a seed."""
-        train = self.splits["train"]
-        order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(train.rows))
-        count = max(1, round(self.entry.choice * len(order)))
-        return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))
 
     def batches(self, split: Edges, order: np.ndarray) -> Iterator[Tokens]:
         """Yield the edges of a split's rows in some order, those of 32 rows at a time.
 
-        Edges with a word that has no token are left out: nothing can be told of them.
+        Edges with a word that has no token are left out: the probe cannot read them.
         """
         first = np.searchsorted(split.of, np.arange(len(split.rows) + 1))
         full = order[first[order] < first[order + 1]]
@@ -108,43 +89,42 @@ class EdgeReading:
                 yield tokens
 
     def majority(self) -> dict[str, dict[str, float | None]]:
-        """Return what the most frequent label of train scores on each split, given to every edge."""
+        """Return the scores on each split of predicting the most frequent label of train for every edge."""
         answer = np.bincount(np.concatenate(self.splits["train"].labels).astype(int)).argmax()
-        found = {}
+        scores = {}
         for name in self.scored:
             labels = self.splits[name].labels
             total = len(labels) + sum(map(len, labels))
-            found[name] = {MAIN: 2 * sum(answer in each for each in labels) / total if total else None}
-        return found
+            scores[name] = {MAIN: 2 * sum(answer in each for each in labels) / total if total else None}
+        return scores
 
     def _tokens(self, batch: Batch, states: torch.Tensor, of, ends: np.ndarray, labels: list) -> Tokens:
-        """Return what edges are told by. Args: their batch, states [K, B, T, d], the row of each, ends, labels."""
+        """Return the tokens of edges. Args: their batch, states [K, B, T, d], the row of each, ends, labels."""
         starts, stops = (each.numpy() for each in pieces(batch.host))
         sides = [ends[:, :2], ends[:, 2:]] if self.pairs else [ends[:, :2]]
-        told = np.all([_whole(starts, of, side) for side in sides], axis=0)
-        long, spans = batch.mask.shape[1], []
+        complete = np.all([_complete(starts, of, side) for side in sides], axis=0)
+        length, spans = batch.mask.shape[1], []
         for side in sides:
-            begin, end = starts[of[told], side[told, 0]], stops[of[told], side[told, 1] - 1]
+            begin, end = starts[of[complete], side[complete, 0]], stops[of[complete], side[complete, 1] - 1]
             steps = np.arange((end - begin).max(initial=1))
             inside = begin[:, None] + steps < end[:, None]
-            spans.append((np.where(inside, of[told, None] * long + begin[:, None] + steps, 0), inside))
-        used = np.unique(np.concatenate([places[inside] for places, inside in spans]))
+            spans.append((np.where(inside, of[complete, None] * length + begin[:, None] + steps, 0), inside))
+        used = np.unique(np.concatenate([tokens[inside] for tokens, inside in spans]))
         flat = states.flatten(1, 2)[:, torch.from_numpy(used).to(states.device)]
-        placed = [(np.where(inside, np.searchsorted(used, places), 0), inside) for places, inside in spans]
-        gold = torch.zeros(int(told.sum()), len(self.labels), device="cpu")
-        for row, edge in enumerate(np.flatnonzero(told)):
+        indices = [(np.where(inside, np.searchsorted(used, tokens), 0), inside) for tokens, inside in spans]
+        gold = torch.zeros(int(complete.sum()), len(self.labels), device="cpu")
+        for row, edge in enumerate(np.flatnonzero(complete)):
             gold[row, labels[edge]] = 1
-        tensors = [tuple(torch.from_numpy(each).to(self.device) for each in pair) for pair in placed]
+        tensors = [tuple(torch.from_numpy(each).to(self.device) for each in pair) for pair in indices]
         return Tokens(flat, tensors, gold.to(self.device))
 
     def _edges(self, split: str, rows: np.ndarray) -> Edges:
-        """Return the edges of some rows of a split."""
-        targets, of, ends, labels = select_rows(self.corpus.targets(self.task, split), rows), [], [], []
+        targets, of, ends, labels = self.gold(split, rows), [], [], []
         for position, target in enumerate(targets):
-            for *span, told in self._of_row(target):
+            for *span, indices in self._of_row(target):
                 of.append(position)
                 ends.append(span)
-                labels.append(told)
+                labels.append(indices)
         return Edges(split, rows, np.array(of, dtype=int), np.array(ends, dtype=int).reshape(-1, 4), labels)
 
     def _of_row(self, target: list) -> list[tuple]:
@@ -153,32 +133,32 @@ class EdgeReading:
             return target
         if self.tags is None:
             return [(word, word + 1, -1, -1, [tag]) for word, tag in enumerate(target)]
-        found = sorted(spans([self.tags[tag] for tag in target]), key=lambda span: span[1:])
-        return [(start, end, -1, -1, [self.labels.index(name)]) for name, start, end in found]
+        ordered = sorted(spans([self.tags[tag] for tag in target]), key=lambda span: span[1:])
+        return [(start, end, -1, -1, [self.labels.index(name)]) for name, start, end in ordered]
 
     def _check(self) -> None:
-        """Raise UserError where there is nothing to tell apart, or not enough to tell it by."""
-        train, place = self.splits["train"], f"task {self.task['id']}"
+        """Raise UserError for fewer than two labels or rows, fewer edges than labels, or a mix of spans and pairs."""
+        train, task = self.splits["train"], f"task {self.task['id']}"
         known = sorted({label for labels in train.labels for label in labels})
         if len(train.rows) < 2:
-            raise UserError(f"{place}: a probe needs two training rows, to fit and to choose by: take a larger subset")
+            raise UserError(f"{task}: a probe needs two training rows, to fit and to choose by: take a larger subset")
         if len(train.labels) < len(self.labels):
             raise UserError(
-                f"{place}: {len(train.labels)} labelled spans to fit for {len(self.labels)} labels; a probe needs at "
+                f"{task}: {len(train.labels)} labelled spans to fit for {len(self.labels)} labels; a probe needs at "
                 "least one for each: take a larger subset"
             )
         if len(known) < 2:
             names = ", ".join(repr(self.labels[label]) for label in known) or "none"
             raise UserError(
-                f"{place}: the training rows of the subset have a single label ({names}); a probe needs two or more to "
-                "tell apart: take a larger subset"
+                f"{task}: the training rows of the subset have a single label ({names}); a probe needs two or "
+                "more: take a larger subset"
             )
         for split in self.splits.values():
             if any((split.ends[:, 2] >= 0) != self.pairs):
-                raise UserError(f"{place}: some edges of {split.split} have one span and others two; all need the same")
+                raise UserError(f"{task}: some edges of {split.split} have one span and others two; all need the same")
 
 
-def _whole(starts: np.ndarray, of: np.ndarray, side: np.ndarray) -> np.ndarray:
+def _complete(starts: np.ndarray, of: np.ndarray, side: np.ndarray) -> np.ndarray:
     """Return which spans have a token for each of their words. Args: first tokens [B, W]; rows [E]; ends [E, 2]."""
     missing = np.concatenate([np.zeros((len(starts), 1), dtype=int), np.cumsum(starts < 0, axis=1)], axis=1)
     return missing[of, side[:, 1]] == missing[of, side[:, 0]]

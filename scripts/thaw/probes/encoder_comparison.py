@@ -1,7 +1,7 @@
-"""What is compared with what: an encoder as it was pretrained, and what runs of several seeds made of it.
+"""Comparisons of a pretrained encoder with the encoders that runs of several seeds adapted.
 
-Beside each number stands the same between two of the runs: how far two seeds alone are apart. Rows are those of
-validation, on which no run has trained.
+Each number comes with the same number between two of the runs, which is the difference of seeds alone. Rows are those
+of validation, on which no run has trained.
 
 N tokens, d width, L layers.
 """
@@ -19,22 +19,20 @@ from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 BETWEEN = "between_seeds"  # the name of the score between two runs
-PRETRAINED = None  # stands for a seed where the pretrained encoder is meant
-BATCH = 2048  # tokens that are added at once
+PRETRAINED = None  # the pretrained encoder among `sides`, which are by seed
+BATCH = 2048  # tokens of a batch
 
 
 class EncoderComparison:
-    """Encoders side by side.
+    """A pretrained encoder and the encoders that runs adapted.
 
-    Args: the spec of a probe; what is read of the pretrained encoder, and by seed of those that runs left.
+    Args: the spec of a probe; the inputs of the pretrained encoder, and by seed those of the adapted ones.
     """
 
     def __init__(self, spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]):
-        """Take what is compared. Raises UserError for fewer than two seeds."""
+        """Keep the sides. Raises UserError for fewer than two seeds."""
         if len(adapted) < 2:
-            raise UserError(
-                f"{spec['of']['probe']}: {len(adapted)} run; two seeds are due, since they are compared too"
-            )
+            raise UserError(f"{spec['of']['probe']}: {len(adapted)} run; the comparison of seeds needs two or more")
         self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
         self.numbers, self.split, self.layers = spec["read"], self.task["validation"], spec["layers"]
         self.sides: dict[int | None, Inputs] = {PRETRAINED: pretrained, **adapted}
@@ -47,21 +45,21 @@ class EncoderComparison:
             yield seed, self.entry.kind, (PRETRAINED, seed)
             yield seed, BETWEEN, (seed, following)
 
-    def places(self) -> np.ndarray:
-        """Return where the tokens that are compared lie in the store, rising; special tokens are none of them.
+    def token_positions(self) -> np.ndarray:
+        """Return the positions in the store of the tokens that are compared, ascending, without special tokens.
 
-        Where there are more than the probe's entry says, they are drawn, always the same.
+        If there are more than the probe's entry allows, the same ones are drawn each time.
         """
-        found = self.sides[PRETRAINED].store.in_texts(self.split)
-        order = np.random.default_rng(derive_seed(0, "compared tokens")).permutation(len(found))
-        return np.sort(found[order[: self.entry.tokens]])
+        positions = self.sides[PRETRAINED].store.in_texts(self.split)
+        order = np.random.default_rng(derive_seed(0, "compared tokens")).permutation(len(positions))
+        return np.sort(positions[order[: self.entry.tokens]])
 
-    def states(self, side: int | None, layer: int, places: np.ndarray) -> torch.Tensor:
-        """Return the states of a layer at some places, float32 [N, d]."""
-        return self.sides[side].store.states(layer, self.split).at(places)
+    def states(self, side: int | None, layer: int, positions: np.ndarray) -> torch.Tensor:
+        """Return the states of a layer at some positions, float32 [N, d]."""
+        return self.sides[side].store.states(layer, self.split).at(positions)
 
     def rows(self) -> np.ndarray:
-        """Return the rows of validation that are read anew, at most as many as the entry says, always the same."""
+        """Return the rows of validation that encoders read, at most as many as the entry allows, the same each time."""
         total = len(self.sides[PRETRAINED].corpus.frame(self.split))
         order = np.random.default_rng(derive_seed(0, "compared rows")).permutation(total)
         return np.sort(order[: self.entry.examples])
@@ -79,11 +77,11 @@ class EncoderComparison:
         """
         rows, layer_scores = [], []
         for layer in self.numbers:
-            found = measure(layer)
+            values = measure(layer)
             scores: dict[int, dict] = {seed: {} for seed in self.seeds}
             for seed, name, pair in self.pairs:
-                beside = "pretrained" if pair[0] is PRETRAINED else pair[1]
-                rows.append({"layer": layer, "seed": seed, "with": beside, **found[pair]})
-                scores[seed][name] = found[pair][self.entry.kind]
-            layer_scores += [{"layer": layer, "seed": s, "scores": {self.split: found}} for s, found in scores.items()]
+                other = "pretrained" if pair[0] is PRETRAINED else pair[1]
+                rows.append({"layer": layer, "seed": seed, "with": other, **values[pair]})
+                scores[seed][name] = values[pair][self.entry.kind]
+            layer_scores += [{"layer": layer, "seed": s, "scores": {self.split: one}} for s, one in scores.items()]
         return rows, layer_scores

@@ -19,7 +19,8 @@ from thaw.core.runtime import derive_seed, progress
 from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches
 from thaw.heads.convex import Solution
-from thaw.probes.reading import Reading, Split, best_strength
+from thaw.probes.reading import Reading, Split
+from thaw.training.head_fitting import best_strength
 from thaw.training.head_vectors import Reader
 from thaw.training.task_model import read_states
 
@@ -46,8 +47,8 @@ def head_importance(reading: Reading, seed: int) -> tuple[list[dict], list[dict]
     rows, layer_scores = [], []
     for layer, values in enumerate(normed.tolist(), 1):
         common = {"layer": layer, "seed": seed}
-        found = zip(raw[layer - 1].tolist(), values, strict=True)
-        rows += [common | {"head": head, "importance": one, "normed": two} for head, (one, two) in enumerate(found)]
+        pairs = zip(raw[layer - 1].tolist(), values, strict=True)
+        rows += [common | {"head": head, "importance": one, "normed": two} for head, (one, two) in enumerate(pairs)]
         scores = {"train": {"importance": float(raw[layer - 1].mean())}}
         layer_scores.append(common | {"scores": scores, "heads": values})
     layer_scores[-1]["removed"] = removed
@@ -59,14 +60,14 @@ def importance(reading: Reading, reader: Reader, split: Split, solution: Solutio
     encoder, head = reader.encoder, reader.head
     store, total = reading.inputs.store, 0.0
     targets = _by_row(split)
-    for places in progress(batches(store.sizes("train")[split.rows]), "heads"):
-        batch = store.batch("train", split.rows[places]).to(reading.device)
+    for positions in progress(batches(store.sizes("train")[split.rows]), "heads"):
+        batch = store.batch("train", split.rows[positions]).to(reading.device)
         with masked(encoder, len(batch.mask)) as masks:
             vectors = head.vectors(read_states(encoder, head, batch, {}), batch)
             vectors = vectors[batch.first_pieces >= 0] if reading.words else vectors
-            gold = torch.as_tensor(np.concatenate([targets[place] for place in places]), device=reading.device)
+            gold = torch.as_tensor(np.concatenate([targets[position] for position in positions]), device=reading.device)
             (gradient,) = torch.autograd.grad(_loss(solution.logits(vectors), gold, bool(reading.labels)), [masks])
-        per_text = gradient.unflatten(0, (len(places), -1)).sum(1)  # the texts of a pair that are read separately
+        per_text = gradient.unflatten(0, (len(positions), -1)).sum(1)  # the texts of a pair that are read separately
         total = total + per_text.abs().sum(0)
     return (total / len(split.rows)).cpu().numpy()
 
@@ -75,12 +76,12 @@ def importance(reading: Reading, reader: Reader, split: Split, solution: Solutio
 def masked(encoder: Encoder, sequences: int, removed=()) -> Iterator[torch.Tensor]:
     """Multiply what each head gives by its mask, which is yielded, [S, L, H] of ones, and 0 for heads that are removed.
 
-    Args: sequences S of a batch, or 1 for the same masks in any; removed, places of heads, counted through all layers.
+    Args: sequences S of a batch, or 1 for the same masks in any; removed, indices of heads, counted through all layers.
     Raises UserError where there are no such heads.
     """
     layers = encoder.model.get_submodule(encoder.anatomy.layers)
     count = getattr(encoder.model.config, "num_attention_heads", 0)
-    outputs = [found.output for found in encoder.sublayers]
+    outputs = [sublayers.output for sublayers in encoder.sublayers]
     if not count or None in outputs:
         raise UserError("head_importance: this encoder has no attention heads in each layer; leave it out")
     masks = torch.ones(sequences, len(outputs) * count, device=next(encoder.parameters()).device)
@@ -109,8 +110,8 @@ def _solution(reading: Reading, seed: int) -> tuple[Solution, Split]:
     if reading.numbers[last] != reading.layers:
         raise UserError("head_importance: the last layer must be among layers:, since the loss is that of its probe")
     solutions = reading.fit(Split(fitted.rows, fitted.gold, fitted.layers[last:]))[0]
-    found = [reading.main(held, last, solution) for solution in solutions]
-    return solutions[best_strength(found, reading.entry.l2)], held
+    choice = [reading.main(held, last, solution) for solution in solutions]
+    return solutions[best_strength(choice, reading.entry.l2)], held
 
 
 def _by_row(split: Split) -> list[np.ndarray]:
@@ -134,7 +135,7 @@ def _score(reading: Reading, reader: Reader, solution: Solution, removed: np.nda
     split = reading.splits[name]
     rows, gold = split.rows[: reading.entry.examples], split.gold[: reading.entry.examples]
     words = [len(tags) for tags in gold] if reading.words else None
-    anew = Reader(reader.encoder, reader.head, [], reading.device)  # it knows nothing that was read with other masks
+    masked_reader = Reader(reader.encoder, reader.head, [], reading.device)  # `reader` keeps vectors of other masks
     with masked(reader.encoder, 1, removed):
-        found = anew(reading.inputs.store, name, rows, words)
-    return reading.main(Split(rows, gold, [found]), 0, solution)
+        vectors = masked_reader(reading.inputs.store, name, rows, words)
+    return reading.main(Split(rows, gold, [vectors]), 0, solution)

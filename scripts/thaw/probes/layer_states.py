@@ -8,6 +8,7 @@ import torch
 
 from thaw.core.boundaries import cached_layers_read
 from thaw.features.batch import Batch
+from thaw.probes.probe_context import phases_of
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import Feed, resumed
 
@@ -17,7 +18,7 @@ class LayerStates:
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Open what a probe's spec reads."""
-        phases = spec["phases"] or [{"boundary": number} for number in spec["read"]]  # an adapted store has them all
+        phases = phases_of(spec)
         self.feed = Feed(inputs.store, cached_layers_read(phases), inputs.device)
         self.sources = []
         for number, phase in zip(spec["read"], phases, strict=True):
@@ -28,21 +29,21 @@ class LayerStates:
     def __call__(self, split: str, rows: np.ndarray) -> tuple[Batch, torch.Tensor]:
         """Return some rows as a batch, and their states [K, B, T, d]."""
         batch, stored = self.feed(split, rows)
-        found = []
+        layers = []
         for number, boundary, encoder in self.sources:
             states = stored.get(boundary)
-            found.append(encoder.reach(batch, [number], states)[number] if encoder else states)
-        return batch, torch.stack(found)
+            layers.append(encoder.reach(batch, [number], states)[number] if encoder else states)
+        return batch, torch.stack(layers)
 
 
 def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return where the tokens of each word begin and where they end, both [B, W]; -1 and -1 without a token.
+    """Return where the tokens of each word start and end, both [B, W]; -1 and -1 without a token.
 
     A word's tokens go on to the next word that has one, the last word's to the end of the text.
     """
     starts = batch.first_pieces
-    places = torch.arange(batch.mask.shape[1], device=starts.device)
-    end = torch.where(batch.texts > 0, places + 1, 0).amax(1, keepdim=True)
+    positions = torch.arange(batch.mask.shape[1], device=starts.device)
+    end = torch.where(batch.texts > 0, positions + 1, 0).amax(1, keepdim=True)
     following = torch.cat([starts.where(starts >= 0, end)[:, 1:], end], 1)
     ends = following.flip(1).cummin(1).values.flip(1)
     return starts, ends.where(starts >= 0, -1)
@@ -51,7 +52,7 @@ def pieces(batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
 def word_means(batch: Batch, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return each word's mean over its tokens [K, B, W, d], 0 without one, and which words have one [B, W]."""
     starts, ends = pieces(batch)
-    places = torch.arange(states.shape[2], device=states.device)
-    inside = (places >= starts.unsqueeze(-1)) & (places < ends.unsqueeze(-1))
+    positions = torch.arange(states.shape[2], device=states.device)
+    inside = (positions >= starts.unsqueeze(-1)) & (positions < ends.unsqueeze(-1))
     weights = inside.to(states.dtype) / inside.sum(-1, keepdim=True).clamp(min=1)
     return torch.einsum("bwt,kbtd->kbwd", weights, states), starts >= 0

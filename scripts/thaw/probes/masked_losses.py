@@ -1,4 +1,4 @@
-"""Forgetting: how well an encoder still does what it was pretrained to do, with what came beside it for that.
+"""Forgetting: how well an encoder still does what it was pretrained to do, with its published pretraining heads.
 
 The losses of masked tokens and of next sentences on the texts of validation, before and after adaptation.
 
@@ -17,8 +17,8 @@ from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.registry import builtin_kind
 from thaw.features.extract import batches
 from thaw.probes.encoder_comparison import PRETRAINED, EncoderComparison
-from thaw.training.further_training import TokenModel
 from thaw.training.masking import Marks, MaskedFeed, mean_loss
+from thaw.training.objectives import MaskedLanguageModel
 
 SHARE = 0.15  # of the tokens are masked (Devlin et al. 2019, section 3.1)
 
@@ -65,9 +65,9 @@ def _rows_and_scores(
     """Return the rows and layer scores of losses, `loss(side, seed)`, before and after each run."""
     name, rows, layer_scores = comparison.entry.kind, [], []
     for seed in comparison.seeds:
-        found = {"before": loss(PRETRAINED, seed), name: loss(seed, seed)}
-        rows.append({"layer": comparison.layers, "seed": seed, **found})
-        layer_scores.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: found}})
+        losses = {"before": loss(PRETRAINED, seed), name: loss(seed, seed)}
+        rows.append({"layer": comparison.layers, "seed": seed, **losses})
+        layer_scores.append({"layer": comparison.layers, "seed": seed, "scores": {comparison.split: losses}})
     return rows, layer_scores
 
 
@@ -79,7 +79,7 @@ def _loss(comparison: EncoderComparison, side: int | None, marks: Marks, seed: i
         inputs.adapted.onto(model.encoder)
     store = comparison.sides[PRETRAINED].store
     feed = MaskedFeed(store, inputs.device, SHARE, marks, seed, "masks")
-    return mean_loss(TokenModel(model.to(inputs.device), "fp32"), feed, comparison.split, rows)
+    return mean_loss(model.to(inputs.device), MaskedLanguageModel("fp32"), feed, comparison.split, rows)
 
 
 @torch.no_grad()
@@ -88,8 +88,8 @@ def _next_sentence(comparison: EncoderComparison, side: int | None, pooler: dict
     store, device = comparison.sides[PRETRAINED].store, comparison.sides[PRETRAINED].device
     encoder, rows, total = comparison.encoder(side), comparison.rows(), 0.0
     pooler, judge = ({name: tensor.to(device) for name, tensor in layer.items()} for layer in (pooler, judge))
-    for places in batches(store.sizes(comparison.split)[rows]):
-        first = encoder(store.batch(comparison.split, rows[places]).to(device))[:, 0]  # [B, d]
+    for positions in batches(store.sizes(comparison.split)[rows]):
+        first = encoder(store.batch(comparison.split, rows[positions]).to(device))[:, 0]  # [B, d]
         logits = functional.linear(functional.linear(first, **pooler).tanh(), **judge)
         total -= logits.log_softmax(1)[:, 0].sum().item()
     return total / len(rows)

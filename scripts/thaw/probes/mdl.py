@@ -1,8 +1,8 @@
-"""Description length by online coding: the bits that tell labels to somebody who has a layer (Voita and Titov 2020).
+"""Description length by online coding: the bits that transmit labels, given a layer (Voita and Titov 2020).
 
-The training rows are told in portions. The first costs log2 C a label; each further one costs what a probe that was
-fitted to all before it gives, section 2.2 of the paper. Compression is the cost without any probe, n log2 C, as a
-multiple of that. The strength is chosen anew for each portion, by the cross-entropy on validation.
+The labels of the training rows are sent in portions. The first costs log2 C a label; each further one costs what a
+probe gives that was fitted to all before it, section 2.2 of the paper. Compression is the cost without any probe,
+n log2 C, as a multiple of that. The strength is chosen for each portion, by the cross-entropy on validation.
 """
 
 import math
@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from thaw.core.runtime import derive_seed
-from thaw.probes.code_length import spent
+from thaw.probes.code_length import code_length
 from thaw.probes.reading import Reading, Split
 
 
@@ -23,11 +23,11 @@ def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     bits = np.zeros(len(reading.numbers))
     first = len(train.part(order[: starts[0]]).targets()) * math.log2(classes)
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
-        told, following = train.part(order[:start]), train.part(order[start:stop])
-        for layer, solutions in enumerate(reading.fit(told)):
-            costs = [spent(judge, layer, solution, start) for solution in solutions]
+        sent, following = train.part(order[:start]), train.part(order[start:stop])
+        for layer, solutions in enumerate(reading.fit(sent)):
+            costs = [code_length(judge, layer, solution, start) for solution in solutions]
             best = int(np.argmin(costs))
-            more = spent(following, layer, solutions[best], start)
+            more = code_length(following, layer, solutions[best], start)
             bits[layer] += more
             common = {"layer": reading.numbers[layer], "seed": seed, "l2": solutions[best].l2}
             rows.append(common | {"told": start, "following": stop - start, "bits": more})
@@ -45,6 +45,6 @@ def mdl(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
 
 def _starts(reading: Reading, train: Split, order: np.ndarray) -> list[int]:
     """Return after how many rows a probe is fitted: the portions that hold at least one vector for each label."""
-    found = sorted({round(share * len(order)) for share in reading.entry.portions} - {0})
-    enough = [n for n in found if len(train.part(order[:n]).targets()) >= len(reading.labels)]
+    starts = sorted({round(share * len(order)) for share in reading.entry.portions} - {0})
+    enough = [n for n in starts if len(train.part(order[:n]).targets()) >= len(reading.labels)]
     return enough or [len(order) // 2]

@@ -1,4 +1,4 @@
-"""Mutual information of each layer and the labels, in bits, by two estimators, beside what a probe proves of it.
+"""Mutual information of each layer and the labels, in bits, by two estimators, with the lower bound that a probe gives.
 
 Peters et al. 2019, figure 2, has EDGE of the means of token vectors and the labels of the development set. Here as
 there nothing is fitted to labels: the rows are those of the splits that are scored, of which every layer and encoder
@@ -16,7 +16,7 @@ import torch
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.heads.convex import Solution
-from thaw.probes.code_length import spent, surprisal
+from thaw.probes.code_length import code_length, surprisal
 from thaw.probes.measures.information_estimates import (
     Estimate,
     clusters,
@@ -37,18 +37,18 @@ def mutual_information(reading: Reading, seed: int) -> tuple[list[dict], list[di
     """Return a row for each layer, split and partition, and for each layer what both estimators and the bound say."""
     fitted, held = reading.divided(seed)
     solutions = [
-        found[int(np.argmin([spent(held, layer, solution, len(fitted.rows)) for solution in found]))]
-        for layer, found in enumerate(reading.fit(fitted))
+        of_layer[int(np.argmin([code_length(held, layer, solution, len(fitted.rows)) for solution in of_layer]))]
+        for layer, of_layer in enumerate(reading.fit(fitted))
     ]
     samples = {name: Sample.of(reading, name, seed) for name in reading.scored}
-    found = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
+    estimates = {name: _measured(reading, sample, seed) for name, sample in samples.items()}
     rows, layer_scores = [], []
     for layer, number in enumerate(reading.numbers):
         scores = {}
         for name, sample in samples.items():
             scores[name] = _bound(sample, layer, solutions[layer], len(fitted.rows))
             scores[name]["cka_with_last"] = _alignment(sample.layers[layer], sample.layers[-1])
-            for kind, (result, partitions) in found[name][layer].items():
+            for kind, (result, partitions) in estimates[name][layer].items():
                 scores[name] |= _summary(kind, result)
                 common = {"layer": number, "seed": seed, "split": name, "rows": len(sample.labels), "estimator": kind}
                 for partition, values in zip(partitions, result.swept, strict=True):
@@ -76,15 +76,15 @@ class Sample:
         kept = np.sort(order[: reading.entry.rows])
         if len(np.unique(labels[kept])) < 2:
             raise UserError(
-                f"task {reading.task['id']}: all rows of {name} have the one label "
-                f"{reading.labels[int(labels[kept[0]])]!r}; there is nothing to share information with"
+                f"task {reading.task['id']}: all rows of {name} have the label "
+                f"{reading.labels[int(labels[kept[0]])]!r}; mutual information needs two or more"
             )
         return cls([vectors.values[kept] for vectors in split.layers], labels[kept])
 
 
-def _bound(sample: Sample, layer: int, solution: Solution, told: int) -> dict[str, float]:
+def _bound(sample: Sample, layer: int, solution: Solution, fitted_rows: int) -> dict[str, float]:
     """Return H, the bound and its standard error over rows; H as counted in the sample, which is never too high."""
-    bits = surprisal(sample.layers[layer], sample.labels, solution, told)
+    bits = surprisal(sample.layers[layer], sample.labels, solution, fitted_rows)
     own = -torch.from_numpy(np.log2(np.bincount(sample.labels) / len(sample.labels))[sample.labels])
     gained = own - bits.cpu()
     error = gained.std().item() / len(gained) ** 0.5
@@ -118,14 +118,14 @@ def _measured(reading: Reading, sample: Sample, seed: int) -> list[dict[str, tup
     numbers = [number for number in entry.clusters if number < len(labels)] or [2]
     joined = [clusters(layer, numbers, entry.components, derive_seed(seed, "clusters") % 2**32) for layer in vectors]
     equal, shown = np.full(len(numbers), 1 / len(numbers)), [{"clusters": number} for number in numbers]
-    found = []
+    by_layer = []
     for layer, cells in zip(vectors, joined, strict=True):
         pairs = {"edge": _edge(layer, reading, labels, seed)}
         for kind, others in (("kmeans", [labels] * len(numbers)), ("with_last", joined[-1])):
             generator = np.random.default_rng(derive_seed(seed, "shuffles"))
             pairs[kind] = (estimate(cells, others, equal, SHUFFLES, generator), shown)
-        found.append(pairs)
-    return found
+        by_layer.append(pairs)
+    return by_layer
 
 
 def _edge(vectors: np.ndarray, reading: Reading, labels: np.ndarray, seed: int) -> tuple[Estimate, list[dict]]:

@@ -1,6 +1,6 @@
 """What a probe reads: the vectors of every layer on every split that it needs, and their targets.
 
-K layers that are read, N vectors (one a text, or one a word that has a piece), d width, C classes.
+K layers that are read, N vectors (one a text, or one a word that has a token), d width, C classes.
 """
 
 from dataclasses import dataclass
@@ -8,20 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from thaw.compute_cost.flops import Shape
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
-from thaw.core.runtime import derive_seed
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import majority, score
-from thaw.evaluation.result_files import scored_splits, select_rows, task_with_defaults
+from thaw.evaluation.result_files import select_rows
 from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
-from thaw.heads.registry import build
-from thaw.probes.probed_rows import read_rows
+from thaw.probes.probe_context import ProbeContext
 from thaw.schema.head import HeadConfig
-from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
@@ -48,42 +43,24 @@ class Split:
         return self.layers[0].gold(self.gold if gold is None else gold)
 
 
-class Reading:
+class Reading(ProbeContext):
     """A task as a probe sees it: splits, layers, and how a solution is scored.
 
-    Args: the spec of a probe; what it reads. Raises UserError where the training rows have a single label.
+    Args: the spec of a probe; its inputs. Raises UserError where the training rows have a single label.
     """
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Read the vectors of all layers on train (see `read_rows`), validation and test."""
-        self.inputs, self.corpus, self.device = inputs, inputs.corpus, inputs.device
-        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
-        self.labels = self.corpus.labels(self.task["target"])
-        self.numbers, self.words = spec["read"], self.task["type"] in ("tagging", "spans")
-        self.layers = spec["layers"]
-        rows = read_rows(spec, self.corpus)
-        gold = {split: select_rows(self.corpus.targets(self.task, split), found) for split, found in rows.items()}
+        super().__init__(spec, inputs)
+        gold = {split: self.gold(split, rows) for split, rows in self.rows.items()}
         self._check(gold["train"])
-        layers: dict[str, list[Vectors]] = {split: [] for split in rows}
-        phases = spec["phases"] or [{"boundary": number} for number in self.numbers]  # an adapted store has them all
-        for number, phase in zip(self.numbers, phases, strict=True):
+        layers: dict[str, list[Vectors]] = {split: [] for split in self.rows}
+        for number, phase in zip(self.numbers, self.phases, strict=True):
             read = self._reader(number, phase)
-            for split, found in rows.items():
+            for split, rows in self.rows.items():
                 words = [len(tags) for tags in gold[split]] if self.words else None
-                layers[split].append(read(inputs.store, split, found, words))
-        self.splits = {split: Split(rows[split], gold[split], layers[split]) for split in rows}
-
-    @property
-    def scored(self) -> list[str]:
-        """The splits that are scored: validation and test."""
-        return scored_splits(self.task)
-
-    def divided(self, seed: int, part: Split | None = None) -> tuple[Split, Split]:
-        """Return the training rows (or a part of them) to fit and those to choose by, drawn by a seed."""
-        train = part or self.splits["train"]
-        order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(train.rows))
-        count = max(1, round(self.entry.choice * len(order)))
-        return train.part(np.sort(order[count:])), train.part(np.sort(order[:count]))
+                layers[split].append(read(self.store, split, rows, words))
+        self.splits = {split: Split(rows, gold[split], layers[split]) for split, rows in self.rows.items()}
 
     def fit(self, split: Split, gold=None) -> list[list[Solution]]:
         """Return the solutions of each layer and strength on some rows.
@@ -101,9 +78,8 @@ class Reading:
             return [fit_scores(value.unsqueeze(0), targets, self.entry.l2)[0] for value in values]
         at_once = max(1, TOGETHER // (4 * values[0].numel()))
         groups = (torch.stack(values[start : start + at_once]) for start in range(0, len(values), at_once))
-        return [
-            found for group in groups for found in fit_classes(group, targets, len(self.labels), self.entry.l2, GAP)
-        ]
+        classes, strengths = len(self.labels), self.entry.l2
+        return [solutions for group in groups for solutions in fit_classes(group, targets, classes, strengths, GAP)]
 
     def scores(self, split: Split, layer: int, solution: Solution, gold=None) -> dict[str, float | None]:
         """Return the task's metrics of a solution, by its layer's position; against other targets, if given."""
@@ -114,38 +90,33 @@ class Reading:
 
     def main(self, split: Split, layer: int, solution: Solution) -> float | None:
         """Return the task's main metric of a solution."""
-        return self.scores(split, layer, solution)[self.task["metrics"][0]]
+        return self.scores(split, layer, solution)[self.main_metric]
 
     def majority(self) -> dict[str, dict[str, float | None]]:
         """Return what the most frequent answer in train (or the mean) scores on each split."""
-        answer, found = majority(self.task, self.splits["train"].gold), {}
+        answer, scores = majority(self.task, self.splits["train"].gold), {}
         for name in self.scored:
             gold = self.splits[name].gold
             constant = [[answer] * len(tags) for tags in gold] if self.words else np.full(len(gold), answer)
-            found[name] = score(self.task, gold, constant, self.labels or None)
-        return found
+            scores[name] = score(self.task, gold, constant, self.labels or None)
+        return scores
 
     def whole(self) -> Reader:
         """Return what reads the last layer's vectors from text, through the frozen encoder, pretrained or adapted."""
         adapted = self.inputs.adapted
-        encoder = adapted.encoder() if adapted else Encoder.load(self.inputs.encoder)
+        encoder = adapted.encoder() if adapted else Encoder.load(self.encoder_folder)
         encoder.thaw(set())
         return Reader(encoder.to(self.device), self._head(self.layers), [], self.device)
 
     def _reader(self, number: int, phase: dict) -> Reader:
-        """Return what reads the vectors of one layer."""
-        encoder = resumed(self.inputs.encoder, phase["boundary"], number, {}, self.device)
+        encoder = resumed(self.encoder_folder, phase["boundary"], number, {}, self.device)
         return Reader(encoder, self._head(number), cached_layers_read([phase]), self.device)
 
     def _head(self, number: int) -> Head:
-        """Return what makes one vector of the states of a layer."""
+        """Return the head whose pooling makes one vector of the states of a layer."""
         pooling = self.entry.pooling
         head = HeadConfig(kind="linear", pooling=pooling, separate_pooling=pooling, layers={"layer": number})
-        width = Shape.of(read_json(self.inputs.encoder / "config.json")).width
-        separate_encoding = self.inputs.store.separate_encoding
-        return build(head, width, len(self.labels) or 1, self.task["type"], separate_encoding, self.layers).to(
-            self.device
-        )
+        return self.build_head(head).to(self.device)
 
     def _check(self, gold) -> None:
         """Raise UserError where there are no two labels, or no two rows, one to fit and one to choose by."""
@@ -153,17 +124,11 @@ class Reading:
         if self.labels and len(np.unique(flat)) < 2:
             only = self.labels[int(flat[0])]
             raise UserError(
-                f"task {self.task['id']}: all training rows of the subset have the one label {only!r}; a probe needs "
-                "two or more to tell apart: take a larger subset"
+                f"task {self.task['id']}: all training rows of the subset have the label {only!r}; a probe needs two "
+                "labels or more: take a larger subset"
             )
         if len(gold) < 2:
             raise UserError(
                 f"task {self.task['id']}: a probe needs two training rows, to fit and to choose by; take a larger "
                 "subset"
             )
-
-
-def best_strength(scores: list[float | None], strengths: list[float]) -> int:
-    """Return the place of the best score; of equals the one of the strongest penalty."""
-    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(scores, strengths, strict=True)]
-    return ranks.index(max(ranks))

@@ -20,7 +20,7 @@ def kind_of(word: str) -> ProbeKind:
 
 
 def measure(reading) -> str:
-    """Return the name of the score that stands for a layer. Args: what a probe reads."""
+    """Return the name of the main score of a layer. Args: what a probe reads."""
     return kind_of(reading.entry.kind).measure or reading.task["metrics"][0]
 
 
@@ -47,8 +47,8 @@ def _is_valid(result, reading: Reading, seed: int) -> bool:
         rows, layer_scores = result
         scores = [score for one in layer_scores for score in one["scores"].values()]
         main_scores = [score[measure(reading)] for score in scores]
-        places = [(one["layer"], one["seed"]) for one in layer_scores]
-        complete = places == [(number, seed) for number in reading.numbers] and bool(main_scores)
+        keys = [(one["layer"], one["seed"]) for one in layer_scores]
+        complete = keys == [(number, seed) for number in reading.numbers] and bool(main_scores)
         return complete and all(isinstance(row, dict) for row in rows) and all(map(_is_number, main_scores))
     except (TypeError, ValueError, KeyError, AttributeError):
         return False
@@ -60,10 +60,10 @@ def _is_number(value) -> bool:
 
 
 def run(spec: dict, pretrained: Inputs, adapted: dict[int, Inputs]) -> tuple[list[dict], dict]:
-    """Return the rows of layers.csv, and what metrics.json says beside the spec.
+    """Return the rows of layers.csv, and the content of metrics.json without the spec.
 
-    Args: spec of a probe; what is read of the pretrained encoder; by seed, what runs made of it. Where there are runs
-    they are what is probed, each with its own seed.
+    Args: spec of a probe; inputs of the pretrained encoder; by seed, those of the adapted encoders. Where there are
+    adapted encoders, they are probed, each with its own seed.
     """
     kind = kind_of(spec["probe"]["kind"])
     read = kind.reads.load()

@@ -1,4 +1,4 @@
-"""Probes that are trained by gradient descent, many side by side, each as if it were alone.
+"""Probes that are trained by gradient descent as a batch, each as if it were alone.
 
 P probes.
 """
@@ -13,7 +13,7 @@ from thaw.core.runtime import log
 
 
 class Linear(nn.Module):
-    """P linear maps side by side, which begin as torch's own linear map does."""
+    """A batch of P linear maps, which are initialised as torch's own linear map is."""
 
     def __init__(self, probes: int, inputs: int, outputs: int):
         """Make the matrices [P, inputs, outputs] and biases [P, 1, outputs]."""
@@ -49,11 +49,11 @@ def train(
             losses.sum().backward()
             optimizer.step()
         model.eval()
-        found = np.nan_to_num(judge(), nan=-np.inf)
+        scores = np.nan_to_num(judge(), nan=-np.inf)
         if best is None:
-            best, when = np.full(len(found), -np.inf), np.ones(len(found), dtype=int)
-        better = found > best
-        best, when = np.where(better, found, best), np.where(better, number, when)
+            best, when = np.full(len(scores), -np.inf), np.ones(len(scores), dtype=int)
+        better = scores > best
+        best, when = np.where(better, scores, best), np.where(better, number, when)
         for name, value in model.named_parameters():
             kept[name][torch.from_numpy(better)] = value.detach()[torch.from_numpy(better)]
         log(f"epoch {number}: {better.sum()} of {len(better)} became better, the best has {best.max():.4f}")

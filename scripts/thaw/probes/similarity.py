@@ -20,10 +20,10 @@ def svcca(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
 
 def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return RSA of each layer."""
-    places = comparison.places()
+    positions = comparison.token_positions()
 
     def measure(layer: int) -> dict:
-        states = {side: comparison.states(side, layer, places).to(_device(comparison)) for side in comparison.sides}
+        states = {side: comparison.states(side, layer, positions).to(_device(comparison)) for side in comparison.sides}
         return {
             pair: {"rsa": similarity_indices.rsa(*(states[side] for side in pair))} for _, _, pair in comparison.pairs
         }
@@ -33,19 +33,19 @@ def rsa(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
 
 def _from_products(comparison: EncoderComparison, layer: int, measure, chance: str = "") -> dict:
     """Return a measure of each pair of sides from sums over batches of tokens, and that by chance under a name."""
-    places, pairs = comparison.places(), [pair for _, _, pair in comparison.pairs]
-    mixed = np.random.default_rng(derive_seed(0, "chance")).permutation(places) if chance else places
+    positions, pairs = comparison.token_positions(), [pair for _, _, pair in comparison.pairs]
+    mixed = np.random.default_rng(derive_seed(0, "chance")).permutation(positions) if chance else positions
     wanted = [*pairs, *((side, side) for side in comparison.sides)]
     sums = {pair: similarity_indices.Products() for pair in wanted}
     by_chance = {pair: similarity_indices.Products() for pair in pairs if chance}
-    for start in range(0, len(places), BATCH):
+    for start in range(0, len(positions), BATCH):
         here = slice(start, start + BATCH)
-        states = {side: _states(comparison, side, layer, places[here]) for side in comparison.sides}
-        for (first, second), found in sums.items():
-            found.add(states[first], states[second])
+        states = {side: _states(comparison, side, layer, positions[here]) for side in comparison.sides}
+        for (first, second), products in sums.items():
+            products.add(states[first], states[second])
         others = {side: _states(comparison, side, layer, mixed[here]) for side in comparison.sides if chance}
-        for (first, second), found in by_chance.items():
-            found.add(states[first], others[second])
+        for (first, second), products in by_chance.items():
+            products.add(states[first], others[second])
     values = {}
     for first, second in pairs:
         own = (sums[first, first], sums[second, second])
@@ -55,11 +55,9 @@ def _from_products(comparison: EncoderComparison, layer: int, measure, chance: s
     return values
 
 
-def _states(comparison: EncoderComparison, side, layer: int, places: np.ndarray) -> torch.Tensor:
-    """Return states on the device that computes."""
-    return comparison.states(side, layer, places).to(_device(comparison))
+def _states(comparison: EncoderComparison, side, layer: int, positions: np.ndarray) -> torch.Tensor:
+    return comparison.states(side, layer, positions).to(_device(comparison))
 
 
 def _device(comparison: EncoderComparison) -> torch.device:
-    """Return the device that computes."""
     return comparison.sides[None].device

@@ -1,4 +1,4 @@
-"""Structural probes: whether trees lie in a layer, as distances and depths in a linear image (Hewitt and Manning 2019).
+"""Structural probes: whether a linear image of a layer has the shape of trees (Hewitt and Manning 2019).
 
 For each layer a matrix under which squared distances between words are those in the dependency tree (section 2.2), and
 one under which squared lengths are depths (section 2.3). A word is the mean of its tokens.
@@ -13,16 +13,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from thaw.compute_cost.flops import Shape
 from thaw.core.errors import UserError
-from thaw.core.files import finite, read_json
+from thaw.core.files import finite
 from thaw.core.runtime import derive_seed
-from thaw.evaluation.result_files import scored_splits, task_with_defaults
 from thaw.probes.layer_states import LayerStates, word_means
 from thaw.probes.measures.tree_measures import attachment, correlation, root_accuracy, tree_depths, tree_distances
-from thaw.probes.probed_rows import read_rows
+from thaw.probes.probe_context import ProbeContext
 from thaw.probes.side_by_side import train
-from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.training.run_inputs import Inputs
 
 SENTENCES = 20  # a batch, as in the authors' settings
@@ -45,32 +42,18 @@ class Trees:
         return Trees(self.split, self.rows[positions], *lists)
 
 
-class TreeReading:
+class TreeReading(ProbeContext):
     """A corpus with trees: the states of all layers, and the distances and depths of its words."""
 
     main = MAIN
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Open the states, and read the trees of train (see `read_rows`), validation and test."""
-        self.corpus, self.device, self.states = inputs.corpus, inputs.device, LayerStates(spec, inputs)
-        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
-        self.numbers, self.width = spec["read"], Shape.of(read_json(inputs.encoder / "config.json")).width
-        rows = read_rows(spec, self.corpus)
-        self.splits = {split: self._trees(split, found) for split, found in rows.items()}
+        super().__init__(spec, inputs)
+        self.states, self.width = LayerStates(spec, inputs), self.shape.width
+        self.splits = {split: self._trees(split, rows) for split, rows in self.rows.items()}
         if len(self.splits["train"].rows) < 2:
             raise UserError(f"task {self.task['id']}: a structural probe needs two sentences: take a larger subset")
-
-    @property
-    def scored(self) -> list[str]:
-        """The splits that are scored: validation and test."""
-        return scored_splits(self.task)
-
-    def divided(self, seed: int) -> tuple[Trees, Trees]:
-        """Return the training rows to fit and those that the number of epochs is chosen by, drawn by a seed."""
-        whole = self.splits["train"]
-        order = np.random.default_rng(derive_seed(seed, "choice")).permutation(len(whole.rows))
-        count = max(1, round(self.entry.choice * len(order)))
-        return whole.part(np.sort(order[count:])), whole.part(np.sort(order[:count]))
 
     def batches(self, trees: Trees, order: np.ndarray) -> Iterator[tuple]:
         """Yield (positions, words [K, B, W, d], which have a token [B, W]) of 20 sentences at a time, in some order."""
@@ -80,17 +63,16 @@ class TreeReading:
             yield positions, *word_means(batch, states)
 
     def majority(self) -> dict[str, dict[str, float | None]]:
-        """Return what a chain scores on each split: each word hangs on the one before it, the first is the root."""
-        found = {}
+        """Return the scores of a chain on each split: each word depends on the one before it, the first is the root."""
+        scores = {}
         for name in self.scored:
             trees = self.splits[name]
-            places = [np.arange(len(depths), dtype=float) for depths in trees.depths]
-            chains = [np.abs(each[:, None] - each) for each in places]
-            found[name] = measured(trees, chains, places)
-        return found
+            depths = [np.arange(len(each), dtype=float) for each in trees.depths]
+            distances = [np.abs(each[:, None] - each) for each in depths]
+            scores[name] = measured(trees, distances, depths)
+        return scores
 
     def _trees(self, split: str, rows: np.ndarray) -> Trees:
-        """Return the trees of some rows of a split."""
         frame = self.corpus.frame(split)
         heads = [[int(head) - 1 for head in frame["head"].iloc[row]] for row in rows]
         plain = [np.flatnonzero(np.asarray(frame["upos"].iloc[row]) != "PUNCT") for row in rows]
@@ -136,13 +118,13 @@ def structural(reading: TreeReading, seed: int) -> tuple[list[dict], list[dict]]
         )
         spaces[kind] = space
         rows += [
-            {"layer": number, "seed": seed, "space": kind, **told}
-            for number, told in zip(reading.numbers, best, strict=True)
+            {"layer": number, "seed": seed, "space": kind, **epoch_kept}
+            for number, epoch_kept in zip(reading.numbers, best, strict=True)
         ]
-    found = {name: _scores(reading, spaces, reading.splits[name]) for name in reading.scored}
+    by_split = {name: _scores(reading, spaces, reading.splits[name]) for name in reading.scored}
     layer_scores = [
-        {"layer": number, "seed": seed, "scores": {name: scores[place] for name, scores in found.items()}}
-        for place, number in enumerate(reading.numbers)
+        {"layer": number, "seed": seed, "scores": {name: scores[index] for name, scores in by_split.items()}}
+        for index, number in enumerate(reading.numbers)
     ]
     return rows, layer_scores
 
@@ -150,14 +132,14 @@ def structural(reading: TreeReading, seed: int) -> tuple[list[dict], list[dict]]
 def losses(space: Space, kind: str, trees: Trees, part: tuple) -> torch.Tensor:
     """Return the loss of each layer [K]: the mean absolute error in a sentence, and of that the mean over sentences."""
     positions, words, seen = part
-    found = getattr(space, kind)(words)
+    predicted = getattr(space, kind)(words)
     gold = torch.zeros(*seen.shape, *seen.shape[1:] * (kind == "distances"), device="cpu")  # filled there, sent once
     for row, position in enumerate(positions):
         truth = torch.from_numpy(getattr(trees, kind)[position])
         gold[row][tuple(slice(size) for size in truth.shape)] = truth.float()
-    known = seen.unsqueeze(2) & seen.unsqueeze(1) if kind == "distances" else seen
-    counts = known.flatten(1).sum(1).clamp(min=1)
-    errors = ((found - gold.to(found.device)).abs() * known).flatten(2).sum(2)
+    scored = seen.unsqueeze(2) & seen.unsqueeze(1) if kind == "distances" else seen
+    counts = scored.flatten(1).sum(1).clamp(min=1)
+    errors = ((predicted - gold.to(predicted.device)).abs() * scored).flatten(2).sum(2)
     return (errors / counts).mean(1)
 
 
@@ -165,8 +147,8 @@ def losses(space: Space, kind: str, trees: Trees, part: tuple) -> torch.Tensor:
 def _mean_loss(reading: TreeReading, space: Space, kind: str, trees: Trees) -> np.ndarray:
     """Return the loss of each layer over all sentences [K]."""
     every = reading.batches(trees, np.arange(len(trees.rows)))
-    found = [(losses(space, kind, trees, part) * len(part[0])).cpu().numpy() for part in every]
-    return np.sum(found, axis=0) / len(trees.rows)
+    sums = [(losses(space, kind, trees, part) * len(part[0])).cpu().numpy() for part in every]
+    return np.sum(sums, axis=0) / len(trees.rows)
 
 
 @torch.no_grad()
@@ -175,14 +157,14 @@ def _scores(reading: TreeReading, spaces: dict[str, Space], trees: Trees) -> lis
     layers = range(len(reading.numbers))
     distances, depths = [[] for _ in layers], [[] for _ in layers]
     for positions, words, seen in reading.batches(trees, np.arange(len(trees.rows))):
-        near, deep = (
+        distance, depth = (
             space(words).double().cpu().numpy() for space in (spaces["distances"].distances, spaces["depths"].depths)
         )
         for row, position in enumerate(positions):
             known = seen[row, : len(trees.depths[position])].cpu().numpy()
             for layer in layers:
-                distances[layer].append(_of_known(near[layer, row], known))
-                depths[layer].append(_of_known(deep[layer, row], known))
+                distances[layer].append(_of_known(distance[layer, row], known))
+                depths[layer].append(_of_known(depth[layer, row], known))
     return [measured(trees, distances[layer], depths[layer]) for layer in layers]
 
 
@@ -197,10 +179,10 @@ def _of_known(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 def measured(trees: Trees, distances: list[np.ndarray], depths: list[np.ndarray]) -> dict[str, float | None]:
     """Return the four scores of distances and depths; None for one that no sentence defines."""
-    found = {
+    scores = {
         "uuas": attachment(distances, trees.distances, trees.words),
         "dspr": correlation(distances, trees.distances),
         "nspr": correlation(depths, trees.depths),
         "root": root_accuracy(depths, trees.depths, trees.words),
     }
-    return {name: finite(score) for name, score in found.items()}
+    return {name: finite(score) for name, score in scores.items()}

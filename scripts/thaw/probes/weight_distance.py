@@ -9,7 +9,7 @@ from thaw.probes.encoder_comparison import EncoderComparison
 
 
 def weight_distance(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
-    """Return for each layer, 0 the embeddings, how far apart weights are, as a share of the first one's norm.
+    """Return for each layer, 0 the embeddings, the distance of weights as a share of the first one's norm.
 
     `distance` is the plain L2 norm. LoRA and IA3 are multiplied into the matrices that they sit on; adapters can not
     be, and are a UserError.
@@ -17,12 +17,12 @@ def weight_distance(comparison: EncoderComparison) -> tuple[list[dict], list[dic
     weights = {side: _weights(comparison, side) for side in comparison.sides}
 
     def measure(layer: int) -> dict:
-        name, found = f"layer.{layer}" if layer else "embeddings", {}
+        name, distances = f"layer.{layer}" if layer else "embeddings", {}
         for _, _, (one, other) in comparison.pairs:
             first, second = weights[one][name], weights[other][name]
             distance = _norm([second[tensor] - value for tensor, value in first.items()])
-            found[one, other] = {"weight_distance": distance / _norm(first.values()), "distance": distance}
-        return found
+            distances[one, other] = {"weight_distance": distance / _norm(first.values()), "distance": distance}
+        return distances
 
     return comparison.by_layer(measure)
 
@@ -33,7 +33,7 @@ def _weights(comparison: EncoderComparison, side: int | None) -> dict[str, dict[
     if inputs.adapted and inputs.adapted.inserts:
         if inputs.adapted.inserts.make.kind == "adapters":
             raise UserError(
-                f"{comparison.task['id']}: adapters stand beside the weights and move none of them; leave "
+                f"{comparison.task['id']}: adapters change no pretrained weights; leave "
                 f"{comparison.entry.kind} out, or the strategy out of adapted:"
             )
         merge(encoder.model)
@@ -42,5 +42,4 @@ def _weights(comparison: EncoderComparison, side: int | None) -> dict[str, dict[
 
 
 def _norm(tensors) -> float:
-    """Return the L2 norm of all numbers of some tensors."""
     return sum(tensor.square().sum().item() for tensor in tensors) ** 0.5

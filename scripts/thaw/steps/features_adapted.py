@@ -28,8 +28,8 @@ def execute(spec: dict, folders) -> None:
     from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import extract
-    from thaw.probes.probed_rows import read_rows
     from thaw.training.adapted import AdaptedEncoder
+    from thaw.training.context import read_rows
 
     watch = Stopwatch()
     (found,) = run_inputs.open_inputs(spec, folders)

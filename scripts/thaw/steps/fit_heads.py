@@ -54,11 +54,11 @@ def fit(spec: dict, folders) -> None:
     run, fitted = runs[best], fits[best]
     cost = fitted.cost | {"flops": sum(one.cost["flops"] for one in fits)} | spent
     if len(runs) > 1:
-        log(f"pairs read {run.pairs}, chosen on {run.task['validation']}")
+        log(f"pairs read {run.pairs}, chosen on {run.context.validation}")
     for seed in folders.seeds:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
-        write_run(folders.out / layout.of_seed(seed), spec | {"seed": seed}, run, fitted, outcome, cost)
+        write_run(folders.out / layout.of_seed(seed), spec | {"seed": seed}, run.context, fitted, outcome, cost)
 
 
 def train(spec: dict, folders) -> None:
@@ -78,7 +78,14 @@ def train(spec: dict, folders) -> None:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
-        write_run(folders.out / layout.of_seed(run.spec["seed"]), run.spec, run, left, left.outcome, left.cost | shared)
+        write_run(
+            folders.out / layout.of_seed(run.spec["seed"]),
+            run.spec,
+            run.context,
+            left,
+            left.outcome,
+            left.cost | shared,
+        )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def search(spec: dict, folders) -> None:
     with claimed(watch, True, operations(runs)) as device:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
         spent = measure_cost(watch, device)
-    task = runs[0].task
+    task = runs[0].context.task
     scores = [left.outcome["scores"][task["validation"]][task["metrics"][0]] for left in trained]
     seeds, each = list(map(str, spec["seeds"])), len(spec["seeds"])
     trials = [

@@ -52,7 +52,7 @@ def execute(spec: dict, folders) -> None:
             left.inserts.note() if left.inserts else {}
         )
         save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
-    write_run(folders.out, spec, run, left, left.outcome, cost)
+    write_run(folders.out, spec, run.context, left, left.outcome, cost)
     progress.end()
 
 

@@ -1,4 +1,4 @@
-"""An encoder as a run left it: the pretrained one, with the tensors in place that the run has trained."""
+"""An encoder as a run left it: the pretrained one with the tensors that the run has trained."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import check_digest
 
-BASE = "base"  # under which a file of trained tensors names the sha256 of the weights that they belong to
+BASE = "base"  # metadata key: the sha256 of the pretrained weights that trained tensors belong to
 
 
 @dataclass
@@ -23,7 +23,7 @@ class AdaptedEncoder:
     inserts: Inserts | None
 
     @classmethod
-    def of(cls, folder: Path, metrics: Path, due: str) -> "AdaptedEncoder":
+    def of(cls, folder: Path, metrics: Path, expected: str) -> "AdaptedEncoder":
         """Return what a run made of an encoder.
 
         Args: folder of the encoder; the run's metrics.json; its digest. Raises UserError for another run, one that
@@ -32,7 +32,7 @@ class AdaptedEncoder:
         from safetensors import safe_open
         from safetensors.torch import load_file
 
-        check_digest(metrics, due)
+        check_digest(metrics, expected)
         if "diverged" in read_json(metrics)["flags"]:
             raise UserError(f"{metrics.parent}: its training diverged, and there is no encoder to probe; leave it out")
         path = metrics.parent / "encoder.safetensors"

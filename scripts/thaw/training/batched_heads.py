@@ -1,7 +1,7 @@
-"""Fixed heads of one make that train side by side on the same vectors, as one batched problem.
+"""Fixed heads of one kind that train on the same vectors as one batched problem.
 
-Each member keeps its own parameters, order of rows and dropout, and its numbers do not depend on who stands beside it:
-one run alone is a stack of one. M members, N vectors, n of a batch, F width, D width of what a layer makes, C outputs.
+Each member keeps its own parameters, order of rows and dropout, and its numbers do not depend on the other members: a
+single run is a batch of one. M members, N vectors, n of a batch, F width, D width of what a layer makes, C outputs.
 """
 
 import contextlib
@@ -18,13 +18,14 @@ from thaw.features.batch import send
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.objectives import Supervised
 from thaw.training.run_state import EpochCost
 
 
 class Product(torch.autograd.Function):
     """Vectors [M, n, F] times weights [M, D, F], each member's by themselves.
 
-    torch's own batched product on a processor gives a member other last bits when it stands alone than among others
+    torch's own batched product on a CPU gives a member other last bits when it is alone than with other members
     (with one output always, with two threads often); numpy's multiplies one by one, and where D is small it takes a
     tenth of the time.
     """
@@ -44,56 +45,56 @@ class Product(torch.autograd.Function):
 
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return the products of pairs of matrices, each made as if it were the only one.
+    """Return the products of pairs of matrices, each computed as if it were the only one.
 
-    On a GPU too: for a batch of products, or where a matrix begins at an odd address, cuBLAS may choose another kernel
-    than for one, and so other last bits.
+    On a GPU too: for a batch of products, or where a matrix is not aligned, cuBLAS may choose another kernel than for
+    one, and so other last bits.
     """
     if left.device.type != "cpu":
         pairs = zip(left.unbind(), right.unbind(), strict=True)
         return torch.stack([torch.mm(_aligned(one), _aligned(other)) for one, other in pairs])
-    with np.errstate(all="ignore"):  # one that diverges is found by its loss
+    with np.errstate(all="ignore"):  # a member that diverges shows in its loss
         return torch.from_numpy(np.matmul(left.detach().numpy(), right.detach().numpy()))
 
 
 def _aligned(matrix: torch.Tensor) -> torch.Tensor:
-    """Return a matrix that begins where memory of its own would, at 16 bytes, as that of a stack of one does."""
+    """Return a matrix that is aligned at 16 bytes, as that of a batch of one is."""
     return matrix.clone() if matrix.storage_offset() * matrix.element_size() % 16 else matrix
 
 
 class BatchedLayers(nn.Module):
-    """The same linear layer of all members: weights [M, D, F] and biases [M, D], in which theirs lie."""
+    """The same linear layer of all members: weights [M, D, F] and biases [M, D]."""
 
     def __init__(self, members: list[nn.Linear]):
-        """Put the members' parameters next to each other; from now on theirs are views of these."""
+        """Stack the members' parameters, which become views of the stacked ones."""
         super().__init__()
         self.weight = nn.Parameter(torch.stack([layer.weight.detach() for layer in members]))
         self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in members]))
-        for place, layer in enumerate(members):
-            layer.weight.data, layer.bias.data = self.weight.data[place], self.bias.data[place]
+        for index, layer in enumerate(members):
+            layer.weight.data, layer.bias.data = self.weight.data[index], self.bias.data[index]
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return [M, n, D] of each member's own vectors [M, n, F].
 
         On a GPU the bias is a product with ones: the sum that is its gradient would depend on the number of members.
         """
-        made = Product.apply(vectors, self.weight)
+        product = Product.apply(vectors, self.weight)
         if vectors.device.type == "cpu":
-            return made + self.bias.unsqueeze(1)
-        return made + Product.apply(vectors.new_ones(*vectors.shape[:2], 1), self.bias.unsqueeze(2))
+            return product + self.bias.unsqueeze(1)
+        return product + Product.apply(vectors.new_ones(*vectors.shape[:2], 1), self.bias.unsqueeze(2))
 
 
 class BatchedDropout(nn.Module):
     """Dropout with a stream of random numbers for each member, the same ones on every device."""
 
     def __init__(self, share: float):
-        """Keep the share that is left out; the sources of random numbers come with each epoch."""
+        """Keep the share that is dropped; the sources of random numbers are set for each epoch."""
         super().__init__()
         self.share = share
         self.sources: list[np.random.SFC64] = []
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Return vectors [M, n, F], some numbers 0 and the others larger by as much."""
+        """Return vectors [M, n, F] with dropout."""
         if not self.share:
             return vectors
         if vectors.device.type == "cpu":
@@ -103,18 +104,23 @@ class BatchedDropout(nn.Module):
 
 
 class BatchedHeadTrainer:
-    """Heads in training, with the vectors and targets of the training rows and what is read to answer others.
-
-    What a loop wants of whatever it trains: see `thaw.training.phase_loop.PhaseTraining`.
-    """
+    """Heads in training on the vectors of the training rows (see `thaw.training.trainable`)."""
 
     encoder = None  # none of it trains
 
-    def __init__(self, heads: list[Head], reader: Reader, store: FeatureStore, rows: np.ndarray, targets, words):
-        """Read the training rows. Args: heads, on their device; store; rows of train, their targets and word counts."""
+    def __init__(
+        self,
+        heads: list[Head],
+        reader: Reader,
+        store: FeatureStore,
+        rows: np.ndarray,
+        objective: Supervised,
+        words: list[int] | None,
+    ):
+        """Read the training rows. Args: heads, on their device; store; rows of train; objective; their word counts."""
         self.heads, self.reader, self.store, self.rows = heads, reader, store, rows
-        self.train = reader(store, "train", rows, words)
-        self.targets = torch.as_tensor(self.train.gold(targets), device=self.train.values.device)
+        self.objective, self.train = objective, reader(store, "train", rows, words)
+        self.targets = objective.vector_targets(rows, self.train)
         self.front = copy.deepcopy(heads[0]).train()
         for name, module in heads[0].named_children():
             if isinstance(module, nn.Linear):
@@ -126,12 +132,12 @@ class BatchedHeadTrainer:
         self.lengths = store.sequences("train", rows).tolist()  # what the encoder read, once and for all epochs
 
     def thaw(self, names: list[str]) -> None:
-        """Let the heads train: there is nothing else here."""
+        """Let the heads train, which are the only component."""
         for parameter in (parameter for named in self.named for parameter in named.values()):
             parameter.requires_grad_(True)
 
     def components(self, names: list[str]) -> list[dict[str, list]]:
-        """Return each member's named parameters by component, of which there is one, the head."""
+        """Return each member's named parameters by component: the head alone."""
         return [{"head": list(named.items())} for named in self.named]
 
     @contextlib.contextmanager
@@ -144,54 +150,53 @@ class BatchedHeadTrainer:
         yield
 
     def batches(self, streams: list[tuple[int, str]], size: int) -> list[torch.Tensor]:
-        """Return an epoch's batches, each the vectors [M, n] that the members read; `size` rows but for a last rest."""
+        """Return an epoch's batches, each the indices [M, n] of vectors; all but the last have `size` rows."""
         tokens = int(self.store.lengths("train")[self.rows].sum())
         self.spent = EpochCost(tokens, self.heads[0].logit_flops(len(self.targets)), self.lengths)
         self.lengths = []
         orders = np.stack([np.random.default_rng(derive_seed(*named)).permutation(len(self.rows)) for named in streams])
         parts = [orders[:, start : start + size] for start in range(0, len(self.rows), size)]
-        if self.train.seen is not None:  # sentences differ in length: a stack of words has one member
-            parts = [self.train.places(part[0])[None] for part in parts]
+        if self.train.seen is not None:  # sentences differ in length: a batch of taggers has one member
+            parts = [self.train.positions(part[0])[None] for part in parts]
         return send([torch.from_numpy(part) for part in parts], self.targets.device)
 
-    def losses(self, places: torch.Tensor) -> torch.Tensor:
+    def losses(self, positions: torch.Tensor) -> torch.Tensor:
         """Return each member's loss [M] on its own batch of vectors [M, n]."""
-        chosen = self.train.values.index_select(0, places.flatten()).view(*places.shape, -1)
-        logits, targets = self.front.logits(chosen), self.targets[places]
+        vectors = self.train.values.index_select(0, positions.flatten()).view(*positions.shape, -1)
+        logits, targets = self.front.logits(vectors), self.targets[positions]
         if logits.device.type == "cpu":
-            return self.front.loss(logits, targets).view(-1)
-        # a GPU adds up a row in another order when there are more of them
+            return self.objective.vector_loss(self.front, logits, targets).view(-1)
+        # a GPU sums a row in another order when there are more of them
         pairs = zip(logits.unbind(), targets.unbind(), strict=True)
-        return torch.stack([self.front.loss(one, own) for one, own in pairs])
+        return torch.stack([self.objective.vector_loss(self.front, *pair) for pair in pairs])
 
     def backward(self, losses: torch.Tensor) -> None:
         """Give each member's parameters the gradients of its loss."""
-        found = torch.autograd.grad(losses.sum(), self.stacked.values())
-        self.gradients = found
-        for name, gradient in zip(self.stacked, found, strict=True):
-            for named, own in zip(self.named, gradient.unbind(), strict=True):
-                named[name].grad = own
+        self.gradients = torch.autograd.grad(losses.sum(), self.stacked.values())
+        for name, gradients in zip(self.stacked, self.gradients, strict=True):
+            for named, gradient in zip(self.named, gradients.unbind(), strict=True):
+                named[name].grad = gradient
 
     def clip(self, largest: float, each: bool) -> None:
-        """Shrink gradients whose norm is larger, over all of a member's parameters or of each by itself.
+        """Clip gradients by their norm over all of a member's parameters, or of each by itself.
 
         Norms are summed row by row, on a GPU member by member, which gives the same bits however many there are.
         """
         norms = torch.stack([_norms(gradient) for gradient in self.gradients])
         norms = norms if each else _norms(norms.T.contiguous()).expand_as(norms)
-        for gradient, found in zip(self.gradients, norms, strict=True):
-            shrunk = (largest / (found + 1e-6)).clamp(max=1.0)
-            # times 1 changes nothing, but to find that out a GPU would be waited for
-            if shrunk.device.type != "cpu" or (shrunk != 1.0).any():
-                gradient.mul_(shrunk.view(-1, *[1] * (gradient.ndim - 1)))
+        for gradient, norm in zip(self.gradients, norms, strict=True):
+            factor = (largest / (norm + 1e-6)).clamp(max=1.0)
+            # a factor of 1 changes nothing, but to see that on a GPU would wait for it
+            if factor.device.type != "cpu" or (factor != 1.0).any():
+                gradient.mul_(factor.view(-1, *[1] * (gradient.ndim - 1)))
 
     @torch.no_grad()
     def answers(
-        self, place: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
+        self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
-        """Return a member's answers to some rows of a split; `words` are their word counts, None without words."""
+        """Return a member's predictions for some rows of a split; `words` are their word counts, None for texts."""
         vectors = self._vectors(store, split, rows, words)
-        head = self.heads[place].eval()
+        head = self.heads[index].eval()
         return vectors.answers(rows, head.logits(vectors.values).float(), head.scores)
 
     def _vectors(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
@@ -204,7 +209,7 @@ class BatchedHeadTrainer:
 def _norms(values: torch.Tensor) -> torch.Tensor:
     """Return the norm [M] over all but the first dimension."""
     if values.device.type != "cpu":
-        return torch.stack([torch.linalg.vector_norm(own) for own in values.unbind()])
+        return torch.stack([torch.linalg.vector_norm(value) for value in values.unbind()])
     while values.ndim > 1:
         values = torch.linalg.vector_norm(values, dim=-1)
     return values

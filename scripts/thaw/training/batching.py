@@ -1,4 +1,4 @@
-"""Which rows stand together in a batch, and in which order batches come.
+"""The batches of an epoch: which rows form a batch, and the order of the batches.
 
 N rows, B rows of a batch.
 """
@@ -9,10 +9,10 @@ POOL = 50  # batches whose rows are sorted among themselves: little padding, and
 
 
 def shuffled_batches(lengths: np.ndarray, size: int, seed: int) -> list[np.ndarray]:
-    """Return one epoch's batches: positions into `lengths` [N], each once, `size` a batch but for one last rest.
+    """Return one epoch's batches: positions into `lengths` [N], each once, `size` a batch but for the last.
 
     Rows are shuffled, sorted by length within pools of 50 batches, cut into batches, and the batches shuffled, so
-    that rows of like length stand together.
+    that the rows of a batch have similar lengths.
     """
     random = np.random.default_rng(seed)
     order = random.permutation(len(lengths))

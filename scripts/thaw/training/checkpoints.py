@@ -1,13 +1,11 @@
-"""What a run begins with, and what it leaves to the run that starts after it."""
+"""What a run starts from, and what it leaves to the run that starts after it."""
 
 from dataclasses import dataclass
 
 import torch
 
 from thaw.adaptation.peft_modules import Inserts
-from thaw.evaluation.result_files import (
-    Predictions,
-)
+from thaw.evaluation.result_files import Predictions
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.heads.base import Head
 
@@ -26,13 +24,13 @@ class Start:
 
 @dataclass
 class Trained:
-    """What a run leaves: its head, the encoder's trained tensors, its answers, and what is told about it."""
+    """What a run leaves: its head, the encoder's trained tensors, its predictions, outcome, history and cost."""
 
     head: Head
     encoder: dict[str, torch.Tensor]
     inserts: Inserts | None
     answers: dict[str, Predictions]
     further: list[tuple[TransferSet, dict[str, Predictions]]]
-    outcome: dict  # scores, rows, flags, chosen: as they stand in metrics.json
+    outcome: dict  # scores, rows, flags, chosen: as in metrics.json
     history: list[dict]
     cost: dict

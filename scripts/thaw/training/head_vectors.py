@@ -1,4 +1,4 @@
-"""The vectors that a fixed head reads of a frozen encoder: computed once, one a text, or one a word that has a piece.
+"""The vectors that a fixed head reads of a frozen encoder: computed once, one a text, or one a word that has a token.
 
 N vectors, d width of what the encoder gives, F width of a vector, B examples, S sequences, T tokens, W words.
 """
@@ -21,13 +21,13 @@ from thaw.training.task_model import Feed, read_states
 
 @dataclass
 class Vectors:
-    """What a head reads of some rows: vectors [N, F], and per row which of its words have one (None for texts)."""
+    """The vectors [N, F] of some rows, and by row which of its words have one (None for texts)."""
 
     values: torch.Tensor
     seen: list[np.ndarray] | None
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Return which vectors [n] belong to some of these rows, row after row."""
+    def positions(self, rows: np.ndarray) -> np.ndarray:
+        """Return the indices [n] of the vectors of some of these rows, row after row."""
         if self.seen is None:
             return rows
         ends = np.cumsum([seen.sum() for seen in self.seen])
@@ -35,16 +35,18 @@ class Vectors:
 
     def of(self, rows: np.ndarray) -> "Vectors":
         """Return the vectors of some of these rows."""
-        return Vectors(self.values[self.places(rows)], None if self.seen is None else [self.seen[row] for row in rows])
+        return Vectors(
+            self.values[self.positions(rows)], None if self.seen is None else [self.seen[row] for row in rows]
+        )
 
     def gold(self, targets) -> np.ndarray:
-        """Return the target of each vector, of the encoded targets of the rows."""
+        """Return the target of each vector, from the encoded targets of the rows."""
         if self.seen is None:
             return np.asarray(targets)
         return np.concatenate([np.asarray(tags)[seen] for tags, seen in zip(targets, self.seen, strict=True)])
 
     def answers(self, rows, logits: torch.Tensor, scores: bool) -> Predictions:
-        """Return the answers that logits [N, C], or scores [N], give to the rows; a word without a piece has none."""
+        """Return the predictions of logits [N, C], or scores [N], for the rows; a word without a token has none."""
         if scores:
             return Predictions(rows, logits.cpu().numpy())
         best = logits.argmax(1).cpu().numpy()
@@ -60,21 +62,21 @@ class Vectors:
 
 
 class Reader:
-    """Reads vectors for a fixed head: from stored states, or with what of the encoder lies above them."""
+    """Reads vectors for a fixed head: from stored states, or through the layers above them."""
 
     def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
         """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device.
 
-        `known` holds what was read already, by folder of the store and split.
+        `known` holds the vectors that were read already, by folder of the store and split.
         """
         self.encoder = encoder and encoder.eval()
         self.head, self.boundaries, self.device = head.eval(), boundaries, device
         self.known: dict[tuple, Vectors] = {} if known is None else known
 
     def __call__(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Return the vectors of some rows, in their order, which are the same rows whenever a split is read.
+        """Return the vectors of some rows, in their order; a split must be read with the same rows each time.
 
-        `words` are their word counts, None without words.
+        `words` are their word counts, None for texts.
         """
         if (store.folder, split) not in self.known:
             self.known[store.folder, split] = self._read(store, split, rows, words)
@@ -82,20 +84,19 @@ class Reader:
 
     @torch.no_grad()
     def _read(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Read the vectors of some rows."""
         feed = Feed(store, self.boundaries, self.device)
-        found: list = [None] * len(rows)
+        vectors: list = [None] * len(rows)
         seen: list = [None] * len(rows)
         for positions in progress(batches(store.sizes(split)[rows]), f"vectors of {split}"):
             batch, stored = feed(split, rows[positions])
             read = self.head.vectors(read_states(self.encoder, self.head, batch, stored), batch)
             parts = read.split(1)
             if words is not None:
-                known = batch.host.first_pieces >= 0
-                (places,) = send([known.flatten().nonzero().squeeze(1)], read.device)
-                parts = read.flatten(0, 1)[places].split(known.sum(1).tolist())
+                has_token = batch.host.first_pieces >= 0
+                (word_positions,) = send([has_token.flatten().nonzero().squeeze(1)], read.device)
+                parts = read.flatten(0, 1)[word_positions].split(has_token.sum(1).tolist())
             for i, position in enumerate(positions):
-                found[position] = parts[i]
+                vectors[position] = parts[i]
                 if words is not None:
-                    seen[position] = known[i, : words[position]].numpy()
-        return Vectors(torch.cat(found), None if words is None else seen)
+                    seen[position] = has_token[i, : words[position]].numpy()
+        return Vectors(torch.cat(vectors), None if words is None else seen)

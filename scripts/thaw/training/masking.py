@@ -1,4 +1,4 @@
-"""Masking: which tokens of a batch are hidden, and what stands in their place.
+"""Masking: which tokens of a batch are hidden, and what replaces them.
 
 S sequences, T tokens of the longest, M chosen tokens of the batch.
 """
@@ -18,9 +18,9 @@ MASKED, KEPT = 0.8, 0.1  # of the chosen tokens; the others become random ones (
 
 @dataclass(frozen=True)
 class MaskedBatch(Batch):
-    """A batch in which tokens are hidden: `chosen` [S, T] are to be predicted, `tokens` [M] are what stood there.
+    """A batch in which tokens are hidden: `chosen` [S, T] are predicted, `tokens` [M] are the true ones.
 
-    `places` [M] are those of the chosen ones among all S x T.
+    `places` [M] are the indices of the chosen ones among all S x T.
     """
 
     chosen: torch.Tensor | None = None
@@ -30,7 +30,7 @@ class MaskedBatch(Batch):
 
 @dataclass(frozen=True)
 class Marks:
-    """What masking must know of a tokenizer: the id of its mask, and how many ids there are."""
+    """The id of a tokenizer's mask token, and the number of its ids."""
 
     mask: int
     count: int
@@ -42,42 +42,42 @@ def masked(batch: Batch, share: float, marks: Marks, random: torch.Generator) ->
     Special tokens are never chosen. Of the chosen ones 80 % become the mask, 10 % a random id and 10 % stay as they
     are (Devlin et al. 2019, section 3.1 and appendix A.1).
     """
-    own, shape = batch.texts > 0, batch.input_ids.shape
-    count = (share * own.sum(1, keepdim=True)).round().clamp(min=1)
-    places = torch.rand(shape, generator=random).masked_fill(~own, torch.inf).argsort(1).argsort(1)
-    chosen = own & (places < count)
+    in_text, shape = batch.texts > 0, batch.input_ids.shape
+    count = (share * in_text.sum(1, keepdim=True)).round().clamp(min=1)
+    rank = torch.rand(shape, generator=random).masked_fill(~in_text, torch.inf).argsort(1).argsort(1)
+    chosen = in_text & (rank < count)
     kind, other = torch.rand(shape, generator=random), torch.randint(marks.count, shape, generator=random)
-    seen = torch.where(kind < MASKED, marks.mask, torch.where(kind < MASKED + KEPT, batch.input_ids, other))
+    hidden = torch.where(kind < MASKED, marks.mask, torch.where(kind < MASKED + KEPT, batch.input_ids, other))
     values = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    values["input_ids"] = torch.where(chosen, seen, batch.input_ids)
+    values["input_ids"] = torch.where(chosen, hidden, batch.input_ids)
     places = chosen.flatten().nonzero().squeeze(1)
     return MaskedBatch(**values, chosen=chosen, tokens=batch.input_ids.flatten()[places], places=places)
 
 
 class MaskedFeed(Feed):
-    """Gives rows of a split as a batch with tokens hidden; each batch has masks of its own."""
+    """Gives rows of a split as a batch with tokens hidden; each batch draws its masks."""
 
     def __init__(self, store, device: torch.device, share: float, marks: Marks, seed: int, name: str):
-        """Draw masks from the stream of a seed and a name, from its beginning."""
+        """Draw masks from the start of the stream of a seed and a name."""
         super().__init__(store, [], device)
         self.share, self.marks = share, marks
         self.random = torch.Generator().manual_seed(derive_seed(seed, name))
 
     def __call__(self, split: str, rows) -> tuple[MaskedBatch, dict]:
-        """Return a batch of some rows; nothing is stored of what lies behind a mask."""
+        """Return a batch of some rows and no stored states: masked tokens have none."""
         return masked(self.store.batch(split, rows), self.share, self.marks, self.random).to(self.device), {}
 
 
 @torch.no_grad()
-def mean_loss(model, feed: MaskedFeed, split: str, rows: np.ndarray) -> float:
-    """Return a model's mean cross-entropy in nats over the chosen tokens of some rows, in eval mode.
+def mean_loss(model, objective, feed: MaskedFeed, split: str, rows: np.ndarray) -> float:
+    """Return a model's mean loss in nats over the chosen tokens of some rows, in eval mode.
 
-    Args: model, whose call gives logits [M, V] and whose `head` the loss; a new feed, so that masks are the same again.
+    Args: model; objective that gives the loss of a batch; a new feed, so that the masks are the same each time.
     """
     total, count = 0.0, 0
     model.eval()
     for positions in batches(feed.store.sizes(split)[rows]):
         batch, stored = feed(split, rows[positions])
-        total += model.head.loss(model(batch, stored), batch.tokens).item() * len(batch.tokens)
+        total += objective.loss(model, rows[positions], batch, stored).item() * len(batch.tokens)
         count += len(batch.tokens)
     return total / max(count, 1)

@@ -1,4 +1,4 @@
-"""Where runs compute, and what is done before and after their turn on a device, so that it waits for nothing."""
+"""Devices of runs: what is prepared before a run has its device, and what is moved off it afterwards."""
 
 import math
 
@@ -16,25 +16,25 @@ EVALUATIONS = 100  # of the objective, about, until a head has been fitted with 
 
 
 def prepare(run: TrainingRun | HeadFit) -> None:
-    """Import what a run will need, and read its tokens."""
-    for store in (run.store, *(store for _, store in run.inputs.further)):
-        for split in {"train", *run.scored} & set(store.splits):
+    """Import the modules that a run will need, and read its tokens."""
+    for store in (run.context.store, *(store for _, store in run.inputs.further)):
+        for split in {"train", *run.context.scored} & set(store.splits):
             store.sizes(split)
     if _computes_layers(run):
-        import_code(run.folder)
+        import_code(run.context.encoder_folder)
     if any(entry.get("insert") for entry in run.phases):
         import_peft()
-    import_for(run.task["metrics"])
+    import_for(run.context.task["metrics"])
 
 
 def operations(runs: list[TrainingRun] | list[HeadFit]) -> float:
-    """Return about how many operations heads take on stored states; infinite where layers are computed too."""
+    """Estimate the operations of heads on stored states; infinite where layers are computed too."""
     return math.inf if any(map(_computes_layers, runs)) else float(sum(map(_operations, runs)))
 
 
 def _operations(run: TrainingRun | HeadFit) -> float:
-    """Return those of one head: forward, and twice as many backward, for each vector and update."""
-    vectors = run.store.lengths("train")[run.rows].sum() if run.head.words else len(run.rows)
+    """Estimate those of one head: forward, and twice as many backward, for each vector and update."""
+    vectors = run.context.store.lengths("train")[run.rows].sum() if run.head.words else len(run.rows)
     passes = len(run.strengths) * EVALUATIONS if isinstance(run, HeadFit) else sum(s["epochs"] for s in _stages(run))
     return 6.0 * vectors * sum(parameter.numel() for parameter in run.head.parameters()) * passes
 
@@ -45,24 +45,23 @@ def _computes_layers(run: TrainingRun | HeadFit) -> bool:
 
 
 def _stages(run: TrainingRun | HeadFit) -> list[dict]:
-    """Return the stages of all phases of a run."""
     return [stage for entry in run.phases for stage in PhaseConfig.stages_of_spec(entry)]
 
 
 def send(run: TrainingRun | HeadFit, device: torch.device) -> TrainingRun | HeadFit:
-    """Let a run compute on a device, where resuming its encoder is proved first; return the same run."""
+    """Move a run to a device; a GPU must first pass the parity check of the resumed encoder. Return the same run."""
     if device.type == "cuda" and _computes_layers(run):
-        check_once(run.folder, device)
+        check_once(run.context.encoder_folder, device)
     run.inputs.on(device)
     run.head.to(device)
     return run
 
 
 def hand_over(runs: list[TrainingRun], trained: list[Trained]) -> list[Trained]:
-    """Bring what runs leave into the host's memory, and let go of all else that they hold on a device."""
+    """Move what runs leave to the CPU, and free all else that they hold on a device."""
     for run, left in zip(runs, trained, strict=True):
         left.head.cpu()
         left.encoder = {name: tensor.cpu() for name, tensor in left.encoder.items()}
-        run.answering, run.trained = None, {}
+        run.evaluator, run.trained = None, {}
         run.inputs.vectors.clear()
     return trained

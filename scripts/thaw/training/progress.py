@@ -1,7 +1,7 @@
-"""Where a run stands after an epoch, kept in a file until the run ends, so that a killed run goes on from there.
+"""The state of a run after an epoch, kept in a file until the run ends, so that a killed run resumes from it.
 
-Random numbers are drawn by seed, phase and epoch, so that nothing of them has to be kept: what goes on from the file
-has the same bits at the end as what was never stopped.
+Random numbers are drawn by seed, phase and epoch and need no state: a run that resumes ends with the same bits as one
+that was never stopped.
 """
 
 import json
@@ -20,26 +20,26 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import PhaseLog
 
 FILE = "progress.safetensors"
-SPACING = 60.0  # seconds of training between two writes: a short run is begun anew sooner than its state is written
-COUNTED = ("counts", "flops", "added")  # of a run, what `keep` adds up over stages
+SPACING = 60.0  # seconds of training between two writes: a short run restarts sooner than its state is written
+COUNTED = ("counts", "flops", "added")  # attributes of a run that `end_stage` sums over stages
 
 
 class Progress:
-    """The file of one run, beside its results."""
+    """The file of one run, in its results folder."""
 
     def __init__(self, folder: Path, spec: dict, watch, device: torch.device | None = None):
-        """Read what is there, if it is of this spec, these versions and this kind of GPU: another gives other bits.
+        """Read the file, if it is of this spec, this version of torch and this kind of GPU: another gives other bits.
 
         Args: the run's folder, spec and Stopwatch; the device that trains, None for the CPU.
         """
         self.path, self.watch, self.written = folder / FILE, watch, time.monotonic()
-        self.due = {"digest": digest(spec), "torch": versions()["torch"]}
+        self.identity = {"digest": digest(spec), "torch": versions()["torch"]}
         if device is not None and device.type != "cpu":
-            self.due["device"] = hardware(device)["device"]
+            self.identity["device"] = hardware(device)["device"]
         self.state, self.tensors = self._read()
 
     def _read(self) -> tuple[dict, dict[str, torch.Tensor]]:
-        """Return state and tensors, empty where a run begins anew."""
+        """Return state and tensors, empty where a run starts from the beginning."""
         from safetensors import SafetensorError, safe_open
 
         if not self.path.exists():
@@ -49,27 +49,28 @@ class Progress:
                 state = json.loads(file.metadata()["state"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-            log(f"{self.path} cannot be read ({error}); training begins anew")
+            log(f"{self.path} cannot be read ({error}); training restarts")
             return {}, {}
-        if state["due"] != self.due:
-            log(f"{self.path} is of other settings, another torch or another device; training begins anew")
+        if state.get("identity") != self.identity:
+            log(f"{self.path} is of other settings, another torch or another device; training restarts")
             return {}, {}
         return state, tensors
 
     @property
     def phase(self) -> int:
-        """The number of the phase in which the run stands; 1 for one that begins."""
+        """The number of the phase in which the run was stopped; 1 without a file."""
         return self.state.get("phase", 1)
 
-    def stands_in(self, number: int) -> bool:
-        """Return whether the run goes on within a phase."""
+    def is_within(self, number: int) -> bool:
+        """Return whether the run resumes within a phase."""
         return bool(self.state) and self.phase == number
 
     def restore(self, run) -> None:
-        """Give a run what it had done before its phase, and its head as it stood."""
+        """Restore what a run trained before its phase, its logs and its head."""
         if not self.state:
             return
-        run.trained, run.courses = self._part("trained"), [PhaseLog(**course) for course in self.state["courses"]]
+        run.trained = self._part("trained")
+        run.phase_logs = [PhaseLog(**values) for values in self.state["phase_logs"]]
         run.head.load_state_dict(self._part("head"))
         for name in COUNTED:
             setattr(run, name, self.state[name])
@@ -84,13 +85,13 @@ class Progress:
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
-        log(f"goes on after epoch {self.state['epoch']} of phase {self.phase}, from {self.path.name}")
+        log(f"resumes after epoch {self.state['epoch']} of phase {self.phase}, from {self.path.name}")
 
     @torch.no_grad()
     def resume(self, training) -> None:
-        """Give a phase that has entered the stage in which it stood its weights and what its optimizer knew.
+        """Restore the weights and the optimizer of a phase that has just entered the stage of the file.
 
-        All of it goes to the device of what trains: the file was read to the CPU.
+        All tensors are moved to the device of what trains: the file was read to the CPU.
         """
         (member,) = training.members
         device = next(iter(member.parameters.values())).device
@@ -99,36 +100,36 @@ class Progress:
         member.start, member.stale = self._part("start", device), self.state["stale"]
         if self.state["kept"] is not None:
             member.kept = self.state["kept"], self._part("kept", device)
-        now, known = self._part("now"), self._part("optimizer")
+        member.phase_log.lengths = self.state["phase_logs"][-1]["lengths"]
+        now, moments = self._part("now"), self._part("optimizer")
         for name, parameter in member.parameters.items():
             parameter.copy_(now[name])
-            held = {key.rpartition("/")[2]: value for key, value in known.items() if key.rpartition("/")[0] == name}
-            if held:
-                training.optimizer.state[parameter] = {key: value.to(device) for key, value in held.items()}
+            own = {key.rpartition("/")[2]: value for key, value in moments.items() if key.rpartition("/")[0] == name}
+            if own:
+                training.optimizer.state[parameter] = {key: value.to(device) for key, value in own.items()}
 
     def write(self, run, training) -> None:
-        """Write where a run stands after an epoch, unless that was done a moment ago."""
+        """Write the state of a run after an epoch, unless the last write is less than a minute old."""
         if time.monotonic() - self.written < SPACING:
             return
         from thaw.evaluation.result_files import save_tensors
 
         (member,) = training.members
         kept, values = member.kept or (None, {})
-        state = {"due": self.due, "phase": member.number, "stage": training.stage, "epoch": training.epoch}
+        state = {"identity": self.identity, "phase": member.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": member.stale, "kept": kept, "seconds": self.watch.parts}
         state |= {"relaxed": relaxed()} if relaxed() else {}
         state |= {"best": member.best if math.isfinite(member.best) else None}
-        state |= {"courses": [asdict(course) for course in run.courses]} | {
-            name: getattr(run, name) for name in COUNTED
-        }
-        known = {name: training.optimizer.state.get(parameter, {}) for name, parameter in member.parameters.items()}
+        state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]
+        state |= {name: getattr(run, name) for name in COUNTED}
+        moments = {name: training.optimizer.state.get(parameter, {}) for name, parameter in member.parameters.items()}
         parts = {
             "trained": run.trained,
             "head": run.head.state_dict(),
             "now": {name: parameter.detach() for name, parameter in member.parameters.items()},
             "start": member.start,
             "kept": values,
-            "optimizer": {f"{name}/{key}": value for name, held in known.items() for key, value in held.items()},
+            "optimizer": {f"{name}/{key}": value for name, own in moments.items() for key, value in own.items()},
         }
         # each tensor a copy, since some share their memory; on the CPU, since a GPU may have no room for another
         tensors = {

@@ -1,4 +1,4 @@
-"""What a run reads: its corpus, the encoder, a store of features, and further test corpora with theirs.
+"""The inputs of a run: its corpus, the encoder, a store of features, and further test corpora with their stores.
 
 Nothing is opened that was made for another spec than the run was planned with.
 """
@@ -26,11 +26,11 @@ from thaw.training.adapted import AdaptedEncoder
 
 @dataclass
 class Inputs:
-    """What a run reads in one view.
+    """The inputs of a run in one view.
 
-    `further` holds the other corpora, each with its store in that view; `vectors` what a fixed head has read of the
-    pretrained encoder so far, by folder of the store and split, for all runs that share these inputs; `adapted` what a
-    run made of the encoder, where the store holds the states that it gives then.
+    `further` holds the other test corpora, each with its store in that view; `vectors` the vectors that a fixed head
+    has read of the pretrained encoder, by folder of the store and split, for all runs that share these inputs;
+    `adapted` the encoder as a run left it, where the store holds its states.
     """
 
     corpus: Corpus
@@ -42,12 +42,12 @@ class Inputs:
     adapted: AdaptedEncoder | None = None
 
     def on(self, device: torch.device) -> "Inputs":
-        """Let what is read go to a device; return the same inputs."""
+        """Set the device that computes; return the same inputs."""
         self.device = device
         return self
 
     def tokens(self) -> torch.Tensor:
-        """Return the ids of all tokens that some text here has, padding included, rising, int64 [U]."""
+        """Return the ids of all tokens that occur in the texts, padding included, ascending, int64 [U]."""
         stores = [self.store, *(store for _, store in self.further)]
         return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in stores])))
 
@@ -82,7 +82,7 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
 
 
 def open_adapted(spec: dict, cards: list[Path], runs: list[Path], base: Inputs) -> dict[int, Inputs]:
-    """Return by seed what runs made of an encoder, each with the states that it gives then; nothing without runs.
+    """Return by seed the encoder as a run left it, with its states; nothing without runs.
 
     Args: spec of a probe; card.json of these states and metrics.json of the runs, both in the order of its seeds;
     what is read of the pretrained encoder. Raises UserError where one of them is another than planned for.
@@ -113,7 +113,7 @@ def open_needs(spec: dict, folders) -> dict[str, Path]:
 
 
 def chosen(needs: dict[str, Path]) -> dict:
-    """Return the settings that a search chose for a run, and which trial's they are; nothing without a search.
+    """Return the settings that a search chose for a run, and the number of their trial; nothing without a search.
 
     Args: what `open_needs` gives.
     """

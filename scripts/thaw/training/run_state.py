@@ -1,4 +1,4 @@
-"""A run's way through one phase: its settings, what is noted of it, and the rules by which it ends."""
+"""A run in one phase: its settings, its log, its best weights, and the rules that end it."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from thaw.training.gradient_log import Gradients
 
 @dataclass
 class EpochCost:
-    """What an epoch took of one run: tokens, forward operations of the head, padded length of each sequence."""
+    """The cost of an epoch of one run: tokens, forward operations of the head, padded length of each sequence."""
 
     tokens: int = 0
     head_flops: float = 0.0
@@ -22,112 +22,122 @@ class EpochCost:
 
 @dataclass
 class PhaseLog:
-    """How a phase went: its history, the epoch whose weights were kept, and what it took."""
+    """The log of a phase: its history, the epoch whose weights were kept, and its cost."""
 
     history: list[dict] = field(default_factory=list)
     epoch: int = 0
     steps: int = 0
     diverged: bool = False
-    stopped: str | None = None  # by which rule it ended before its last epoch: patience, gap or score
+    stopped: str | None = None  # the rule that ended the phase before its last epoch: patience, gap or score
     tokens: int = 0
     head_flops: float = 0.0  # forward operations of the head
     lengths: list[int] = field(default_factory=list)  # padded length of each sequence of a stage's batches
 
     @property
     def ended(self) -> bool:
-        """Whether the phase is over for it, whatever epochs are left."""
+        """Whether the phase is over for the run, whatever epochs are left."""
         return self.diverged or self.stopped is not None
 
     def add(self, spent: EpochCost) -> None:
-        """Add what an epoch took."""
+        """Add the cost of an epoch."""
         self.tokens += spent.tokens
         self.head_flops += spent.head_flops
         self.lengths += spent.lengths
 
 
 class RunState:
-    """One run in a phase, alone or beside others."""
+    """One run in a phase, alone or in a batch of runs."""
 
-    def __init__(self, number: int, phase: PhaseConfig, seed: int, gradients: bool = False):
-        """Begin a phase.
+    def __init__(
+        self, number: int, phase: PhaseConfig, seed: int, gradients: bool = False, score: Callable | None = None
+    ):
+        """Start a phase.
 
-        Args: its number in the run, from 1; its settings; the run's seed; whether norms of gradients are noted.
+        Args: its number in the run, from 1; its settings; the run's seed; whether gradient norms are logged;
+        `score(split)`, the main metric on "validation" or on the scored rows of "train", None where it is not defined.
+        A phase that neither stops early nor keeps its best epoch needs no score.
         """
-        self.number, self.phase, self.seed = number, phase, seed
+        self.number, self.phase, self.seed, self.score = number, phase, seed, score
         self.gradients = Gradients() if gradients else None
-        self.course = PhaseLog()
+        self.phase_log = PhaseLog()
         self.parameters: dict[str, torch.nn.Parameter] = {}
         self.start: dict[str, torch.Tensor] = {}
         self.best, self.kept, self.stale = -math.inf, None, 0
 
     def enter(self, parts: dict[str, list], staged: bool) -> None:
-        """Go on to a stage. Args: named parameters of each component that trains; whether the phase has several."""
+        """Enter a stage. Args: named parameters of each component that trains; whether the phase has several stages."""
         self.parameters = {f"{part}/{name}": p for part, named in parts.items() for name, p in named}
         if self.phase.l2_to_start or (self.phase.pick == "best" and staged):
             fresh = {name: p.detach().clone() for name, p in self.parameters.items() if name not in self.start}
             self.start.update(fresh)
-        self.course.lengths = []
+        self.phase_log.lengths = []
 
     def stream(self, purpose: str, epoch: int) -> tuple[int, str]:
         """Return an epoch's stream of random numbers for a purpose, "order" or "dropout", by seed and name."""
-        own = self.phase.order if purpose == "order" else None
-        return self.seed if own is None else own, f"{purpose}:{self.number}:{epoch}"
+        data_seed = self.phase.order if purpose == "order" else None
+        return self.seed if data_seed is None else data_seed, f"{purpose}:{self.number}:{epoch}"
 
-    def note(self, epoch: int, step: int, loss: float, share: float) -> None:
-        """Add a row to the history, and see whether the loss is still finite."""
-        rate = (self.phase.layer_rates or [self.phase.rate])[0] * share
+    def log_loss(self, epoch: int, step: int, loss: float, lr_factor: float) -> None:
+        """Add a row to the history, and flag a loss that is not finite."""
+        rate = (self.phase.layer_rates or [self.phase.rate])[0] * lr_factor
         row = {"phase": self.number, "epoch": epoch, "step": step, "loss": loss, "rate": rate, "validation": None}
-        self.course.history.append(row)
-        self.course.steps = step
-        self.course.diverged = not math.isfinite(loss)
+        self.phase_log.history.append(row)
+        self.phase_log.steps = step
+        self.phase_log.diverged = not math.isfinite(loss)
 
-    def after_epoch(self, epoch: int, score: Callable, last: bool) -> None:
-        """Count an epoch that is over, and where the phase asks for it, judge it.
+    def after_epoch(self, epoch: int, last: bool) -> None:
+        """Count a finished epoch, and score it where the phase asks for it.
 
-        Args: `score(split)`, the main metric on "validation" or on the scored rows of "train", None where it is not
-        defined; whether this is the phase's last stage: before it not all that should has trained, and no rule ends it.
+        Args: number of the epoch; whether this is the last stage. In an earlier stage some components have not trained
+        yet, so that no rule ends the phase.
         """
-        if self.course.diverged:
+        if self.phase_log.diverged:
             return
-        self.course.epoch = epoch
+        self.phase_log.epoch = epoch
         if self.phase.patience or self.phase.stop or self.phase.pick == "best":
-            self._judge(score, last)
+            self._evaluate(last)
 
-    def _judge(self, score: Callable, last: bool) -> None:
-        """Score validation, keep the weights where they are the best so far, and find out whether a rule ends it."""
-        phase, note = self.phase, self.course.history[-1]
-        found = note["validation"] = score("validation")
-        value = -math.inf if found is None else found
+    def _evaluate(self, last: bool) -> None:
+        """Score validation, keep the weights of the best epoch so far, and apply the rules that end the phase."""
+        phase, row = self.phase, self.phase_log.history[-1]
+        validation = row["validation"] = self.score("validation")
+        value = -math.inf if validation is None else validation
         self.stale += last
         if value > self.best or self.kept is None:
             self.best, self.stale = value, 0
-            self.kept = self.course.epoch, self._values() if phase.pick == "best" else {}
+            self.kept = self.phase_log.epoch, self._values() if phase.pick == "best" else {}
         rules = {"patience": phase.patience is not None and self.stale >= phase.patience}
         if phase.stop and phase.stop.gap is not None:
-            note["train"] = score("train")
-            rules["gap"] = None not in (found, note["train"]) and abs(note["train"] - found) > phase.stop.gap
+            train = row["train"] = self.score("train")
+            rules["gap"] = None not in (validation, train) and abs(train - validation) > phase.stop.gap
         if phase.stop and phase.stop.score is not None:
             rules["score"] = value >= phase.stop.score
         if last:
-            self.course.stopped = next((rule for rule, holds in rules.items() if holds), None)
+            self.phase_log.stopped = next((rule for rule, holds in rules.items() if holds), None)
 
-    def hold(self) -> None:
-        """Keep the weights of a run that has just ended, since others beside it go on; a better epoch's are kept."""
-        if self.course.ended and (self.phase.pick == "last" or self.kept is None):
-            self.kept = self.course.epoch, self._values()
+    def snapshot(self) -> None:
+        """Keep the weights of a run that has just ended, since other runs of the batch go on.
+
+        The weights of its best epoch are kept instead where the phase asks for them.
+        """
+        if self.phase_log.ended and (self.phase.pick == "last" or self.kept is None):
+            self.kept = self.phase_log.epoch, self._values()
 
     @torch.no_grad()
-    def go_back(self) -> None:
-        """Return to the weights that were kept, if any; what trained only later gets those that it began with."""
+    def restore_best(self) -> None:
+        """Restore the weights that were kept, if any; a component that trained only later gets its first weights."""
         if self.kept is None or not self.kept[1]:
             return
-        self.course.epoch, values = self.kept
+        self.phase_log.epoch, values = self.kept
         for name, parameter in self.parameters.items():
             parameter.copy_(values[name] if name in values else self.start[name])
 
     @torch.no_grad()
-    def pull_to_start(self) -> None:
-        """Add the gradient of l2_to_start / 2 times the encoder's squared distance to its start (Li et al. 2018)."""
+    def add_l2_sp_gradient(self) -> None:
+        """Add the gradient of L2-SP: l2_to_start / 2 times the encoder's squared distance to its start.
+
+        Source: Li et al. 2018.
+        """
         if not self.phase.l2_to_start:
             return
         starts = {p: self.start[n] for n, p in self.parameters.items() if not n.startswith("head/")}
@@ -136,17 +146,16 @@ class RunState:
             torch._foreach_add_([p.grad for p in parameters], moved, alpha=self.phase.l2_to_start)
             del moved  # before the next are made
 
-    def measure(self) -> None:
-        """Measure the gradients of an update, where that was asked for."""
+    def log_gradients(self) -> None:
+        """Add the gradient norms of an update, where the run logs them."""
         if self.gradients:
             self.gradients.add(self.parameters)
 
     def after_updates(self, spent: EpochCost) -> None:
-        """Count what an epoch's updates took, and note how large their gradients were."""
-        self.course.add(spent)
+        """Add the cost of an epoch's updates, and log their gradient norms."""
+        self.phase_log.add(spent)
         if self.gradients:
-            self.course.history[-1].update(self.gradients.told())
+            self.phase_log.history[-1].update(self.gradients.means())
 
     def _values(self) -> dict[str, torch.Tensor]:
-        """Return the weights as they are now."""
         return {name: p.detach().clone() for name, p in self.parameters.items()}

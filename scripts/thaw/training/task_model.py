@@ -1,4 +1,4 @@
-"""What one phase computes with: the encoder above its boundary, the head, and what they are fed.
+"""The model of one phase: the encoder above its boundary, the head, and the feed of both.
 
 B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs, L
 layers.
@@ -38,7 +38,7 @@ class TaskModel(nn.Module):
     """A head on an encoder; the encoder is None where all that the head reads is stored."""
 
     def __init__(self, encoder: Encoder | None, head: Head, precision: str):
-        """Put the parts together; precision "bf16" computes under autocast, "fp32" as it stands."""
+        """Join the parts; precision "bf16" computes under autocast, "fp32" in float32."""
         super().__init__()
         self.encoder, self.head, self.precision = encoder, head, precision
 
@@ -57,7 +57,7 @@ class TaskModel(nn.Module):
 
     @torch.no_grad()
     def answers(self, feed: Feed, split: str, rows, words: list[int] | None) -> Predictions:
-        """Return the answers to some rows of a split, in eval mode, in the extraction's batches.
+        """Return the predictions for some rows of a split, in eval mode, in the extraction's batches.
 
         `words` are the word counts of these rows, None where the task has none.
         """
@@ -67,10 +67,10 @@ class TaskModel(nn.Module):
         for positions in batches(feed.store.sizes(split)[rows]):
             batch, stored = feed(split, rows[positions])
             logits = self(batch, stored)
-            found = self.head.decode(logits, batch).cpu().tolist()
+            decoded = self.head.decode(logits, batch).cpu().tolist()
             classes = not (self.head.words or self.head.scores)
             shares = logits.float().softmax(-1).cpu().numpy() if classes else [None] * len(positions)
-            for position, value, share in zip(positions, found, shares, strict=True):
+            for position, value, share in zip(positions, decoded, shares, strict=True):
                 values[position] = value if words is None else value[: words[position]]
                 likely[position] = share
         return _answers(rows, values, likely if likely and likely[0] is not None else None)
@@ -88,7 +88,7 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
 
 
 def _answers(rows, values: list, likely: list | None) -> Predictions:
-    """Return answers with numbers as arrays and tags as lists."""
+    """Return predictions with numbers as arrays and tags as lists."""
     import numpy as np
 
     tags = bool(values) and isinstance(values[0], list)
@@ -96,7 +96,7 @@ def _answers(rows, values: list, likely: list | None) -> Predictions:
 
 
 def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None) -> Encoder | None:
-    """Return the encoder above a boundary with already trained tensors in place, or None where nothing is above it.
+    """Return the encoder above a boundary with the tensors that were already trained, or None where no layer is above.
 
     Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
     tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
@@ -109,14 +109,15 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
     encoder = Encoder.load(folder)
     if inserts is not None:
         inserts.into(encoder)
-    places = {name: part for part, named in encoder.components().items() for name, _ in named}
+    components = {name: part for part, named in encoder.components().items() for name, _ in named}
     encoder.put(tensors)
     for name in tensors if boundary is not None else ():
-        if places[name] == "embeddings" or _layer(places[name]) <= boundary:
-            raise UserError(f"a phase resumes from boundary {boundary}, though {places[name]} was trained before it")
+        if components[name] == "embeddings" or _layer(components[name]) <= boundary:
+            raise UserError(
+                f"a phase resumes from boundary {boundary}, though {components[name]} was trained before it"
+            )
     return encoder.resume_at(boundary).to(device)
 
 
 def _layer(component: str) -> int:
-    """Return n of "layer.n"."""
     return int(component.partition(".")[2])

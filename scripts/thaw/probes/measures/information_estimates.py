@@ -2,9 +2,9 @@
 
 N vectors [N, d], r dimensions after projection, P partitions: each one gives every vector a cell, an id [N] from 0.
 
-EDGE lets a grid of random place make the cells, for several widths (Noshad, Zeng and Hero 2018, arXiv 1801.09125);
-k-means makes them where vectors lie close. With few vectors to a cell any labels seem to be told by it: so what
-shuffled labels give is measured beside, and taken off (Vinh, Epps and Bailey 2010, section 4).
+EDGE takes the cells of a randomly shifted grid, for several widths (Noshad, Zeng and Hero 2018, arXiv 1801.09125);
+k-means takes clusters of vectors. With few vectors to a cell even shuffled labels have mutual information with it: that
+is measured too, and subtracted (Vinh, Epps and Bailey 2010, section 4).
 """
 
 from collections.abc import Sequence
@@ -99,8 +99,8 @@ def edge_weights(widths: Sequence[float], count: int, dimensions: int) -> np.nda
     weights would be huge, so both are traded off: variance |w|^2 / N against (BIAS sum_t w(t) width(t)^i)^2.
     """
     powers = BIAS * np.power.outer(np.asarray(widths, dtype=float), np.arange(1, dimensions + 1))
-    found = np.linalg.solve(np.eye(len(widths)) / count + powers @ powers.T, np.ones(len(widths)))
-    return found / found.sum()
+    weights = np.linalg.solve(np.eye(len(widths)) / count + powers @ powers.T, np.ones(len(widths)))
+    return weights / weights.sum()
 
 
 def clusters(vectors: np.ndarray, numbers: Sequence[int], components: int, seed: int) -> list[np.ndarray]:
@@ -109,8 +109,8 @@ def clusters(vectors: np.ndarray, numbers: Sequence[int], components: int, seed:
 
     scaled = standardised(vectors)
     directions = np.linalg.eigh(scaled.T @ scaled)[1][:, -components:]
-    found = [KMeans(number, n_init=1, random_state=seed).fit_predict(scaled @ directions) for number in numbers]
-    return [cells.astype(np.int64) for cells in found]
+    partitions = [KMeans(number, n_init=1, random_state=seed).fit_predict(scaled @ directions) for number in numbers]
+    return [cells.astype(np.int64) for cells in partitions]
 
 
 def standardised(vectors: np.ndarray) -> np.ndarray:

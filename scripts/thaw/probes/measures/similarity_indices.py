@@ -40,7 +40,7 @@ class Products:
         """Return the unbiased estimate of the Hilbert-Schmidt independence criterion, linear kernels.
 
         Song et al. 2012, equation 5: of K and L without their diagonals, tr(KL) + 1'K1 1'L1 / ((N - 1)(N - 2)) -
-        2 / (N - 2) 1'KL1, over N (N - 3). It is the same wherever the origin lies. Takes four pairs or more.
+        2 / (N - 2) 1'KL1, over N (N - 3). It does not depend on the origin. Takes four pairs or more.
         """
         n, (a, b, both) = self.count, self.diagonals
         trace = self.outer.square().sum() - both
@@ -71,8 +71,8 @@ def svcca(both: Products, first: Products, second: Products) -> float | None:
     x, y = _whitening(first.covariance()), _whitening(second.covariance())
     if x is None or y is None:
         return None
-    found = torch.linalg.svdvals(x.T @ both.covariance() @ y)
-    return found.clamp(max=1).mean().item()
+    correlations = torch.linalg.svdvals(x.T @ both.covariance() @ y)
+    return correlations.clamp(max=1).mean().item()
 
 
 def _whitening(covariance: torch.Tensor) -> torch.Tensor | None:

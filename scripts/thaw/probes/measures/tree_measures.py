@@ -14,12 +14,12 @@ LENGTHS = (5, 50)  # sentences whose correlations are averaged
 def tree_distances(heads: Sequence[int]) -> np.ndarray:
     """Return the number of arcs between any two words [W, W]. Args: each word's head, from 0; -1 for the root's."""
     above = [_way_up(word, heads) for word in range(len(heads))]
-    found = np.zeros((len(heads), len(heads)))
+    distances = np.zeros((len(heads), len(heads)))
     for one in range(len(heads)):
         for other in range(one):
             steps = {word: step for step, word in enumerate(above[one])}
-            found[one, other] = next(step + steps[word] for step, word in enumerate(above[other]) if word in steps)
-    return found + found.T
+            distances[one, other] = next(step + steps[word] for step, word in enumerate(above[other]) if word in steps)
+    return distances + distances.T
 
 
 def tree_depths(heads: Sequence[int]) -> np.ndarray:
@@ -29,10 +29,10 @@ def tree_depths(heads: Sequence[int]) -> np.ndarray:
 
 def _way_up(word: int, heads: Sequence[int]) -> list[int]:
     """Return the words from a word to the root, both included."""
-    found = [word]
-    while heads[found[-1]] >= 0:
-        found.append(heads[found[-1]])
-    return found
+    path = [word]
+    while heads[path[-1]] >= 0:
+        path.append(heads[path[-1]])
+    return path
 
 
 def spanning_tree(distances: np.ndarray, words: Sequence[int]) -> set[tuple[int, int]]:
@@ -40,21 +40,21 @@ def spanning_tree(distances: np.ndarray, words: Sequence[int]) -> set[tuple[int,
 
     A word at an infinite distance hangs on none.
     """
-    left, found = list(words[1:]), set()
+    left, edges = list(words[1:]), set()
     if not left:
-        return found
+        return edges
     nearest = {word: words[0] for word in left}
     while left:
         word = min(left, key=lambda each: (distances[nearest[each], each], each))
         if np.isfinite(distances[nearest[word], word]):
-            found.add((min(word, nearest[word]), max(word, nearest[word])))
+            edges.add((min(word, nearest[word]), max(word, nearest[word])))
         left.remove(word)
         nearest |= {each: word for each in left if distances[word, each] < distances[nearest[each], each]}
-    return found
+    return edges
 
 
 def attachment(distances: Sequence[np.ndarray], truths: Sequence[np.ndarray], words: Sequence[Sequence[int]]) -> float:
-    """Return UUAS: which share of the true trees' arcs stands in the least spanning trees of distances [W, W].
+    """Return UUAS: the share of the true trees' arcs that are in the minimum spanning trees of distances [W, W].
 
     Args: words, by sentence those that have a part in it: punctuation has none.
     """
@@ -65,22 +65,22 @@ def attachment(distances: Sequence[np.ndarray], truths: Sequence[np.ndarray], wo
     return hits / total if total else float("nan")
 
 
-def correlation(found: Sequence[np.ndarray], truths: Sequence[np.ndarray]) -> float:
+def correlation(predicted: Sequence[np.ndarray], truths: Sequence[np.ndarray]) -> float:
     """Return DSpr of distances [W, W], or NSpr of depths [W]: Spearman's correlation with the truth.
 
     It is averaged over the words (or sentences) of each length, then over lengths of 5 to 50. Where all values are
     equal it counts as 0. Infinite values come after all others.
     """
     by_length: dict[int, list[float]] = {}
-    for values, truth in zip(found, truths, strict=True):
+    for values, truth in zip(predicted, truths, strict=True):
         if LENGTHS[0] <= len(truth) <= LENGTHS[1]:
             by_length.setdefault(len(truth), []).extend(_spearman(np.atleast_2d(values), np.atleast_2d(truth)))
     return float(np.mean([np.mean(each) for each in by_length.values()])) if by_length else float("nan")
 
 
-def _spearman(found: np.ndarray, truths: np.ndarray) -> np.ndarray:
+def _spearman(predicted: np.ndarray, truths: np.ndarray) -> np.ndarray:
     """Return Spearman's correlation of each row with that of the truth, ties at their mean rank."""
-    one, two = (rankdata(each, axis=1) for each in (found, truths))
+    one, two = (rankdata(each, axis=1) for each in (predicted, truths))
     one, two = one - one.mean(1, keepdims=True), two - two.mean(1, keepdims=True)
     spread = np.sqrt((one**2).sum(1) * (two**2).sum(1))
     return np.divide((one * two).sum(1), spread, out=np.zeros(len(one)), where=spread > 0)

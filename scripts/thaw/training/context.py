@@ -1,0 +1,131 @@
+"""A task as runs and probes read it: its labels and targets, the rows of each split, the store and the encoder.
+
+L layers of the encoder, d width of its states, C outputs of a head.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from thaw.compute_cost.flops import Shape
+from thaw.core.files import read_json
+from thaw.data.corpus import Corpus, rows_outside, subset_rows
+from thaw.evaluation.metrics import score
+from thaw.evaluation.result_files import Predictions, scored_rows, scored_splits, select_rows, task_with_defaults
+from thaw.evaluation.transfer_sets import TransferSet
+from thaw.features.store import FeatureStore
+from thaw.heads.base import Head
+from thaw.heads.registry import build
+from thaw.schema.head import HeadConfig
+from thaw.training.run_inputs import Inputs
+
+
+class TaskContext:
+    """What the spec of a run or of a probe, and the inputs that it names, say of the task.
+
+    Attributes: inputs; task, with its defaults; labels in the order of the outputs, none for scores; words, whether
+    each word has a target; rows by split, of train those of the subset; layers L; shape of the encoder.
+    """
+
+    def __init__(self, spec: dict, inputs: Inputs):
+        """Read task, labels, rows and the encoder's configuration."""
+        self.inputs, self.layers = inputs, spec["layers"]
+        self.task = task_with_defaults(spec["task"])
+        self.labels = self.corpus.labels(self.task["target"])
+        self.words = self.task["type"] in ("tagging", "spans")
+        self.rows = read_rows(spec, self.corpus)
+        self.shape = Shape.of(read_json(self.encoder_folder / "config.json"))
+
+    @property
+    def corpus(self) -> Corpus:
+        """The corpus of the task."""
+        return self.inputs.corpus
+
+    @property
+    def store(self) -> FeatureStore:
+        """The stored tokens and states of the corpus."""
+        return self.inputs.store
+
+    @property
+    def encoder_folder(self) -> Path:
+        """The folder of the pretrained encoder."""
+        return self.inputs.encoder
+
+    @property
+    def device(self) -> torch.device:
+        """The device that computes."""
+        return self.inputs.device
+
+    @property
+    def training_rows(self) -> np.ndarray:
+        """The rows of train."""
+        return self.rows["train"]
+
+    @property
+    def validation(self) -> str:
+        """The split by which settings and epochs are chosen."""
+        return self.task["validation"]
+
+    @property
+    def scored(self) -> list[str]:
+        """The splits that are scored: validation and test."""
+        return scored_splits(self.task)
+
+    @property
+    def main_metric(self) -> str:
+        """The metric by which settings and epochs are chosen."""
+        return self.task["metrics"][0]
+
+    @property
+    def encoder_parameters(self) -> int:
+        """The number of parameters of the pretrained encoder."""
+        return read_json(self.encoder_folder / "card.json")["parameters"]
+
+    def gold(self, split: str, rows) -> np.ndarray | list:
+        """Return the encoded targets of some rows of a split."""
+        return select_rows(self.corpus.targets(self.task, split), rows)
+
+    def word_counts(self, split: str, rows) -> list[int] | None:
+        """Return the number of words of some rows, None where a target belongs to a whole text."""
+        return [len(tags) for tags in self.gold(split, rows)] if self.words else None
+
+    def main_score(self, predictions: Predictions, split: str) -> float | None:
+        """Return the main metric of predictions on a split, None where it is not defined."""
+        gold = self.gold(split, predictions.rows)
+        return score(self.task, gold, predictions.values, self.labels)[self.main_metric]
+
+    def build_head(self, entry: HeadConfig) -> Head:
+        """Return a new head on the CPU; what is random in it comes from the current stream of random numbers."""
+        outputs, task_type = len(self.labels) or 1, self.task["type"]
+        return build(entry, self.shape.width, outputs, task_type, self.store.separate_encoding, self.layers)
+
+    def shape_below(self, head: Head) -> Shape:
+        """Return the shape of the encoder up to the highest layer that a head reads."""
+        return replace(self.shape, layers=head.combination.read[-1])
+
+    def transfer_predictions(self, predict: Callable) -> list[tuple[TransferSet, dict[str, Predictions]]]:
+        """Return the predictions on the test splits of the transfer sets, each set with its own by split.
+
+        Args: predict(store, split, rows, word counts).
+        """
+        return [
+            (other, {split: predict(store, split, rows, other.words(split)) for split, rows in other.rows().items()})
+            for other, store in self.inputs.further
+        ]
+
+
+def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
+    """Return the rows of train, validation and test that a run or a probe reads, by split, as its spec has them.
+
+    Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
+    where no row is left.
+    """
+    task, subset = task_with_defaults(spec["task"]), spec["subset"]
+    rows = scored_rows(task, corpus, subset)
+    chosen = spec.get("rows", "subset")
+    if chosen == "none":
+        return rows
+    return rows | {"train": (subset_rows if chosen == "subset" else rows_outside)(corpus, task, subset)}

@@ -1,0 +1,66 @@
+"""Training objectives: the loss of a batch, as a part of its own.
+
+A distillation objective is one more class with `loss`: it holds what a teacher gave for each training row (logits,
+states), asks the model for its own, and adds their distances to the head's loss; `vector_loss` does so with logits.
+
+B examples, W words, N vectors, M runs, n of a batch, C outputs.
+"""
+
+from typing import Protocol
+
+import torch
+
+from thaw.encoders.masked_model import MaskedModel
+from thaw.evaluation.result_files import select_rows
+from thaw.features.batch import Batch, send
+from thaw.heads.base import Head, word_targets
+from thaw.training.head_vectors import Vectors
+from thaw.training.masking import MaskedBatch
+from thaw.training.task_model import TaskModel
+
+
+class Objective(Protocol):
+    """What a model is trained towards."""
+
+    def loss(self, model, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
+
+
+class Supervised:
+    """The head's loss against the targets of the task."""
+
+    def __init__(self, gold):
+        """Keep the encoded targets of all rows of train."""
+        self.gold = gold
+
+    def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
+        return model.head.loss(model(batch, stored), self.targets(model.head, rows, batch))
+
+    def targets(self, head: Head, rows, batch: Batch) -> torch.Tensor:
+        """Return the targets of a batch on its device: [B], or [B, W] for words."""
+        gold = select_rows(self.gold, rows)
+        targets = word_targets(gold, batch.host.first_pieces) if head.words else torch.as_tensor(gold)
+        return send([targets], batch.mask.device)[0]
+
+    def vector_targets(self, rows, vectors: Vectors) -> torch.Tensor:
+        """Return the target [N] of each vector of some rows, on the device of the vectors."""
+        return torch.as_tensor(vectors.gold(select_rows(self.gold, rows)), device=vectors.values.device)
+
+    def vector_loss(self, head: Head, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss of vectors, of batched heads that of each [M]: logits [M, n, C], targets [M, n]."""
+        return head.loss(logits, targets)
+
+
+class MaskedLanguageModel:
+    """The cross-entropy of masked tokens (Devlin et al. 2019, section 3.1)."""
+
+    def __init__(self, precision: str):
+        """Keep the precision: "bf16" computes the model under autocast, "fp32" in float32."""
+        self.precision = precision
+
+    def loss(self, model: MaskedModel, rows, batch: MaskedBatch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss in nats of a batch, a scalar; rows and stored states are not read."""
+        with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            logits = model(batch)
+        return model.head.loss(logits, batch.tokens)
