@@ -45,13 +45,13 @@ def _settings(sides) -> list[str]:
 
 def _answers(sides, frame, split: str) -> list[str]:
     """Return the scores of both and how many answers flipped."""
-    metric, found = sides[0].task["metrics"][0], run_comparison.flips(frame)
+    metric, counts = sides[0].task["metrics"][0], run_comparison.flips(frame)
     scores = [wording.number(None if score is None else 100 * score) for score in (side.score(split) for side in sides)]
     seeds = wording.listing(wording.plural(len(side.records), "seed") for side in sides)
     return [
         f"{wording.metric_name({}, metric)} on {split}: {scores[0]} and {scores[1]} ({seeds}).",
-        f"Of {len(frame)} examples the first does {found['first']} better, the second {found['second']}, "
-        f"{found['same']} are the same; p of a sign test over examples {_p(found['p'])}.",
+        f"Of {len(frame)} examples the first does {counts['first']} better, the second {counts['second']}, "
+        f"{counts['same']} are the same; p of a sign test over examples {_p(counts['p'])}.",
     ]
 
 

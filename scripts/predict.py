@@ -4,9 +4,9 @@
 python scripts/predict.py my_model < lines.txt
 
     a model of texts     reads one text a line                           writes its label, or its score
-    a model of pairs     reads two texts a line, parted by a tab         writes their label, or their score
-    a tagger             reads a sentence a line, words parted by        writes a line for each word, word and tag
-                         blanks (punctuation is a word of its own)       parted by a tab, and an empty line after each
+    a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
+    a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
+                         spaces (punctuation is a word of its own)       a tab between, and an empty line after each
                                                                          sentence, as CoNLL files have it
 Text is UTF-8. Lines are answered some hundred at a time, so a file may be of any length.
 """
@@ -26,8 +26,8 @@ def main() -> None:
     """Answer the lines of standard input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that scripts/export.py wrote")
-    told = "after each label or tag, those of all labels, in the order of thaw.json, parted by tabs"
-    parser.add_argument("--probabilities", action="store_true", help=told)
+    columns = "after each label or tag, those of all labels, in the order of thaw.json, separated by tabs"
+    parser.add_argument("--probabilities", action="store_true", help=columns)
     arguments = parser.parse_args()
     if not (arguments.folder / "thaw.json").is_file():
         raise UserError(f"{arguments.folder} is no export: it has no thaw.json; scripts/export.py writes such a folder")

@@ -34,7 +34,7 @@ def test_each_thing_that_differs_is_named(home):
         "Top k, dropout on below (Lee et al.)).",
     ]
     (pairs,) = said(home, ["full", "full_separate"], tasks=["mrpc"])
-    assert pairs.startswith("Pairs are read in one sequence (Full); each text apart (")
+    assert pairs.startswith("Pairs are read in one sequence (Full); each text separately (")
     (pooled,) = said(home, ["full"], heads=["linear", "linear_pooler"])
     assert pooled.startswith("Pooled by the first token (") and "; the encoder's pooler (" in pooled
 

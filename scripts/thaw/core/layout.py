@@ -1,4 +1,4 @@
-"""Where results lie below the results folder: each template is written here and nowhere else, and paths are read here.
+"""The paths of results below the results folder: each template is written only here, and paths are read here.
 
 A template is filled with names: {"task": "sst2", "seed": 1, ...}, which are also the wildcards of the step's rule.
 """
@@ -17,7 +17,7 @@ _RUN = _CELL + "/seed{seed}"  # as of_seed has it
 
 @dataclass(frozen=True)
 class Place:
-    """Where the results of a step lie.
+    """The paths of the results of a step.
 
     key: under which the plan knows a job. file: by which a job is known to be done, below the results folder. log:
     what its job prints, below the folder of logs, without its ending; the key below the step's name unless stated.

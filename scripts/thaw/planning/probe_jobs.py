@@ -139,7 +139,7 @@ def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: lis
     for run in runs:
         if run.views != (catalogue.get("tasks", run.task, "tasks").view,):
             raise UserError(
-                f"config: adapted: {run.strategy} reads the texts of pairs apart, and probes read them in the task's "
+                f"config: adapted: {run.strategy} is a bi-encoder, and probes read pairs in the task's "
                 "view; leave it out"
             )
     if twice := set(experiment.tasks) & set(experiment.probe_tasks):

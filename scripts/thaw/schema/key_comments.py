@@ -40,11 +40,11 @@ def outputs_comment() -> str:
 
 def _own_keys() -> dict[str, tuple[FieldInfo, list[str]]]:
     """Return the keys that only some kinds have, each with its field and the kinds."""
-    found: dict[str, tuple[FieldInfo, list[str]]] = {}
+    fields: dict[str, tuple[FieldInfo, list[str]]] = {}
     for kind, declared in OUTPUTS.items():
         for name, field in declared.options.model_fields.items():
-            found.setdefault(name, (field, []))[1].append(kind)
-    return {name: (field, OUTPUT_CONFIGS.kinds_with(name)) for name, (field, _) in found.items()}
+            fields.setdefault(name, (field, []))[1].append(kind)
+    return {name: (field, OUTPUT_CONFIGS.kinds_with(name)) for name, (field, _) in fields.items()}
 
 
 def _entry(name: str, text: str) -> list[str]:

@@ -13,7 +13,7 @@ from thaw.training import run_inputs
 
 
 def main() -> None:
-    """Check that what lies in the folders is what the run was planned for, train, and write the records."""
+    """Check that what is in the folders is what the run was planned for, train, and write the records."""
     arguments = parse_arguments(
         __doc__,
         *RUN_INPUTS,
