@@ -69,7 +69,7 @@ def test_further_corpora_are_planned_and_asked_for(home, tmp_path):
     assert "also" not in top.spec["task"] and "also" not in plan.job("baseline", "more/all/majority").spec["task"]
     (tmp_path / "tasks.yaml").write_text(entries.replace("sentiment", "similarity"))
     with pytest.raises(
-        UserError, match="tasks.more.also: similarity is of type pair_regression; classification is due"
+        UserError, match="tasks.more.also: similarity is of type pair_regression; expected classification"
     ):
         planned(home, strategies=["full"], **changes)
 

@@ -51,7 +51,7 @@ PROSE = {
     r"at hand": "available",
     r"by heart": "memorises",
     r"mend(?:s|ed|ing)?": "fix",
-    r"(?:is|are|was|were) due|due here|due next": "expected, needed",
+    r"(?:is|are|was|were) due(?! to)|due here|due next": "expected, needed",
     r"parted": "separated by",
     rf"(?:stands?|stood) (?:{FILES}|for|beside|level|alone|behind)": "is, is in, represents",
     r"stands|stood": "is, represents",
@@ -119,9 +119,10 @@ def prose_of_code(path: Path):
     docstrings = {id(node.body[0].value) for node in ast.walk(tree) if has_docstring(node)}
     data = any(folder in path.parents for folder in DATA)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) in docstrings or not (data or node.value in STORED):
-                yield from lines(node.value, node.lineno)
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            continue
+        if id(node) in docstrings or not (data or node.value in STORED):
+            yield " ".join(node.value.split()), node.lineno  # in one line, so that no phrase hides in a break
     for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
         if token.type == tokenize.COMMENT:
             yield token.string, token.start[0]
@@ -132,17 +133,12 @@ def has_docstring(node: ast.AST) -> bool:
     return isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
 
 
-def lines(text: str, first: int = 1):
-    """Yield each (line, its number); two lines are read as one, so that no phrase hides in a break."""
-    yield from ((line, number) for number, line in enumerate(text.splitlines(), start=first))
-
-
 def prose_of_text(path: Path):
     """Yield each (text, line) of a document or settings file, without its stored keys and without names in code marks.
 
     A key of YAML is a name that specs may store; a value is prose.
     """
-    for text, line in lines(path.read_text(encoding="utf-8")):
+    for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         yield re.sub(r"`[^`]*`" if path.suffix == ".md" else r"^\s*[\w-]+:(?=\s|$)", "", text), line
 
 
@@ -191,4 +187,4 @@ def test_every_word_of_the_tables_would_be_seen(tmp_path):
     assert worded(code, [("apart from that, a stand-in of the runs' own is due to a bug", 1)]) == []
     source = tmp_path / "one.py"
     source.write_text('"""It stands here."""\nrow["beside"] = "beside"  # done anew\nprint(f"{row} at hand")\n')
-    assert [text for text, _ in prose_of_code(source)] == ["It stands here.", " at hand", "# done anew"]
+    assert [text for text, _ in prose_of_code(source)] == ["It stands here.", "at hand", "# done anew"]

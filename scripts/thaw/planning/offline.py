@@ -121,7 +121,7 @@ class Scaling:
             return {}
         others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
         if others:
-            self.said.append(f"Encoder {self.wanted.stand_in} stands in for {_listed(others)}.")
+            self.said.append(f"Encoder {self.wanted.stand_in} replaces {_listed(others)}.")
         return {"encoders": [self.wanted.stand_in]}
 
     def strategies(self) -> dict:

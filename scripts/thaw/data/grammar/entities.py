@@ -125,8 +125,10 @@ def family(sampler) -> list[dict]:
     first = name(sampler)
     names = {"first": first, "second": name(sampler, taken=first)}
     fillers = {
-        "aside": f" {sampler.word(ASIDES)}" if sampler.bernoulli(0.7) else "", "opening": sampler.word(OPENINGS), "crowd":
-        sampler.word(CROWD),
-        "verb": sampler.word(VERBS), "noun": sampler.word(NOUNS).lower(),
-    }  # fmt: skip
+        "aside": f" {sampler.word(ASIDES)}" if sampler.bernoulli(0.7) else "",
+        "opening": sampler.word(OPENINGS),
+        "crowd": sampler.word(CROWD),
+        "verb": sampler.word(VERBS),
+        "noun": sampler.word(NOUNS).lower(),
+    }
     return [tagged(form, names, kind, {**fillers, "tell": sampler.word(phrases[kind])}) for kind in KINDS]
