@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare two results example by example: what in their settings differs, which answers flipped, and where.
+"""Compare two results example by example: what in their settings differs, which predictions flipped, and where.
 
 python scripts/compare.py results/runs/<task>/.../frozen/base results/runs/<task>/.../full/base
 python scripts/compare.py FIRST SECOND --split test --out flipped.csv
@@ -30,7 +30,7 @@ def main() -> None:
     sides = [run_comparison.ComparedRun.open(folder) for folder in (arguments.first, arguments.second)]
     split = arguments.split or sides[0].task["test"][0]
     frame = run_comparison.compared(*sides, split)
-    print("\n".join([*_settings(sides), "", *_answers(sides, frame, split), "", *_slices(sides[0], frame)]))
+    print("\n".join([*_settings(sides), "", *_scores_and_flips(sides, frame, split), "", *_slices(sides[0], frame)]))
     if arguments.out:
         differing = frame[frame["first"] != frame["second"]]
         write_text(arguments.out, differing.to_csv(index=False, lineterminator="\n"))
@@ -43,8 +43,8 @@ def _settings(sides) -> list[str]:
     return [*heads, "|:--|:--|:--|", *rows] if rows else [*heads[:2], "", "No setting differs."]
 
 
-def _answers(sides, frame, split: str) -> list[str]:
-    """Return the scores of both and how many answers flipped."""
+def _scores_and_flips(sides, frame, split: str) -> list[str]:
+    """Return the scores of both and how many predictions flipped."""
     metric, counts = sides[0].task["metrics"][0], run_comparison.flips(frame)
     scores = [wording.number(None if score is None else 100 * score) for score in (side.score(split) for side in sides)]
     seeds = wording.listing(wording.plural(len(side.records), "seed") for side in sides)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Try a part of your own: does it keep the contract that Thaw's own parts keep?
+"""Test a plug-in: does it keep the contract that Thaw's own parts keep?
 
 python scripts/contract.py head my_heads:Gated --catalogues my
 python scripts/contract.py selector my_selectors:every_other --catalogues my

@@ -113,8 +113,10 @@ def test_an_id_in_two_catalogues_is_refused_and_both_places_named(tmp_path):
 
 
 def test_an_empty_catalogue_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match="holds none of"):
+    with pytest.raises(UserError, match="has none of"):
         Catalogue([tmp_path])
+    with pytest.raises(UserError, match="folder '.*absent' does not exist"):
+        Catalogue([tmp_path / "absent"])
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):

@@ -118,4 +118,4 @@ def check_start(
         raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
     if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
-        raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")
+        raise UserError(f"{place}: after: checkpoint: {start.epoch} is asked for, but {kept}; change one of them")

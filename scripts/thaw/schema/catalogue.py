@@ -68,8 +68,10 @@ class Catalogue:
     def _read(self, folder: Path) -> None:
         files = [folder / name for name in sorted({file for file, _ in BLOCKS.values()})]
         present = [path for path in files if path.exists()]
+        if not folder.is_dir():
+            raise UserError(f"catalogues: folder '{folder}' does not exist")
         if not present:
-            raise UserError(f"catalogues: {folder} holds none of {', '.join(path.name for path in files)}")
+            raise UserError(f"catalogues: {folder} has none of {', '.join(path.name for path in files)}")
         for path in present:
             document = read_yaml(path)
             allowed = [block for block, (file, _) in BLOCKS.items() if file == path.name]

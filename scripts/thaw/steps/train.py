@@ -73,8 +73,8 @@ def start(spec: dict, needs: dict[str, Path]):
     phase = PhaseConfig.of_spec(metrics["spec"]["phases"][-1])
     if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
         raise UserError(
-            f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
-            f"{phase.pick} epoch; change after: epoch: or that strategy's pick:"
+            f"after: checkpoint: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
+            f"{phase.pick} epoch; change after: checkpoint: or that strategy's checkpoint:"
         )
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
