@@ -124,7 +124,7 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(
-            f"{folder}/tokens.json does not say how long a sequence may be (an older version wrote it); run its features "
+            f"{folder}/tokens.json has no longest sequence (an older version wrote it); run its features "
             "step again, by the command in its log"
         )
     return folder, card

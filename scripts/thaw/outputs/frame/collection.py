@@ -162,7 +162,7 @@ class Cards:
         return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
 
     def warnings(self, record: dict, folder: Path) -> list[str]:
-        """Return the warnings that a run raises by itself."""
+        """Return the warnings about a run from its own records."""
         return sanity_flags.sanity_flags(record, folder, self.results, self.read)
 
     def truncated(self, store: str) -> dict[str, int]:
