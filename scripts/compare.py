@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)
-    parser.add_argument("--split", help="a scored split; unless stated the task's first test split")
+    parser.add_argument("--split", help="a scored split; default: the task's first test split")
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write the examples that one of them gets better")
     arguments = parser.parse_args()
     sides = [run_comparison.ComparedRun.open(folder) for folder in (arguments.first, arguments.second)]

@@ -72,8 +72,8 @@ STORED = {
     "hopeless": "the key of a time budget's record for pruned cells",
 }
 
-# Texts that are data: the sentences of the synthetic corpora, by which seeds and finished results are defined.
-DATA = {PACKAGE / "data" / "grammar"}
+# Texts that are data, on which finished results depend: synthetic corpora, and what warms up the state of an ELMo.
+DATA = {PACKAGE / "data" / "grammar", PACKAGE / "encoders" / "elmo_files.py"}
 
 PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__")
 CODE = {f"thaw/{name}": sorted((PACKAGE / name).rglob("*.py")) for name in PACKAGES}
@@ -117,7 +117,7 @@ def prose_of_code(path: Path):
     """Yield each (text, line) of docstrings, comments and strings, but for stored keys."""
     tree = parsed(path)
     docstrings = {id(node.body[0].value) for node in ast.walk(tree) if has_docstring(node)}
-    data = any(folder in path.parents for folder in DATA)
+    data = any(place in (path, *path.parents) for place in DATA)
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue

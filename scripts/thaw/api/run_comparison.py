@@ -38,9 +38,8 @@ class ComparedRun:
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]
         if not folders or layout.results_folder(folder, PREDICTED) is None:
-            raise UserError(
-                f"{folder} has no predictions; expected a folder below results/{{{','.join(layout.rooms(PREDICTED))}}}"
-            )
+            known = ",".join(layout.top_folders(PREDICTED))
+            raise UserError(f"{folder} has no predictions; expected a folder below results/{{{known}}}")
         return cls(folder, [read_json(one / "metrics.json") for one in folders], folders)
 
     @cached_property

@@ -20,7 +20,7 @@ class Place:
     """The paths of the results of a step.
 
     key: under which the plan knows a job. file: by which a job is known to be done, below the results folder. log:
-    what its job prints, below the folder of logs, without its ending; the key below the step's name unless stated.
+    what its job prints, below the folder of logs, without its ending; by default the key below the step's name.
     """
 
     key: str
@@ -109,14 +109,14 @@ def names_in_folder(step: str, path) -> dict[str, str]:
     return _names(PLACES[step].file.rpartition("/")[0], PurePath(path).as_posix())
 
 
-def rooms(steps: tuple[str, ...]) -> list[str]:
+def top_folders(steps: tuple[str, ...]) -> list[str]:
     """Return the folders right below the results folder that hold the results of some steps."""
     return list(dict.fromkeys(PLACES[step].file.partition("/")[0] for step in steps))
 
 
 def results_folder(path: Path, steps: tuple[str, ...]) -> Path | None:
     """Return the results folder above a folder of some steps' results, or of all seeds of a run; None without one."""
-    return next((parent.parent for parent in path.parents if parent.name in rooms(steps)), None)
+    return next((parent.parent for parent in path.parents if parent.name in top_folders(steps)), None)
 
 
 def weights(encoder: str, further: str = "", corpus: str = "") -> str:

@@ -32,7 +32,7 @@ def outputs_comment() -> str:
         if name != "kind":
             lines += _entry(name, field.description or "")
     for name, (field, kinds) in _own_keys().items():
-        default = "" if field.is_required() or field.default is None else f" ({field.default}, unless stated)"
+        default = "" if field.is_required() or field.default is None else f" (default {field.default})"
         few = "" if len(kinds) > 6 else f"{', '.join(kinds)}: "
         lines += _entry(name, f"{few}{field.description}{default}")
     return BEGIN + "\n".join(lines) + "\n" + END
