@@ -41,7 +41,7 @@ FILES = "in|at|on|below|under|above|behind|within|inside|here|there|where|nowher
 
 # In prose: regular expressions, whole words, in any case.
 PROSE = {
-    r"told|tells?": "says, shows, distinguishes, predicts",
+    r"told|tells?(?! whether| from)": "says, shows, distinguishes, predicts",
     r"beside": "next to, with, in addition to, compared with",
     r"apart(?! from)": "separately, as a bi-encoder",
     r"doubts?|doubted": "warnings",
@@ -69,6 +69,7 @@ STORED = {
     "beside": "the key of an output's spec for results that no run of the experiment made",
     "settled": "a key of the record of advice",
     "doubts": "a key of the record of a run",
+    "told": "a column of layers.csv of online coding: examples whose labels were known",
     "hopeless": "the key of a time budget's record for pruned cells",
 }
 
@@ -134,16 +135,14 @@ def has_docstring(node: ast.AST) -> bool:
 
 
 def prose_of_text(path: Path):
-    """Yield each (text, line) of a document or settings file, without its stored keys and without names in code marks.
-
-    A key of YAML is a name that specs may store; a value is prose.
-    """
+    """Yield each (text, line) of a document or settings file; a key of YAML is a name that specs may store, no prose."""
     for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        yield re.sub(r"`[^`]*`" if path.suffix == ".md" else r"^\s*[\w-]+:(?=\s|$)", "", text), line
+        yield text if path.suffix == ".md" else re.sub(r"^\s*[\w-]+:(?=\s|$)", "", text), line
 
 
 def worded(path: Path, texts) -> list[str]:
-    """Return `file:line: word -> what to write instead` for each word of the table in some texts."""
+    """Return `file:line: word -> what to write instead` for each word of the table, but for those in code marks."""
+    texts = [(re.sub(r"`[^`]*`", "", text), line) for text, line in texts]
     return [
         f"{path.relative_to(ROOT)}:{line}: {match.group()} -> {instead}"
         for text, line in texts
