@@ -135,7 +135,7 @@ def has_docstring(node: ast.AST) -> bool:
 
 
 def prose_of_text(path: Path):
-    """Yield each (text, line) of a document or settings file; a key of YAML is a name that specs may store, no prose."""
+    """Yield each (text, line) of a document or settings file; a key of YAML is a stored name, no prose."""
     for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         yield text if path.suffix == ".md" else re.sub(r"^\s*[\w-]+:(?=\s|$)", "", text), line
 
