@@ -37,7 +37,7 @@ paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; th
 	@test -f results/outputs/$(EXPERIMENT)/paper.tex || { echo "error: results/outputs/$(EXPERIMENT)/paper.tex is \
 	not there; run the experiment first" >&2; exit 1; }
 	@command -v pdflatex > /dev/null || { echo "error: no pdflatex here; install TeX Live, or compile \
-	results/outputs/$(EXPERIMENT)/paper.tex elsewhere, with tables/ and figures/ beside it" >&2; exit 1; }
+	results/outputs/$(EXPERIMENT)/paper.tex elsewhere, with tables/ and figures/ in its folder" >&2; exit 1; }
 	@cd results/outputs/$(EXPERIMENT) && for turn in 1 2; do \
 	    pdflatex -interaction=batchmode -halt-on-error paper.tex > /dev/null || { tail -20 paper.log >&2; exit 1; }; done
 	@echo "The paper is in results/outputs/$(EXPERIMENT)/paper.pdf"
@@ -78,7 +78,7 @@ fuzz-guided: $(INSTALLED) $(ATHERIS)  ## the readers, by atheris, for FUZZ_SECON
 mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resuming and metrics that no test sees; hours
 	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:$(VENV)/mutmut python tests/mutants.py $(ARGS)
 
-bench: $(INSTALLED) $(PEERS)  ## speed beside what people use, all parts; hours (docs/performance.md)
+bench: $(INSTALLED) $(PEERS)  ## speed compared with what people use, all parts; hours (docs/performance.md)
 	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python $(ARGS)
 
 bench-quick: $(INSTALLED) $(PEERS)  ## the same with little work, some ten minutes on two cores
@@ -107,7 +107,7 @@ $(PEERS): tests/bench/requirements.txt $(INSTALLED)
 	@$(VENV)/bench/bin/python -m pip install --quiet --progress-bar off -r tests/bench/requirements.txt
 	@touch $@
 
-# What tries the tests lies in folders of its own: it is no part of the environment that it tries.
+# The tools that test the tests are installed in folders of their own, outside of the environment that they try.
 $(MUTMUT): $(INSTALLED)
 	@python -m pip install --quiet --progress-bar off --no-deps --target $@ mutmut==3.8.1 libcst==1.9.0
 $(ATHERIS): $(INSTALLED)

@@ -1,6 +1,6 @@
 """Thaw: how much of a pretrained encoder should one thaw, and what does each choice cost?
 
-Where results lie (all below results/):
+Paths of results (all below results/):
     data/<corpus>/                                       prepared texts, one Parquet file a split, card.json
     encoders/<encoder>/                                  weights and tokenizer as they were found, card.json
     encoders/<encoder>.<further pretraining>.<corpus>/   the same after further pretraining; so in features/ too
@@ -14,7 +14,7 @@ Where results lie (all below results/):
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
     advice.md                                            which strategy to take, task by task
 
-What exists stands in config/*.yaml (catalogues), what is wanted in config/config.yaml or config/experiments/*.yaml,
+config/*.yaml (catalogues) define what exists, and what is wanted is in config/config.yaml or config/experiments/*.yaml,
 how it is computed in scripts/thaw/steps/, one module per rule of the same name.
 """
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Run as much of an experiment as its budget of time allows, and draw the answer so far after each slice of it.
+"""Run as much of an experiment as its budget of time allows, and update tables, figures and report after each slice.
 
 python scripts/budget.py --configfile config/experiments/first.yaml --config budget=2h data_dir=path/to/data
 
 Further options are Snakemake's own, as --workflow-profile workflow/profiles/workstation or --cores 4. Cheap cells come
-first, one seed of each; a cell whose validation score lies far below the best one's gets no further seed. No training
-is started that would not fit into what is left; one that has begun is not cut off. What was not run stands in the
-report and beside the advice. Run it again, with the same budget anew, and it goes on.
+first, one seed of each; a cell whose validation score is far below the best one's gets no further seed. No training
+is started that would not fit into what is left; one that has begun is not cut off. The report and the
+advice list what was not run. Run it again, with a new budget, and it continues.
 
-Snakemake decides what runs before anything does, so this calls it in slices, each with the results that are due next.
+Snakemake decides what runs before anything does, so this calls it in slices, each with the results needed next.
 """
 
 import os
@@ -60,14 +60,14 @@ def main() -> None:
         snakemake([*others, *(plan.table.paths.result(turn.run.folder) for turn in slice_)], given, further)
         pace.learn(slice_, time.monotonic() - started)
         tried |= {turn.run.folder for turn in slice_}
-        tell(plan, name, begin)
+        write_record(plan, name, begin)
         snakemake([], given, further)
         others = []
     if not tried:
         snakemake([], given, further)
     print(
         f"budget: {seconds(time.monotonic() - begin)} of {wish} spent; {plural(len(waiting), 'run')} not run, of "
-        f"{plural(len(pruned), 'cell')} because hopeless"
+        f"{plural(len(pruned), 'cell')} because pruned"
     )
 
 
@@ -89,7 +89,7 @@ class Pace:
         self.took += took
 
 
-def tell(plan: Plan, name: str, begin: float) -> None:
+def write_record(plan: Plan, name: str, begin: float) -> None:
     """Write what the report says of the runs that are not there."""
     record = {"seconds": round(time.monotonic() - begin), "hopeless": time_budget.pruned(plan, name)}
     write_json(plan.table.paths.budget(name), record)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare two results example by example: what in their settings differs, which answers flipped, and where.
+"""Compare two results example by example: what in their settings differs, which predictions flipped, and where.
 
 python scripts/compare.py results/runs/<task>/.../frozen/base results/runs/<task>/.../full/base
 python scripts/compare.py FIRST SECOND --split test --out flipped.csv
@@ -24,13 +24,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)
-    parser.add_argument("--split", help="a scored split; unless stated the task's first test split")
+    parser.add_argument("--split", help="a scored split; default: the task's first test split")
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write the examples that one of them gets better")
     arguments = parser.parse_args()
     sides = [run_comparison.ComparedRun.open(folder) for folder in (arguments.first, arguments.second)]
     split = arguments.split or sides[0].task["test"][0]
     frame = run_comparison.compared(*sides, split)
-    print("\n".join([*_settings(sides), "", *_answers(sides, frame, split), "", *_slices(sides[0], frame)]))
+    print("\n".join([*_settings(sides), "", *_scores_and_flips(sides, frame, split), "", *_slices(sides[0], frame)]))
     if arguments.out:
         differing = frame[frame["first"] != frame["second"]]
         write_text(arguments.out, differing.to_csv(index=False, lineterminator="\n"))
@@ -43,15 +43,15 @@ def _settings(sides) -> list[str]:
     return [*heads, "|:--|:--|:--|", *rows] if rows else [*heads[:2], "", "No setting differs."]
 
 
-def _answers(sides, frame, split: str) -> list[str]:
-    """Return the scores of both and how many answers flipped."""
-    metric, found = sides[0].task["metrics"][0], run_comparison.flips(frame)
+def _scores_and_flips(sides, frame, split: str) -> list[str]:
+    """Return the scores of both and how many predictions flipped."""
+    metric, counts = sides[0].task["metrics"][0], run_comparison.flips(frame)
     scores = [wording.number(None if score is None else 100 * score) for score in (side.score(split) for side in sides)]
     seeds = wording.listing(wording.plural(len(side.records), "seed") for side in sides)
     return [
         f"{wording.metric_name({}, metric)} on {split}: {scores[0]} and {scores[1]} ({seeds}).",
-        f"Of {len(frame)} examples the first does {found['first']} better, the second {found['second']}, "
-        f"{found['same']} are the same; p of a sign test over examples {_p(found['p'])}.",
+        f"Of {len(frame)} examples the first does {counts['first']} better, the second {counts['second']}, "
+        f"{counts['same']} are the same; p of a sign test over examples {_p(counts['p'])}.",
     ]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Try a part of your own: does it keep the contract that Thaw's own parts keep?
+"""Test a plug-in: does it keep the contract that Thaw's own parts keep?
 
 python scripts/contract.py head my_heads:Gated --catalogues my
 python scripts/contract.py selector my_selectors:every_other --catalogues my
@@ -90,11 +90,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=plugins.SIGNATURES)
     parser.add_argument("part", help="its import path, as my_heads:Gated")
-    parser.add_argument("--catalogues", nargs="*", default=[], help="folders in which it lies, as in an experiment")
+    parser.add_argument("--catalogues", nargs="*", default=[], help="folders that hold it, as in an experiment")
     given = parser.parse_args()
     plugins.set_folders(given.catalogues)
-    found = plugins.check(given.part, given.kind)
-    print(f"contract of {given.kind} {given.part} ({found.place})", flush=True)
+    plugin = plugins.check(given.part, given.kind)
+    print(f"contract of {given.kind} {given.part} ({plugin.place})", flush=True)
     clauses = tried(given.kind, given.part, given.catalogues)
     show(clauses)
     print("the contract is broken" if clauses.broken else "the contract is kept")

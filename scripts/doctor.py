@@ -4,7 +4,7 @@
 python scripts/doctor.py                                                  the default experiment, config/config.yaml
 python scripts/doctor.py --configfile config/experiments/first.yaml --config data_dir=path/to/data
 
-Each line is marked ok, note (works, and could work better) or PROBLEM (the experiment cannot end here as it stands);
+Each line is marked ok, note (works, and could work better) or PROBLEM (the experiment cannot end here as it is);
 with a problem the exit code is 1. Nothing is written; the Hub is asked for nothing but an answer.
 """
 
@@ -54,10 +54,10 @@ def packages(plan: Plan) -> Iterator[Line]:
     wrong = []
     for name, version in pinned:
         try:
-            found = importlib.metadata.version(name).partition("+")[0]
+            installed = importlib.metadata.version(name).partition("+")[0]
         except importlib.metadata.PackageNotFoundError:
-            found = "none"
-        wrong += [f"{name} {found}, {version} is pinned"] if found != version else []
+            installed = "none"
+        wrong += [f"{name} {installed}, {version} is pinned"] if installed != version else []
     install = "pip install -r requirements.txt, in an environment of its own"
     if any(" none," in sentence for sentence in wrong):
         yield PROBLEM, "packages", f"{'; '.join(wrong)}: {install}"
@@ -69,13 +69,13 @@ def packages(plan: Plan) -> Iterator[Line]:
 
 def cores(plan: Plan) -> Iterator[Line]:
     """Compare the cores with the threads of a job."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    jobs = found // plan.threads
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jobs = cores // plan.threads
     if not jobs:
-        few = f"{found} cores, and a job asks for {plan.threads} threads: set compute: {{threads: {found}}}"
+        few = f"{cores} cores, and a job asks for {plan.threads} threads: set compute: {{threads: {cores}}}"
         yield NOTE, "cores", f"{few}; it is part of every spec"
     else:
-        yield OK, "cores", f"{found}: {plural(jobs, 'job')} of {plural(plan.threads, 'thread')} side by side"
+        yield OK, "cores", f"{cores}: {plural(jobs, 'job')} of {plural(plan.threads, 'thread')} side by side"
 
 
 def memory(plan: Plan) -> Iterator[Line]:
@@ -105,11 +105,11 @@ def disk(plan: Plan) -> Iterator[Line]:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
     missing = [store for store in cost_estimate.stores(plan) if not plan.is_current("features", store.key)]
-    due = ROOM * sum(store.bytes for store in missing)
-    said = f"{readable(free)} free under {folder}, and the stores that are missing take {readable(due)}"
+    needed = ROOM * sum(store.bytes for store in missing)
+    said = f"{readable(free)} free under {folder}, and the stores that are missing take {readable(needed)}"
     unknown = [store.key for store in missing if store.tokens is None]
     said += f", without those whose size is unknown ({', '.join(unknown)})" if unknown else ""
-    if due > free:
+    if needed > free:
         yield PROBLEM, "disk", f"{said}: set store: {{max_gib: ...}}, or put results elsewhere"
     else:
         yield OK, "disk", said
@@ -128,8 +128,8 @@ def gpu(plan: Plan) -> Iterator[Line]:
         card = torch.cuda.get_device_properties(n)
         capability, code = (card.major, card.minor), torch.cuda.get_arch_list()
         yield one_gpu(card.name, card.total_memory, capability, torch.__version__, code)
-    found = versions(torch.device("cuda"))
-    said = f"driver {found['driver']}, torch {found['torch']} for CUDA {found['cuda']}, cuDNN {found['cudnn']}"
+    cuda = versions(torch.device("cuda"))
+    said = f"driver {cuda['driver']}, torch {cuda['torch']} for CUDA {cuda['cuda']}, cuDNN {cuda['cudnn']}"
     yield OK, "gpu", said
 
 
@@ -174,16 +174,16 @@ def bf16(plan: Plan) -> Iterator[Line]:
 
 def sources(plan: Plan) -> Iterator[Line]:
     """Say what must come from the Hub, and whether the Hub answers."""
-    due = [f"corpus {key}" for key, job in plan.jobs["prepare"].items() if job.spec["source"] == "hub"]
-    due = [name for name in due if not plan.is_current("prepare", name.removeprefix("corpus "))]
+    remote = [f"corpus {key}" for key, job in plan.jobs["prepare"].items() if job.spec["source"] == "hub"]
+    remote = [name for name in remote if not plan.is_current("prepare", name.removeprefix("corpus "))]
     entries = {key: plan.catalogue.get("encoders", key, "encoders") for key in plan.jobs["fetch"]}
-    due += [f"encoder {key}" for key, entry in entries.items() if entry.hub and not plan.is_current("fetch", key)]
-    if not due:
+    remote += [f"encoder {key}" for key, entry in entries.items() if entry.hub and not plan.is_current("fetch", key)]
+    if not remote:
         yield OK, "sources", "all data and encoders are here; the Hub is not needed"
         return
-    listed = ", ".join(due[:6]) + (f" and {len(due) - 6} more" if len(due) > 6 else "")
+    listed = ", ".join(remote[:6]) + (f" and {len(remote) - 6} more" if len(remote) > 6 else "")
     if reason := _unreachable():
-        change = "run prepare and fetch where there is internet, set data_dir, or lay offline.yaml over it"
+        change = "run prepare and fetch where there is internet, set data_dir, or add offline.yaml after the experiment"
         yield PROBLEM, "sources", f"from the Hub, which does not answer ({reason}): {listed}; {change}"
     else:
         yield OK, "sources", f"from the Hub, which answers: {listed}"
@@ -213,9 +213,9 @@ def slurm(plan: Plan) -> Iterator[Line]:
 
 def tex(plan: Plan) -> Iterator[Line]:
     """Look for a TeX engine, which only the LaTeX of tables wants."""
-    found = next(filter(shutil.which, TEX), None)
-    if found:
-        yield OK, "tex", f"{found}: tables/*.tex compile with the package booktabs"
+    program = next(filter(shutil.which, TEX), None)
+    if program:
+        yield OK, "tex", f"{program}: tables/*.tex compile with the package booktabs"
     else:
         yield NOTE, "tex", f"none of {', '.join(TEX)}: tables/*.tex are written, and cannot be compiled here"
 

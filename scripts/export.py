@@ -3,8 +3,8 @@
 
 python scripts/export.py results/runs/sick_e/all/minilm/linear/frozen/base/seed1 my_model
 
-The folder is read again by a fresh process, which answers the test splits from their texts; how its answers differ from
-the run's is printed and stands in check.json. Where they differ too much, nothing is left and the exit code is 1.
+The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
+the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
 docs/export.md says what the folder holds.
 """
 

@@ -44,7 +44,7 @@ def main() -> None:
         return
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(text, encoding="utf-8")
-    print(f"{given.out} is written. Look it over; the next command stands at its top.")
+    print(f"{given.out} is written. Check it; the next command is at its top.")
 
 
 if __name__ == "__main__":

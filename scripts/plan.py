@@ -51,7 +51,7 @@ def configuration(given: argparse.Namespace) -> dict:
     for item in given.config:
         key, equals, value = item.partition("=")
         if not equals:
-            raise UserError(f"--config {item}: KEY=VALUE is due here, as data_dir=path")
+            raise UserError(f"--config {item}: expected KEY=VALUE, as data_dir=path")
         overrides[key] = yaml.safe_load(value)
     return read_config(given.configfile or [str(HOME / "config/config.yaml")], overrides)
 

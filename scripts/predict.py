@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Label new text with an exported model: a line in, an answer out, in the same order.
+"""Label new text with an exported model: one line in, one prediction out, in the same order.
 
 python scripts/predict.py my_model < lines.txt
 
     a model of texts     reads one text a line                           writes its label, or its score
-    a model of pairs     reads two texts a line, parted by a tab         writes their label, or their score
-    a tagger             reads a sentence a line, words parted by        writes a line for each word, word and tag
-                         blanks (punctuation is a word of its own)       parted by a tab, and an empty line after each
+    a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
+    a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
+                         spaces (punctuation is a word of its own)       a tab between, and an empty line after each
                                                                          sentence, as CoNLL files have it
-Text is UTF-8. Lines are answered some hundred at a time, so a file may be of any length.
+Text is UTF-8. Lines are predicted in batches of some hundred, so a file may be of any length.
 """
 
 import argparse
@@ -23,14 +23,16 @@ from thaw.core.runtime import run_step
 
 
 def main() -> None:
-    """Answer the lines of standard input."""
+    """Predict the lines of standard input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that scripts/export.py wrote")
-    told = "after each label or tag, those of all labels, in the order of thaw.json, parted by tabs"
-    parser.add_argument("--probabilities", action="store_true", help=told)
+    columns = "after each label or tag, those of all labels, in the order of thaw.json, separated by tabs"
+    parser.add_argument("--probabilities", action="store_true", help=columns)
     arguments = parser.parse_args()
     if not (arguments.folder / "thaw.json").is_file():
-        raise UserError(f"{arguments.folder} is no export: it has no thaw.json; scripts/export.py writes such a folder")
+        raise UserError(
+            f"{arguments.folder} is not an exported model (no thaw.json); create one with scripts/export.py"
+        )
     from thaw.exporting.standalone_model import Model
     from thaw.exporting.text_lines import examples, printed
 
@@ -39,8 +41,8 @@ def main() -> None:
         raise UserError("--probabilities: this model gives scores, which have none; leave it out")
     sys.stdout.reconfigure(encoding="utf-8")
     asked, kept = itertools.tee(examples(sys.stdin.buffer, model.reads))
-    for answer, example in zip(model.answers(asked), kept, strict=True):
-        print(printed(example, answer, model.reads, arguments.probabilities))
+    for prediction, example in zip(model.answers(asked), kept, strict=True):
+        print(printed(example, prediction, model.reads, arguments.probabilities))
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
         ({"probe_tasks": ["acceptability"]}, "config: probe_tasks: acceptability is among tasks, which probes read"),
         (
             {"tasks": ["paraphrase"], "strategies": ["full_separate"], "adapted": ["full_separate"]},
-            "config: adapted: full_separate reads the texts of pairs apart, and probes read them in the task's view",
+            "config: adapted: full_separate does not read pairs in the task's view, as probes do",
         ),
     ],
 )

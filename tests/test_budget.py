@@ -68,10 +68,10 @@ def test_what_lies_far_below_the_best_gets_no_further_seed(place, tmp_path):
         if run.seed == 1 or run.strategy == "frozen":
             write(plan, run, {"frozen": 0.40, "short_full": 0.86}.get(run.strategy, 0.90))
     gone = time_budget.pruned(plan, "mine")
-    assert gone == {"runs/colour/all/tiny/linear/frozen/base": "hopeless, 50.0 points below the best on validation"}
+    assert gone == {"runs/colour/all/tiny/linear/frozen/base": "pruned, 50.0 points below the best on validation"}
     waiting = time_budget.pending_runs(plan, "mine")
     assert names(waiting) == ["short_top k01 2", "short_top k02 2", "short_full base 2"]
-    gone = {waiting[0].run.cell: "hopeless"}
+    gone = {waiting[0].run.cell: "pruned"}
     assert names(time_budget.affordable(waiting, gone, 100, 100, lambda _: 10)) == [
         "short_top k02 2",
         "short_full base 2",
@@ -98,11 +98,11 @@ def test_why_a_run_is_not_there(tmp_path):
     names = dict(zip(layout.RUN, ("a", "all", "e", "h", "full", "base", 2), strict=True))
     unrun = CollectedResult("train", names, {})
     spec = {"experiment": "mine", "budget": "2h"}
-    write_json(tmp_path / "outputs/mine/budget.json", {"hopeless": {"runs/a/all/e/h/frozen/base": "hopeless, 9"}})
+    write_json(tmp_path / "outputs/mine/budget.json", {"hopeless": {"runs/a/all/e/h/frozen/base": "pruned, 9"}})
     told = missing_results.budget(spec, tmp_path)
     assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: budget of 2h"
     unrun = CollectedResult("train", names | {"strategy": "frozen"}, {})
-    assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: hopeless, 9"
+    assert missing_results.reason(unrun, {"corpus": "c"}, tmp_path, told) == "not run: pruned, 9"
     assert (
         missing_results.reason(
             unrun, {"corpus": "c"}, tmp_path, missing_results.budget({"experiment": "mine"}, tmp_path)
@@ -118,7 +118,7 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
         tested[name] = 0.0
     tested = tested.assign(thawed=0, embeddings=False, peak_memory_mb=1.0, trained_parameters=1.0)
     frame = pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
-    for strategy, seed, why in (("full", 4, "budget of 2h"), ("frozen", 1, "hopeless, 40.0 points below")):
+    for strategy, seed, why in (("full", 4, "budget of 2h"), ("frozen", 1, "pruned, 40.0 points below")):
         gone = (frame["strategy"] == strategy) & (frame["seed"] > seed)
         frame.loc[gone, "missing"], frame.loc[gone, "value"] = f"not run: {why}", None
     spec = invented.shown("advice", "advice_table", margin=5.0, papers=[])
@@ -127,7 +127,7 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
     found = {line[5]: dict(zip(header, line, strict=True)) for line in lines}
     assert set(found) == {"top_k", "full"} and {line["seeds"] for line in found.values()} == {4}
     assert NOT_WORSE in {line["answer"] for line in found.values()}
-    due = "not run, or not with all seeds: hopeless (R&D_50%: Frozen); budget of 2h (R&D_50%: Full)."
+    due = "not run, or not with all seeds: pruned (R&D_50%: Frozen); budget of 2h (R&D_50%: Full)."
     assert table.notes[-1].endswith(due)
 
 

@@ -94,7 +94,7 @@ def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):
         )
     with pytest.raises(UserError, match="--split dev: these results have test"):
         run_comparison.compared(*map(run_comparison.ComparedRun.open, pair), "dev")
-    with pytest.raises(UserError, match="holds no answers: a folder below results/"):
+    with pytest.raises(UserError, match="has no predictions; expected a folder below results/"):
         run_comparison.ComparedRun.open(tmp_path)
 
 

@@ -29,12 +29,13 @@ def test_nothing_is_said_where_all_are_alike(home):
 def test_each_thing_that_differs_is_named(home):
     found = said(home, ["lee_full", "lee_top_k", "lee_top_k_dropout"])
     assert found == [
-        "Dropout in the frozen layers is off (Top k (Lee et al.)); on (Top k, dropout on below (Lee et al.)).",
-        "Settings were searched with 25 trainings (Full (Lee et al.)); those of Full (Lee et al.) (Top k (Lee et al.), "
-        "Top k, dropout on below (Lee et al.)).",
+        "Dropout in the frozen layers is off (Top-k fine-tuning (Lee et al.)); on (Top-k fine-tuning, dropout in "
+        "frozen layers (Lee et al.)).",
+        "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.)); those of Full fine-tuning "
+        "(Lee et al.) (Top-k fine-tuning (Lee et al.), Top-k fine-tuning, dropout in frozen layers (Lee et al.)).",
     ]
     (pairs,) = said(home, ["full", "full_separate"], tasks=["mrpc"])
-    assert pairs.startswith("Pairs are read in one sequence (Full); each text apart (")
+    assert pairs.startswith("Pairs are read in one sequence (Full fine-tuning); each text separately (")
     (pooled,) = said(home, ["full"], heads=["linear", "linear_pooler"])
     assert pooled.startswith("Pooled by the first token (") and "; the encoder's pooler (" in pooled
 
@@ -55,4 +56,7 @@ def test_every_table_is_told_and_no_figure(home, tmp_path):
     assert "differs" not in plan.job("table", "wei2022/main_table").spec, "both were searched alike"
     plan = load_plan(read_config([str(home / "config/experiments/lee2019.yaml")], more), home)
     told = plan.job("table", "lee2019/lee2019_relative").spec["differs"]
-    assert told[-1].startswith("Settings were searched with 25 trainings (Full (Lee et al.), Top k, own rates)")
+    assert told[-1].startswith(
+        "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.), Top-k fine-tuning, own learning "
+        "rates)"
+    )

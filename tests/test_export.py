@@ -212,7 +212,7 @@ def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
     metrics = read_json(run / "metrics.json")
     for change, message in [
         ({"flags": ["diverged"]}, "training diverged"),
-        ({"spec": metrics["spec"] | {"head": {"kind": "my_heads:Gated"}}}, "a part of your own"),
+        ({"spec": metrics["spec"] | {"head": {"kind": "my_heads:Gated"}}}, "a plug-in"),
         ({"spec": metrics["spec"] | {"head": {"kind": "esim"}}}, "its head is esim; export knows linear and cosine"),
         ({"spec": metrics["spec"] | {"keep": True, "phases": [], "data": "0000"}}, "none has digest 0000"),
     ]:
@@ -278,4 +278,4 @@ def test_predict_labels_lines_in_their_order(houses, tmp_path):
 
 def test_predict_says_what_is_no_export(tmp_path):
     done = predict(tmp_path, "a\n")
-    assert done.returncode == 1 and done.stderr.startswith("error: ") and "is no export" in done.stderr
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "is not an exported model" in done.stderr

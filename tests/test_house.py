@@ -180,7 +180,7 @@ def test_paths_of_results_are_written_and_read_in_one_place():
 
     A folder right below results is named nowhere else, as a text or as a part of a path; nor is a seed's folder.
     """
-    rooms = "|".join(layout.rooms(tuple(layout.PLACES)))
+    rooms = "|".join(layout.top_folders(tuple(layout.PLACES)))
     known = {"thaw/core/layout.py", "thaw/planning/paths.py"}
     written = re.compile(rf"(^|[\s/{{}}])({rooms})/[<{{*a-z]|\bseed{{|(^|/)seed$")
     wrong = []

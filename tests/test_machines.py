@@ -246,12 +246,12 @@ def test_a_missing_library_is_named(library, bench, tmp_path):
 def test_memory_that_is_not_enough_names_the_settings(allocate):
     with pytest.raises(SystemExit) as ended:
         run_step(allocate)
-    assert "the memory is not enough" in ended.value.code
+    assert "out of memory" in ended.value.code
     assert "batch_size" in ended.value.code and "max_length" in ended.value.code and "mem_mb" in ended.value.code
 
 
 GPU = {
-    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.1 GiB": "memory of the GPU",
+    "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.1 GiB": "GPU out of memory",
     "CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later": "the GPU failed",
     "CUDA error: no CUDA-capable device is detected": "the GPU failed",
     "CUDA driver error: invalid device ordinal": "the GPU failed",

@@ -89,5 +89,7 @@ def test_a_head_that_has_no_meaning_is_refused(home, task, strategy, head, messa
 
 
 def test_a_head_that_compares_needs_texts_read_apart(home):
-    with pytest.raises(UserError, match="head cosine compares two texts that are read apart; say pairs: separate"):
+    with pytest.raises(
+        UserError, match="head cosine compares two texts that are encoded separately .bi-encoder.; say pairs: separate"
+    ):
         planned(home, strategies=["full"], heads=["cosine"], **PAIRS)

@@ -82,7 +82,7 @@ def test_a_start_is_the_other_strategys_own_run(home):
     both = planned(home, strategies=["frozen_sgd", "stack_then_finetune"], tasks=["acceptability"], seeds=[1])
     assert [r.folder for r in both.runs["demo"]] == [first.folder, second.folder]
     labels = plan.job("report", "demo").spec["labels"]["strategies"]
-    assert labels["frozen_sgd"] == "Frozen, a few epochs", "a start has its name in print too"
+    assert labels["frozen_sgd"] == "Frozen encoder (AdamW, 3 epochs)", "a start has its name in print too"
     assert plan.job("train", second.key).inputs["start"] == [f"results/{first.folder}/metrics.json"]
 
 

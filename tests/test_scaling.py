@@ -81,7 +81,7 @@ def test_a_large_experiment_becomes_a_small_one_that_says_so(large):
         "Task far was left out: corpus far has neither its files in data_dir nor a grammar.",
         "Task near_and_far was left out: corpus far has neither its files in data_dir nor a grammar.",
         "Task mrpc was left out: corpus mrpc has neither its files in data_dir nor a grammar.",
-        "Encoder minilm stands in for bert_base_uncased, roberta_base.",
+        "Encoder minilm replaces bert_base_uncased, roberta_base.",
         "Strategy top_k: 0, 3, 6, 9, 12 of 12 layers became 0, 2, 3, 5, 6 of 6.",
         "Strategy frozen_separate was left out: it is for pairs of texts, and no such task is left.",
         "Strategy top_eight was left out: minilm has 6 layers only.",
@@ -137,4 +137,4 @@ def test_the_plan_in_words_says_what_was_left_out(large, home, tmp_path):
     command = [sys.executable, home / "scripts/plan.py", "--configfile", tmp_path / "large.yaml", overlay]
     printed = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=home, check=True).stdout
     assert "experiment large_scaled: A large one (scaled down)" in printed
-    assert "  Encoder minilm stands in for bert_base_uncased, roberta_base.\n" in printed
+    assert "  Encoder minilm replaces bert_base_uncased, roberta_base.\n" in printed

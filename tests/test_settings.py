@@ -46,7 +46,7 @@ MISTAKES = {
     "duplicate key": (
         "tasks.yaml",
         CORPUS + "    texts: [b]\n",
-        ":6: texts is here a second time; it stands in line 3",
+        ":6: duplicate key texts; first given in line 3",
     ),
     "boolean for text": (
         "tasks.yaml",
@@ -73,7 +73,7 @@ MISTAKES = {
     ),
     "broken YAML": ("tasks.yaml", "corpora: {a: [1\n", "not valid YAML"),
     "an object": ("tasks.yaml", "corpora: !!python/object:os.system {}\n", "is not allowed here"),
-    "a list for a mapping": ("tasks.yaml", "- corpora\n", "a mapping of keys is due here"),
+    "a list for a mapping": ("tasks.yaml", "- corpora\n", "expected a mapping of keys"),
     "base missing": ("heads.yaml", "heads:\n  a: {base: b}\n", "no base 'b'"),
     "base circular": ("heads.yaml", "heads:\n  a: {base: b}\n  b: {base: a}\n", "base leads back to"),
     "rate not a number": ("strategies.yaml", STRATEGY + "rate: fast\n", "strategies.mine.phases.0.rate"),
@@ -113,8 +113,10 @@ def test_an_id_in_two_catalogues_is_refused_and_both_places_named(tmp_path):
 
 
 def test_an_empty_catalogue_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match="holds none of"):
+    with pytest.raises(UserError, match="has none of"):
         Catalogue([tmp_path])
+    with pytest.raises(UserError, match="folder '.*absent' does not exist"):
+        Catalogue([tmp_path / "absent"])
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):

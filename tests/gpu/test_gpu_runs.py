@@ -121,7 +121,7 @@ def test_16_memory_that_is_not_enough_is_named_and_the_next_run_works(bench, car
             torch.empty(2**32, device=card)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-    assert "memory of the GPU is not enough" in explain_error(caught.value)
+    assert "GPU out of memory" in explain_error(caught.value)
     torch.cuda.empty_cache()
     assert finished(bench, bench.spec({"train": ["all"], "epochs": 1}), card).outcome["scores"]
 

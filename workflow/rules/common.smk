@@ -6,7 +6,7 @@ and their time stamps say nothing: they are ancient. Where it is not, they are p
 no job's params once a job above it runs: an ancient chain would stop after its first link.
 
 Memory and time follow from the encoder, the work and whether a GPU is asked for; on one machine they limit nothing.
-Partitions, accounts and GPUs are a site's own and stand in no rule: workflow/profiles/slurm says how to ask for them.
+Partitions, accounts and GPUs are site-specific and set in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
 from thaw.declarations.needs import NEEDS

@@ -3,7 +3,7 @@ Data and encoders: the only rules that may use the network.
 
 INPUTS      the files of a corpus below data_dir; or the Hugging Face Hub; or Thaw's own grammar
             an encoder's folder, Python package or Hub id
-OUTPUTS     results/data/<corpus>/card.json (and one Parquet file a split beside it)
+OUTPUTS     results/data/<corpus>/card.json (with one Parquet file a split)
             results/encoders/<encoder>/card.json (and config, tokenizer, model.safetensors)
 SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its files
             fetch: the encoder's catalogue entry

@@ -1,8 +1,8 @@
 """
 Ensembles: the answers of several runs put together.
 
-INPUTS      results/data/<corpus>/card.json; metrics.json of each member, its predictions.parquet beside it
-OUTPUTS     results/ensembles/<task>/<subset>/<id>/metrics.json (and predictions.parquet beside it)
+INPUTS      results/data/<corpus>/card.json; metrics.json and predictions.parquet of each member
+OUTPUTS     results/ensembles/<task>/<subset>/<id>/metrics.json (with predictions.parquet)
 SPEC        task, subset, how they are combined, digests of the members and of the corpus
 """
 

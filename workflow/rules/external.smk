@@ -2,7 +2,7 @@
 External: predictions that were made elsewhere, scored like a run's.
 
 INPUTS      results/data/<corpus>/card.json; the users' file of predictions, as the experiment names it
-OUTPUTS     results/external/<task>/<id>/metrics.json (and predictions.parquet beside it)
+OUTPUTS     results/external/<task>/<id>/metrics.json (with predictions.parquet)
 SPEC        task, format and sha256 of the file, digest of the corpus
 """
 

@@ -3,8 +3,8 @@ Features: the hidden states of the frozen encoder, computed once and read by eve
 
 INPUTS      results/data/<corpus>/card.json, results/encoders/<encoder>/card.json
 OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json and b<n>.json for each boundary that a run reads;
-            the payloads lie beside their cards and may be deleted: who needs one makes it again. With store: free: they
-            are when all readers are done, and the file `freed` says so
+            the payloads are next to their cards and may be deleted: a job that needs one makes it again. With store: free:
+            they are when all readers are done, and the file `freed` says so
 SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries
 
 One rule per store, since the number of its outputs follows from the plan.

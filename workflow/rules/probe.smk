@@ -2,10 +2,10 @@
 Probes: what can be read off each layer of an encoder that is not changed, or that runs have changed.
 
 INPUTS      cards of the corpus, the encoder and the boundaries of all layers, in the task's own view;
-            of an encoder that runs adapted: their metrics.json, with the tensors that they trained beside it
+            of an encoder that runs adapted: their metrics.json, with the tensors that they trained
 OUTPUTS     results/adapted/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/<task that is probed>/card.json
-            (and the states of all layers beside it, on the rows that probes read)
-            results/probes/<task>/<subset>/<encoder>/<probe>/<of>/metrics.json (and layers.csv, cost.json beside); <of> is
+            (with the states of all layers, on the rows that probes read)
+            results/probes/<task>/<subset>/<encoder>/<probe>/<of>/metrics.json (with layers.csv, cost.json); <of> is
             pretrained, pretrained.outside (on rows that no run has trained on), or <task>.<head>.<strategy>.<variant>
 SPEC        task, subset, rows, the probe's entry, the layers and where they are read, all seeds, threads, digests of
             inputs, the runs among them

@@ -7,9 +7,9 @@ INPUTS      cards of the corpus, the encoder and the boundaries that the run's p
             metrics.json of the run that it starts from; for one with `search:` or `rates_from:`, the chosen.json of the
             search
 OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<n>/metrics.json (and cost.json,
-            history.csv, predictions.parquet, head.safetensors beside it)
+            history.csv, predictions.parquet, head.safetensors with it)
             results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search (from
-            search_heads with trials.csv and cost.json beside it)
+            search_heads with trials.csv and cost.json in its folder)
             results/baselines/<task>/<subset>/<baseline>/metrics.json
 SPEC        task, subset, head, phases with what they train and resume from, seed, threads, digests of all inputs
 

@@ -1,7 +1,7 @@
-"""Two results example by example: which answers flipped, where one is better, and what in the settings differs.
+"""Two results example by example: which predictions flipped, where one is better, and what in the settings differs.
 
 A result is a run, a run's variant with all its seeds, predictions from elsewhere, or an ensemble. An example's credit
-is the share of seeds that answer it right (of a tagged sentence, of its words); of scores it is the mean distance to
+is the share of seeds that get it right (of a tagged sentence, of its words); of scores it is the mean distance to
 gold, negative. N examples of one split.
 """
 
@@ -18,14 +18,14 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.result_files import task_with_defaults
 
-ANSWERS = ("train", "external", "ensemble")  # steps that leave answers
+PREDICTED = ("train", "external", "ensemble")  # steps that write predictions
 NEGATIONS = set("no not never none nobody nothing nowhere neither nor without cannot".split())
 THIRDS = ("shortest third", "middle third", "longest third")
 
 
 @dataclass
 class ComparedRun:
-    """A folder with answers: the record and the folder of each seed (one where there are none)."""
+    """A folder with predictions: the record and the folder of each seed (one where there are none)."""
 
     folder: Path
     records: list[dict]
@@ -37,10 +37,9 @@ class ComparedRun:
         folder = Path(folder).resolve()
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]
-        if not folders or layout.results_folder(folder, ANSWERS) is None:
-            raise UserError(
-                f"{folder} holds no answers: a folder below results/{{{','.join(layout.rooms(ANSWERS))}}} is expected"
-            )
+        if not folders or layout.results_folder(folder, PREDICTED) is None:
+            known = ",".join(layout.top_folders(PREDICTED))
+            raise UserError(f"{folder} has no predictions; expected a folder below results/{{{known}}}")
         return cls(folder, [read_json(one / "metrics.json") for one in folders], folders)
 
     @cached_property
@@ -51,7 +50,7 @@ class ComparedRun:
     @cached_property
     def results(self) -> Path:
         """The results folder."""
-        return layout.results_folder(self.folder, ANSWERS)
+        return layout.results_folder(self.folder, PREDICTED)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -74,19 +73,19 @@ class ComparedRun:
         frame, each = self.corpus.frame(split).iloc[rows], []
         gold = frame[self.task["target"]]
         for folder in self.folders:
-            answers = pandas.read_parquet(folder / "predictions.parquet")
-            answers = answers[answers["split"] == split].set_index("row").loc[frame["row"], "prediction"]
-            each.append([_credit(right, answer) for right, answer in zip(gold, answers, strict=True)])
+            predictions = pandas.read_parquet(folder / "predictions.parquet")
+            predictions = predictions[predictions["split"] == split].set_index("row").loc[frame["row"], "prediction"]
+            each.append([_credit(right, predicted) for right, predicted in zip(gold, predictions, strict=True)])
         return np.mean(each, axis=0)
 
 
-def _credit(gold, answer) -> float:
+def _credit(gold, predicted) -> float:
     """Return 1 or 0 for a label, the share of right ones for tags, minus the distance for a score."""
     if isinstance(gold, str):
-        return float(gold == answer)
+        return float(gold == predicted)
     if np.ndim(gold):
-        return float(np.mean([a == b for a, b in zip(gold, answer, strict=False)]))
-    return -abs(float(gold) - float(answer))
+        return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
+    return -abs(float(gold) - float(predicted))
 
 
 def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, str]]:
@@ -109,7 +108,7 @@ def _flat(value, path: str = "") -> dict[str, object]:
 
 
 def compared(first: ComparedRun, second: ComparedRun, split: str):
-    """Return a frame of the examples of a split that both answered: row, texts, gold, credits `first` and `second`.
+    """Return a frame of the examples of a split that both predicted: row, texts, gold, credits `first` and `second`.
 
     Raises UserError where the results are of different tasks, or lack the split.
     """

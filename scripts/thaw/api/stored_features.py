@@ -20,7 +20,7 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
     Args: ids as in the catalogues; view, where there is more than one and `joint` is not meant; the results folder.
     Raises UserError where there are none, naming those that exist, or where the corpus was prepared again since.
     """
-    home = Path(results, *layout.rooms(("features",)))
+    home = Path(results, *layout.top_folders(("features",)))
     _among(encoder, home, "encoder with stored features")
     _among(corpus, home / encoder, f"corpus that {encoder} has read")
     views = _inside(home / encoder / corpus)

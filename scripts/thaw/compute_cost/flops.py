@@ -32,7 +32,7 @@ def training_flops(
     trained in it or below it costs once its forward products for the gradient of its input, twice those of
     states with each other, and once its products with weights where these train. The lowest trained layer
     needs no gradient of its own input. With everything trained this is the usual three times the forward
-    cost. Where only a part of the lowest layer trains, it may cost less than is counted here: what lies below that part
+    cost. Where only a part of the lowest layer trains, it may cost less than is counted here: what is below that part
     is not crossed. `inserted` counts the parameters of matrices that were inserted: each is multiplied once a token
     forward and twice backward.
     """

@@ -22,7 +22,7 @@ def step_digest(step: str) -> str:
     """Return the digest of a step's module and of all modules of the package that it leads to."""
     modules = closure(f"thaw.steps.{step}")
     code = {name: _bare(_parse(name)) for name in modules}
-    return digest(code | {path.name: file_sha256(path) for name in modules for path in _beside(name)})
+    return digest(code | {path.name: file_sha256(path) for name in modules for path in _files_next_to(name)})
 
 
 def closure(module: str) -> list[str]:
@@ -54,7 +54,7 @@ def _is_declaration(module: str) -> bool:
 
 
 def _loads(node: ast.AST) -> bool:
-    """Tell whether a piece of code is a call of `.load()` without arguments."""
+    """Return whether a piece of code is a call of `.load()` without arguments."""
     call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load"
     return call and not node.args and not node.keywords
 
@@ -82,7 +82,7 @@ def path_of(module: str) -> Path | None:
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
 
 
-def _beside(module: str) -> list[Path]:
+def _files_next_to(module: str) -> list[Path]:
     """Return the files of a package that are no Python."""
     path = path_of(module)
     files = sorted(path.parent.iterdir()) if path.name == "__init__.py" else []

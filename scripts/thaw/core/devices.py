@@ -154,17 +154,17 @@ def _usable() -> dict[int, str]:
     """
     import torch
 
-    found, wrong, architectures = {}, [], torch.cuda.get_arch_list()
+    usable, wrong, architectures = {}, [], torch.cuda.get_arch_list()
     for place in range(torch.cuda.device_count()):
         device = torch.cuda.get_device_properties(place)
         capability = device.major, device.minor
         if torch.version.hip or supported(capability, architectures):
-            found[place] = str(device.uuid)
+            usable[place] = str(device.uuid)
         else:
             wrong.append(unsupported(device.name, capability, torch.__version__, architectures))
-    if not found:
+    if not usable:
         raise UserError(wrong[0])
-    return found
+    return usable
 
 
 def take_turn(names: list[str], shared: bool, held: contextlib.ExitStack) -> int:
@@ -255,7 +255,7 @@ def relaxed() -> list[str]:
 def run_relaxed_if_needed(job) -> None:
     """Run a job; where an operation lacks a deterministic kernel, allow others and run it from its start.
 
-    A training goes on from the last epoch that it kept, so that little is lost; all else begins anew.
+    A training goes on from the last epoch that it kept, so that little is lost; everything else starts again.
     """
     try:
         job()

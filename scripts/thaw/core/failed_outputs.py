@@ -1,6 +1,6 @@
 """The record of outputs that could not be drawn: why, and how often, so that the next run of the workflow tries again.
 
-A gap stands in the place of such an output, and its job succeeds, so that the report is written. The plan adds the
+A gap takes the place of such an output, and its job succeeds, so that the report is written. The plan adds the
 number of failures to the spec of the job (`Plan.canonical`): after another failure it is a new one, and the job runs.
 """
 

@@ -1,4 +1,4 @@
-"""Where results lie below the results folder: each template is written here and nowhere else, and paths are read here.
+"""The paths of results below the results folder: each template is written only here, and paths are read here.
 
 A template is filled with names: {"task": "sst2", "seed": 1, ...}, which are also the wildcards of the step's rule.
 """
@@ -17,10 +17,10 @@ _RUN = _CELL + "/seed{seed}"  # as of_seed has it
 
 @dataclass(frozen=True)
 class Place:
-    """Where the results of a step lie.
+    """The paths of the results of a step.
 
     key: under which the plan knows a job. file: by which a job is known to be done, below the results folder. log:
-    what its job prints, below the folder of logs, without its ending; the key below the step's name unless stated.
+    what its job prints, below the folder of logs, without its ending; by default the key below the step's name.
     """
 
     key: str
@@ -109,14 +109,14 @@ def names_in_folder(step: str, path) -> dict[str, str]:
     return _names(PLACES[step].file.rpartition("/")[0], PurePath(path).as_posix())
 
 
-def rooms(steps: tuple[str, ...]) -> list[str]:
+def top_folders(steps: tuple[str, ...]) -> list[str]:
     """Return the folders right below the results folder that hold the results of some steps."""
     return list(dict.fromkeys(PLACES[step].file.partition("/")[0] for step in steps))
 
 
 def results_folder(path: Path, steps: tuple[str, ...]) -> Path | None:
     """Return the results folder above a folder of some steps' results, or of all seeds of a run; None without one."""
-    return next((parent.parent for parent in path.parents if parent.name in rooms(steps)), None)
+    return next((parent.parent for parent in path.parents if parent.name in top_folders(steps)), None)
 
 
 def weights(encoder: str, further: str = "", corpus: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Parts of one's own: heads, selectors, metrics and probes outside of Thaw, named by import path: `my_heads:Gated`.
+"""Plug-ins: heads, selectors, metrics and probes outside of Thaw, named by import path: `my_heads:Gated`.
 
 A part is a name in one Python file, which may import Thaw and whatever is installed. The file is looked for in the
 folders of `catalogues:`, then among installed packages. A spec holds no path: under `parts` are the modules that it
@@ -61,7 +61,7 @@ class Plugin:
 
 
 def is_plugin(word: str) -> bool:
-    """Tell whether a word of a catalogue is an import path."""
+    """Return whether a word of a catalogue is an import path."""
     return ":" in word
 
 
@@ -91,7 +91,7 @@ def in_spec(words) -> dict[str, dict[str, str]]:
 
 
 def resolve(word: str, registry: dict):
-    """Return what a word stands for: the registry's entry, or the plug-in that it names."""
+    """Return what a word names: the registry's entry, or the plug-in that it names."""
     return load(word) if is_plugin(word) else registry[word]
 
 
@@ -204,7 +204,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _takes(function: ast.FunctionDef, counts: tuple[int, ...]) -> bool:
-    """Tell whether a function can be called with one of these numbers of arguments."""
+    """Return whether a function can be called with one of these numbers of arguments."""
     given = function.args
     most = len(given.posonlyargs) + len(given.args)
     least = most - len(given.defaults)

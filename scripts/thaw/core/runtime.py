@@ -57,8 +57,8 @@ def explain_error(error: BaseException) -> str | None:
         return f"{text}: a library is missing or broken; pip install -r requirements.txt installs it"
     if isinstance(error, MemoryError) or any(word in str(error) for word in NO_MEMORY):
         if "CUDA" in text:
-            return f"the memory of the GPU is not enough ({text}): {LESS_GPU_MEMORY}"
-        return f"the memory is not enough ({text}): {LESS_MEMORY}"
+            return f"GPU out of memory ({text}): {LESS_GPU_MEMORY}"
+        return f"out of memory ({text}): {LESS_MEMORY}"
     if isinstance(error, RuntimeError) and any(word in str(error) for word in GPU):
         return (
             f"the GPU failed ({text}); finished results stay. Run again, and where nvidia-smi lists it no more, {ELSE}"

@@ -195,12 +195,12 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus
     for column, kind in corpus.targets.items():
         if kind == "score":
             continue
-        found_in_train = {value for item in splits["train"].columns[column] for value in edges.labels_of(item)}
+        labels_of_train = {value for item in splits["train"].columns[column] for value in edges.labels_of(item)}
         for label in corpus.only.get(column, []):
-            if label not in found_in_train:
+            if label not in labels_of_train:
                 raise UserError(f"{tables['train'].name}: column '{column}': no row has '{label}', which `only` names")
         listed = corpus.labels.get(column)
-        names = listed or sorted(found_in_train)
+        names = listed or sorted(labels_of_train)
         for split, cleaned in splits.items():
             _check_known(cleaned, tables[split], column, names, listed is not None)
         if len(names) < 2:

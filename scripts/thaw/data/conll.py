@@ -72,7 +72,7 @@ def _too_short(path: Path, line: int, values: list[str], positions: dict[str, in
 
 
 def _conll(path: Path, encoding: str) -> Iterator[Sentence]:
-    """Yield sentences parted by blank lines; a -DOCSTART- line is no word, it starts a document.
+    """Yield sentences separated by blank lines; a -DOCSTART- line is no word, it starts a document.
 
     All words of a file have as many fields as the first one has.
     """

@@ -114,7 +114,7 @@ def _resolve(hub: HubConfig) -> str | None:
     try:
         return HfApi().dataset_info(hub.id, revision=hub.revision, timeout=20).sha
     except RepositoryNotFoundError as error:
-        raise UserError(f"hub: no data set '{hub.id}' that may be read; check the id, or log in") from error
+        raise UserError(f"hub: data set '{hub.id}' not found or private; check the id, or set HF_TOKEN") from error
     except Exception:  # no network, offline mode, a local folder: loading says what is wrong, if anything is
         return None
 

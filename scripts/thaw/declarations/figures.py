@@ -117,8 +117,8 @@ FIGURES = {
     ),
     "size_figure": OutputKind(
         _learning_curve,
-        "score and seconds of training against the number of training rows, for an experiment with several subsets; "
-        "draws of a size and seeds are put together",
+        "score and seconds of training against the number of training examples, for an experiment with several "
+        "subsets; draws of a size and seeds are put together",
         options.SplitOptions,
         (Requirement.SIZES,),
     ),
@@ -194,7 +194,7 @@ FIGURES = {
     ),
     "gain_figure": OutputKind(
         _pretraining_proximity,
-        "what training everything gains over a head alone, against how near each task is to what was pretrained "
+        "gain of full fine-tuning over training only the head, against how near each task is to what was pretrained "
         "(logme, masked_loss, next_sentence_loss)",
         options.WholeOptions,
         (Requirement.PROBES, Requirement.FULL_AND_FROZEN),

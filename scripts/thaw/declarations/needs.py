@@ -12,7 +12,7 @@ class NeedRole:
     """What a role means.
 
     file: which file of the result is read; none where another argument of the step gives it already. digest: where in
-    the spec the digest of that result stands, () where the spec names it elsewhere; what else the spec says of the need
+    the spec the digest of that result is, () where the spec names it elsewhere; what else the spec says of the need
     is next to the digest. word: before what is needed, in a list of runs. gives_weights: the run goes on from the
     weights of the one that is needed. costs: what the result took counts as cost of the run.
     """

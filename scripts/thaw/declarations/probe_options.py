@@ -1,6 +1,6 @@
-"""The keys of the kinds of probes, beside those that all have (schema/probe_entry.py).
+"""The keys of the kinds of probes, besides those that all have (schema/probe_entry.py).
 
-A kind whose keys are not among these has a model of its own beside its declaration (declarations/probes.py).
+A kind whose keys are not among these has a model of its own next to its declaration (declarations/probes.py).
 """
 
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ STRENGTHS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0]
 
 
 class ProbeOptions(BaseModel):
-    """The keys of a kind of probe beside those that all have (schema/probe_entry.py); this one has none."""
+    """The keys of a kind of probe besides those that all have (schema/probe_entry.py); this one has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

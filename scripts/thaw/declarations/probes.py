@@ -31,7 +31,7 @@ PAIRS = tuple(name for name in TASK_TYPES if name.startswith("pair_"))
 class ProbeInput:
     """What a probe reads: the class that reads it, and how many runs must have adapted the encoder.
 
-    With no such number it reads one encoder at a time, pretrained or adapted; else the pretrained one beside the runs.
+    With no such number it reads one encoder at a time, pretrained or adapted; else the pretrained one and the runs.
     """
 
     load: Callable[[], type]
@@ -45,7 +45,7 @@ class ProbeKind:
     Attributes: load, which imports and returns its function, from what it reads (and but for comparisons a seed) to
     rows of layers.csv and the scores of each layer; the model of its options; what it reads; the types of task that it
     is for; keeps, columns that the corpus must keep; targets, options that each name a target of the corpus of kind
-    label; serves, all this in words, with {options}; measure, the score that stands for a layer, the task's first
+    label; serves, all this in words, with {options}; measure, the score that represents a layer, the task's first
     metric where it is None; the kinds of figure that draw it.
     """
 
@@ -60,7 +60,7 @@ class ProbeKind:
     targets: tuple[str, ...] = ()
 
     def is_for(self, entry, task, corpus) -> bool:
-        """Tell whether it has a meaning for a task. Args: the entries of the probe, the task and its corpus."""
+        """Return whether it has a meaning for a task. Args: the entries of the probe, the task and its corpus."""
         named = [corpus.targets.get(getattr(entry, option)) for option in self.targets]
         return task.type in self.types and set(self.keeps) <= set(corpus.keep) and set(named) <= {"label"}
 
@@ -271,7 +271,7 @@ def plugin_kind(part: plugins.Plugin) -> ProbeKind:
 
 
 def draws(figure: str, kind: str) -> bool:
-    """Tell whether a kind of figure draws a kind of probe; plugins are drawn as curves by layer."""
+    """Return whether a kind of figure draws a kind of probe; plugins are drawn as curves by layer."""
     return figure in (PROBES[kind].figures if kind in PROBES else CURVES)
 
 

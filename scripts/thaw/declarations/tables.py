@@ -88,20 +88,20 @@ TABLES = {
     ),
     "paper_table": OutputKind(
         _reproduction,
-        "a table of config/reference: each printed number, ours with its interval, the difference, and what is not as "
-        "in the paper",
+        "a table of config/reference: each published number, ours with its interval, the difference, and what is not "
+        "as in the paper",
         options.PrintedOptions,
         adds=(*RUNS, Addition.PRINTED),
     ),
     "finding_table": OutputKind(
         _claims,
-        "the claims of config/findings.yaml that the experiment's runs can answer, and the answers",
+        "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS),
     ),
     "advice_table": OutputKind(
         _recommendation,
-        "by task the cheapest strategy that is not worse than the best by more than a margin, what is undecided, and "
+        "by task the cheapest strategy that is non-inferior to the best within a margin, what is undecided, and "
         "what papers would advise (config/advice.yaml)",
         options.MarginOptions,
         adds=(*RUNS, Addition.ADVICE),
@@ -116,7 +116,7 @@ TABLES = {
     ),
     "spread_table": OutputKind(
         _variance,
-        "how much of the deviation of scores belongs to initialisation, to the order of the rows and to the draw of "
+        "how much of the standard deviation of scores comes from initialisation, data order and the draw of "
         "the subset, for an experiment with several seeds, orders or draws",
         options.SplitOptions,
         (Requirement.LEVELS,),
@@ -124,7 +124,7 @@ TABLES = {
     ),
     "comparison_table": OutputKind(
         _pairwise_tests,
-        "every strategy against one: difference with its interval, effect size, and p by Holm over the table",
+        "every strategy against one: difference with its interval, effect size, and Holm-corrected p over the table",
         options.WholeSplitOptions,
         (Requirement.FULL,),
         RUNS,
@@ -139,8 +139,8 @@ TABLES = {
     ),
     "relative_table": OutputKind(
         _relative,
-        "every strategy and the full one: difference, share of its score, share of the way from chance; no shares "
-        "where the full one is not clearly above chance",
+        "every strategy compared with full fine-tuning: difference, share of its score, share of the way from chance; "
+        "no shares where full fine-tuning is not clearly above chance",
         options.WholeSplitOptions,
         (Requirement.FULL,),
         RUNS,

@@ -194,7 +194,7 @@ def _flat(values):
 
 
 def _varies(values) -> bool:
-    """Tell whether finite values differ by more than rounding: a correlation with less is noise."""
+    """Return whether finite values differ by more than rounding: a correlation with less is noise."""
     values = np.asarray(values, dtype=np.float64)
     spread = np.ptp(values) if len(values) > 1 else 0.0
     return bool(np.isfinite(values).all() and spread > 1e-9 * max(1.0, np.abs(values).max(initial=0)))

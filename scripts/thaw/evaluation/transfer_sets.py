@@ -1,6 +1,6 @@
 """Further test corpora: what a run answers on the test splits of other tasks, scored by its own task's metrics.
 
-Labels are matched by name, after `rename`; several of ours may stand for one of theirs (three-way inference on two).
+Labels are matched by name, after `rename`; several of ours may map to one of theirs (three-way inference on two).
 """
 
 from dataclasses import dataclass

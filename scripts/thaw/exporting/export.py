@@ -23,7 +23,7 @@ def export(run: Path, target: Path) -> dict:
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise UserError(f"{target} is there already; name a folder that is new or empty")
     source = open_run(run)
-    with _beside(target) as folder:
+    with _temporary_folder(target) as folder:
         form = formats.write(source, folder)
         write_text(folder / "README.md", card(source, form))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
@@ -58,7 +58,7 @@ def _shown(score: float | None) -> str:
 
 
 @contextlib.contextmanager
-def _beside(target: Path):
+def _temporary_folder(target: Path):
     """Give a temporary folder next to the target; move it to the target on success, delete it on any error."""
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))

@@ -91,7 +91,7 @@ def _check(run: Path, metrics: dict) -> None:
         raise UserError(f"{run}: its training diverged, and there is no model to keep; export another run")
     if is_plugin(spec["head"]["kind"]):
         raise UserError(
-            f"{run}: its head is {spec['head']['kind']}, a part of your own; export knows Thaw's own heads alone. "
+            f"{run}: its head is {spec['head']['kind']}, a plug-in; export supports only Thaw's own heads. "
             "Load encoder.safetensors and head.safetensors of the run in your own code"
         )
     if spec["head"]["kind"] not in EXPORTED:
@@ -100,7 +100,7 @@ def _check(run: Path, metrics: dict) -> None:
             "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
         )
     if "layers" in spec["head"]:
-        raise UserError(f"{run}: its head reads other layers than the last alone; export knows that one only")
+        raise UserError(f"{run}: its head reads other layers than the last; export supports only that one")
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
@@ -124,7 +124,7 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(
-            f"{folder}/tokens.json does not say how long a sequence may be: an older Thaw wrote it; run its features "
+            f"{folder}/tokens.json has no longest sequence (an older version wrote it); run its features "
             "step again, by the command in its log"
         )
     return folder, card

@@ -9,8 +9,8 @@ from thaw.core.errors import UserError
 
 EXPECTED = {
     "text": "one text a line",
-    "pair": "two texts parted by one tab",
-    "words": "the words of one sentence, parted by blanks",
+    "pair": "two texts separated by one tab",
+    "words": "the words of one sentence, separated by spaces",
 }
 
 

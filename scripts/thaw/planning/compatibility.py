@@ -20,9 +20,9 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
         )
     for metric in filter(plugins.is_plugin, task.metrics):
         catalogue.check_part("metric", metric, task.type, ("tasks", name, "metrics"))
-    kind, due = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
-    if kind != due:
-        raise UserError(f"{place}: type {task.type} takes a target of kind {due}; {task.target} is a {kind}")
+    kind, expected = corpus.targets[task.target], TARGET_OF_TYPE[task.type]
+    if kind != expected:
+        raise UserError(f"{place}: type {task.type} expects a target of kind {expected}; {task.target} is a {kind}")
     texts = 0 if corpus.words else len(corpus.texts)
     wanted = {"pair": 2, "tagg": 0, "span": 0, "edge": 0}.get(task.type[:4], 1)
     if texts != wanted:
@@ -42,22 +42,24 @@ def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str) -> boo
 def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: tuple, place: str) -> None:
     """Find out whether a head serves a task, and whether a strategy can train it in the views that it reads.
 
-    Args: ids of head and task; whether the head is fitted to convergence; views; place, where the strategy stands.
+    Args: ids of head and task; whether the head is fitted to convergence; views; place, file and line of the strategy.
     """
-    due = catalogue.get("tasks", task, "tasks").type
-    found = catalogue.head(name, due)
-    if found is None:  # a set of heads with none for this type of task, on which it is not run
+    task_type = catalogue.get("tasks", task, "tasks").type
+    chosen = catalogue.head(name, task_type)
+    if chosen is None:  # a set of heads with none for this type of task, on which it is not run
         return
-    name, head = found
+    name, head = chosen
     known = HEAD_KINDS.get(head.kind)
     if known is None:
-        catalogue.check_part("head", head.kind, due, ("heads", name, "kind"))
-    elif due not in known.task_types:
+        catalogue.check_part("head", head.kind, task_type, ("heads", name, "kind"))
+    elif task_type not in known.task_types:
         where = catalogue.place("heads", name, "kind")
-        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {due}")
-    apart = [catalogue.get("views", view, place).pairs == "separate" for view in views]
-    if head.kind == "cosine" and not all(apart):
-        raise UserError(f"{place}: head {name} compares two texts that are read apart; say pairs: separate")
+        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {task_type}")
+    separate_views = [catalogue.get("views", view, place).pairs == "separate" for view in views]
+    if head.kind == "cosine" and not all(separate_views):
+        raise UserError(
+            f"{place}: head {name} compares two texts that are encoded separately (bi-encoder); say pairs: separate"
+        )
     if not solved:
         return
     if plugins.is_plugin(head.kind):
@@ -66,7 +68,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: 
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
     if head.layers.combine == "mix":
         raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
-    for pooling in (head.separate_pooling if separate else head.pooling for separate in apart):
+    for pooling in (head.separate_pooling if separate else head.pooling for separate in separate_views):
         if pooling in ("attention", "pooler"):
             raise UserError(f"{place}: lbfgs cannot fit head {name} ({pooling} pooling is learned too); use frozen_sgd")
 
@@ -116,4 +118,4 @@ def check_start(
         raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
     if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
-        raise UserError(f"{place}: after: epoch: {start.epoch} is asked for, but {kept}; change one of them")
+        raise UserError(f"{place}: after: checkpoint: {start.epoch} is asked for, but {kept}; change one of them")

@@ -1,4 +1,4 @@
-"""In what the strategies and heads of an experiment differ beside what they are about: what a comparison must name."""
+"""Confounders: how the strategies and heads of an experiment differ besides what they are meant to compare."""
 
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.planning.run_grid import RunPlanner
@@ -9,25 +9,27 @@ from thaw.schema.strategy import StrategyConfig
 
 POOLINGS = {"first": "the first token", "last": "the last token", "mean": "the mean", "max": "the maximum"}
 POOLINGS |= {"attention": "a learned attention", "pooler": "the encoder's pooler"}
-PAIRS = {"separate": "each text apart", "best": "as validation chooses"}
+PAIRS = {"separate": "each text separately", "best": "as validation chooses"}
 
 
 def sentences(experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPlanner) -> list[str]:
     """Return a sentence for each thing in which not all are alike: pooling, view of pairs, frozen dropout, searches."""
     names = [named_points(item)[0] for item in experiment.strategies]
     strategies = {name: catalogue.get("strategies", name, "strategies") for name in names}
-    found = {"Pooled by": _poolings(experiment, planner)}
+    differences = {"Pooled by": _poolings(experiment, planner)}
     if any(is_pair(catalogue.get("tasks", task, "tasks")) for task in experiment.tasks):
-        found["Pairs are read"] = {name: PAIRS.get(one.pairs, "in one sequence") for name, one in strategies.items()}
+        differences["Pairs are read"] = {
+            name: PAIRS.get(one.pairs, "in one sequence") for name, one in strategies.items()
+        }
     partly = {name: one for name, one in strategies.items() if any("all" not in p.train for p in one.phases)}
-    found["Dropout in the frozen layers is"] = {
+    differences["Dropout in the frozen layers is"] = {
         name: "on" if any(phase.frozen_dropout for phase in one.phases) else "off" for name, one in partly.items()
     }
-    found["Settings were searched with"] = {
+    differences["Settings were searched with"] = {
         name: _search(one, experiment, catalogue) for name, one in strategies.items()
     }
     labels = {name: one.label or name for name, one in strategies.items()}
-    return [text for about, values in found.items() if (text := _told(about, values, labels))]
+    return [text for about, values in differences.items() if (text := _sentence(about, values, labels))]
 
 
 def _poolings(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, str]:
@@ -53,12 +55,12 @@ def _search(strategy: StrategyConfig, experiment: ExperimentConfig, catalogue: C
     return f"{count} training{'s' * (count > 1)}"
 
 
-def _told(about: str, values: dict[str, str], labels: dict[str, str]) -> str:
+def _sentence(about: str, values: dict[str, str], labels: dict[str, str]) -> str:
     """Return a sentence that says who has which value; empty where all have one."""
     having: dict[str, list[str]] = {}
     for name, value in values.items():
         having.setdefault(value, []).append(labels.get(name, name))
     if len(having) < 2:
         return ""
-    told = [f"{value} ({', '.join(names)})" for value, names in having.items()]
-    return f"{about} {'; '.join(told)}."
+    listed = [f"{value} ({', '.join(names)})" for value, names in having.items()]
+    return f"{about} {'; '.join(listed)}."

@@ -31,7 +31,7 @@ RATE = 10e9  # operations a second and thread
 GPU_RATE = 5e12  # operations a second of a GPU: a third of what a T4 states for fp32 with training; nobody measured it
 MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
 PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
-VOCABULARY = 100_000  # rows of the embeddings, which no catalogue tells
+VOCABULARY = 100_000  # rows of the embeddings, which no catalogue states
 ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
 LOGIT = 12  # bytes of a logit with its probability and its gradient
 
@@ -185,7 +185,7 @@ def _parameters(encoder) -> int:
 
 
 def _bytes(plan: Plan, step: str, key: str) -> float:
-    """Return the bytes of a job beside its process.
+    """Return the bytes that a job needs in addition to those of its process.
 
     Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers;
     with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three copies of the

@@ -68,7 +68,7 @@ class ExperimentJobs:
                 self._add_extra("baseline", layout.key("baseline", names), spec, {"data": cards})
 
     def _add_extra(self, step: str, key: str, spec: dict, inputs: dict, names: list[Result] | None = None) -> None:
-        """Add a result that stands for itself: it needs no run of the grid, or puts several together."""
+        """Add a result that is no run of the grid: it needs none, or puts several together."""
         self.table.add(step, key, spec, inputs, names or ())
         self.extra_results[result_folder(step, key)] = (step, key)
 

@@ -65,7 +65,7 @@ def ensemble_tasks(entry: EnsembleConfig, experiment: ExperimentConfig, planner:
 def _members(
     member: EnsembleMemberConfig, task: str, subset: str, experiment: ExperimentConfig, planner: RunPlanner, place: str
 ):
-    """Return a member's runs, one for each of its seeds; encoder and head unless stated are the experiment's only."""
+    """Return a member's runs, one for each of its seeds; encoder and head are by default the experiment's only."""
     chosen = {"encoder": member.encoder, "head": member.head}
     for kind, known in (("encoder", experiment.encoders), ("head", experiment.heads)):
         if chosen[kind] is None and len(known) > 1:

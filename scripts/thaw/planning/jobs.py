@@ -1,6 +1,6 @@
 """Jobs as the plan knows them: what each step is asked to make, under which spec, from which files. No torch.
 
-A job stands under its step and a key, which is made of the names in its path.
+A job is stored under its step and a key, which is made of the names in its path.
 """
 
 from collections.abc import Iterable

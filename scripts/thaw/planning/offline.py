@@ -1,4 +1,4 @@
-"""An experiment cut to what is at hand, and sentences that say what was replaced and left out.
+"""An experiment reduced to what is available offline, and sentences that say what was replaced and left out.
 
 Optional encoders whose files are missing are left out of any experiment; the overlay config/experiments/offline.yaml
 asks for more. The outcome is an experiment like any other: its runs have the specs that they would have, had the
@@ -72,7 +72,7 @@ class Scaling:
             self.planner.trained(run)
 
     def tasks(self) -> dict:
-        """Leave out each task whose texts, or those of a further test corpus of it, are not at hand."""
+        """Leave out each task whose texts, or those of a further test corpus of it, are not available."""
         if not self.wanted.local_only:
             return {}
         sources = list(dict.fromkeys([*(name for name in self.experiment.sources if name in LOCAL), *LOCAL]))
@@ -109,19 +109,19 @@ class Scaling:
             corpus = self.catalogue.get("corpora", one.corpus, "corpus")
             try:
                 find_source(one.corpus, corpus, sources, self.experiment.data_dir)
-            except UserError:  # the folder of the users' files stands in no spec, so not in this sentence either
+            except UserError:  # the folder of the users' files is in no spec, so not in this sentence either
                 said = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
                 self.said.append(f"Task {name} was left out: {said}.")
                 return False
         return True
 
     def encoders(self) -> dict:
-        """Let one encoder stand in for all."""
+        """Replace all encoders by one."""
         if not self.wanted.stand_in:
             return {}
         others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
         if others:
-            self.said.append(f"Encoder {self.wanted.stand_in} stands in for {_listed(others)}.")
+            self.said.append(f"Encoder {self.wanted.stand_in} replaces {_listed(others)}.")
         return {"encoders": [self.wanted.stand_in]}
 
     def strategies(self) -> dict:

@@ -12,10 +12,10 @@ from thaw.schema.output import OutputConfig
 
 def additions(entry: OutputConfig, context: OutputContext) -> dict:
     """Return all that the plan adds to the spec of an output."""
-    found = {}
+    additions = {}
     for addition in OUTPUTS[entry.kind].adds:
-        found |= ADDITIONS[addition](entry, context)
-    return found
+        additions |= ADDITIONS[addition](entry, context)
+    return additions
 
 
 def _differences(entry: OutputConfig, context: OutputContext) -> dict:

@@ -34,11 +34,11 @@ class OutputContext:
     def cells(self) -> dict[tuple[str, str, str, str], list[RunPlan]]:
         """The runs that are shown, without trials and what others start from, by (task, subset, encoder, head)."""
         order = {encoder: self.order_of(encoder) for encoder in self.experiment.encoders}
-        found: dict[tuple, list[RunPlan]] = {}
+        by_cell: dict[tuple, list[RunPlan]] = {}
         for run in self.runs:
             if [run.strategy, run.variant] in order.get(run.encoder, []) and not run.trial:
-                found.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
-        return found
+                by_cell.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
+        return by_cell
 
     def shown(self) -> Iterator[RunPlan]:
         """Yield the runs that are shown."""

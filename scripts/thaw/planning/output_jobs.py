@@ -155,7 +155,7 @@ def _order(experiment: ExperimentConfig, planner: RunPlanner) -> dict:
 
 
 def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> dict:
-    """Return the display names of all that the experiment selects or starts from; an id stands for itself."""
+    """Return the display names of all that the experiment selects or starts from; without one, the id."""
     strategies = dict.fromkeys(run.strategy for run in runs)
     further = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
     tasks = dict.fromkeys([*experiment.tasks, *experiment.probe_tasks, *further])
@@ -186,20 +186,20 @@ def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]
 
 def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, StrategyConfig]:
     """Return strategies by id, and after them those that they start from or take the result of a search from."""
-    waiting, found = list(ids), {}
+    waiting, entries = list(ids), {}
     while waiting:
         id = waiting.pop(0)
-        if id not in found:
-            entry = found[id] = catalogue.get("strategies", id, "strategies")
+        if id not in entries:
+            entry = entries[id] = catalogue.get("strategies", id, "strategies")
             waiting += filter(None, [entry.start and entry.start.strategy, entry.rates_from])
-    return found
+    return entries
 
 
 def _heads(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
     """Return the heads of an experiment, those of sets of heads included, that serve one of its tasks."""
     types = {catalogue.get("tasks", name, "tasks").type for name in experiment.tasks}
     served = [catalogue.head(name, task_type) for name in experiment.heads for task_type in sorted(types)]
-    return list(dict.fromkeys(found[0] for found in served if found))
+    return list(dict.fromkeys(entry[0] for entry in served if entry))
 
 
 def _stated(block: str, ids: Iterable[str], catalogue: Catalogue) -> dict:

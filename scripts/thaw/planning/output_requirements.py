@@ -106,11 +106,11 @@ def _sides(entry: OutputConfig, context: OutputContext) -> str:
 
 def _by_task(rule: dict, types: dict[str, str], context: OutputContext) -> list[list]:
     """Return the runs of each task, subset and encoder that a guideline is about, over all heads."""
-    found: dict[tuple, list] = {}
+    by_task: dict[tuple, list] = {}
     for (task, *place, _), runs in context.cells.items():
         if not rule["types"] or types[task] in rule["types"]:
-            found.setdefault((task, *place), []).extend(runs)
-    return list(found.values())
+            by_task.setdefault((task, *place), []).extend(runs)
+    return list(by_task.values())
 
 
 def _has_sides(question: str, runs: list, context: OutputContext) -> bool:
@@ -122,18 +122,18 @@ def _has_sides(question: str, runs: list, context: OutputContext) -> bool:
 
 
 def _full(entry: OutputConfig, context: OutputContext) -> str:
-    return _beside_full(entry, context, lambda run: run.strategy != entry.whole, "another strategy")
+    return _full_and_another(entry, context, lambda run: run.strategy != entry.whole, "another strategy")
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
-    return _beside_full(entry, context, context.is_frozen, "a strategy that trains the head alone, as frozen")
+    return _full_and_another(entry, context, context.is_frozen, "a strategy that trains the head alone, as frozen")
 
 
 def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
-    return _beside_full(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
+    return _full_and_another(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
 
 
-def _beside_full(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
+def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
     if entry.whole not in context.strategies:
         return (

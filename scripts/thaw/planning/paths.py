@@ -1,4 +1,4 @@
-"""Paths of a plan: where each job's results lie in its results folder, and which job a path belongs to. No torch.
+"""Paths of a plan: where each job's results are in the results folder, and which job a path belongs to. No torch.
 
 The templates are those of thaw.core.layout, which steps and outputs read too; nothing else writes or reads a path.
 """

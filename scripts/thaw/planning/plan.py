@@ -38,7 +38,7 @@ def command(home: Path, files: list[Path], overrides: dict) -> str:
 
 
 def quoted(path: str) -> str:
-    """Return a path, or any one word, as it stands in a rule's shell line."""
+    """Return a path, or any one word, quoted for a rule's shell line."""
     return shlex.quote(path).replace("{", "{{").replace("}", "}}")
 
 
@@ -109,7 +109,7 @@ class Plan:
         return sorted(self.table.seeds)
 
     def key(self, step: str, wildcards) -> str:
-        """Return under which key a step's job stands, from the wildcards of its rule."""
+        """Return the key of a step's job, from the wildcards of its rule."""
         return layout.key(step, dict(wildcards.items()))
 
     def canonical(self, step: str, wildcards) -> str:
@@ -153,7 +153,7 @@ class Plan:
         return " ".join(dict.fromkeys(quoted(folder) for one in self.experiments for folder in one.catalogues))
 
     def strategies(self, step: str) -> str:
-        """Return, as a pattern for wildcards that stand behind the head's, the strategies that a step executes."""
+        """Return, as a pattern for wildcards that follow the head's, the strategies that a step executes."""
         return "|".join(f"(?<=/{head}/){strategy}" for head, strategy in sorted(self.executed[step])) or "none"
 
     def collected(self, name: str) -> list[str]:

@@ -139,8 +139,7 @@ def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: lis
     for run in runs:
         if run.views != (catalogue.get("tasks", run.task, "tasks").view,):
             raise UserError(
-                f"config: adapted: {run.strategy} reads the texts of pairs apart, and probes read them in the task's "
-                "view; leave it out"
+                f"config: adapted: {run.strategy} does not read pairs in the task's view, as probes do; leave it out"
             )
     if twice := set(experiment.tasks) & set(experiment.probe_tasks):
         raise UserError(f"config: probe_tasks: {min(twice)} is among tasks, which probes read anyway")

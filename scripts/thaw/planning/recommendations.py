@@ -1,4 +1,4 @@
-"""Advice beside an experiment: what papers would take for its tasks and encoders, and which of its runs that is."""
+"""Recommendations of papers for the tasks and encoders of an experiment, and which of its runs each corresponds to."""
 
 from thaw.planning.run_plan import RunPlan, variant_at
 from thaw.schema.advice import AdviceConfig
@@ -16,7 +16,7 @@ def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan
     """
     present = {(run.task, run.encoder, run.strategy, run.variant) for run in runs if not run.trial}
     rules = [catalogue.get(PLACE, name, PLACE) for name in catalogue.ids(PLACE)]
-    found = []
+    choices = []
     for task in experiment.tasks:
         for encoder in experiment.encoders:
             entry = catalogue.get("encoders", encoder, PLACE)
@@ -25,8 +25,8 @@ def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan
                 chosen = next((point for point in points if (task, encoder, *point) in present), None)
                 if chosen:
                     place = {"task": task, "encoder": encoder, "strategy": chosen[0], "variant": chosen[1]}
-                    found.append(place | {"paper": rule.paper, "says": rule.says})
-    return found
+                    choices.append(place | {"paper": rule.paper, "says": rule.says})
+    return choices
 
 
 def _is_about(rule: AdviceConfig, task: TaskConfig, encoder: EncoderConfig) -> bool:

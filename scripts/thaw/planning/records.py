@@ -81,7 +81,7 @@ def _identity(spec: dict) -> str:
 
 
 def _renamed(value, digests: dict[str, str]):
-    """Return a spec with digests replaced by others, wherever they stand as values."""
+    """Return a spec with digests replaced by others, wherever they occur as values."""
     if isinstance(value, dict):
         return {name: _renamed(item, digests) for name, item in value.items()}
     if isinstance(value, list | tuple):

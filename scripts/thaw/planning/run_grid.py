@@ -34,7 +34,7 @@ RESOLVED = frozenset({"also", "separate"})  # keys of a task that a spec holds a
 
 
 def task_spec(name: str, task: TaskConfig) -> dict:
-    """Return a task as it stands in a spec."""
+    """Return a task in the form that specs store."""
     return {"id": name, **spec_of(task, RESOLVED)}
 
 
@@ -197,10 +197,10 @@ class RunPlanner:
         """Return the phases of a run, each with the components that it trains."""
         point = (run.strategy, run.encoder, run.value, run.trial)
         if point not in self._carried_out:
-            self._carried_out[point] = self._found_phases(run)
+            self._carried_out[point] = self._resolved_phases(run)
         return self._carried_out[point]
 
-    def _found_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
+    def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)
         variables = {next(iter(strategy.sweep)): run.value} if strategy.sweep else {}
         try:

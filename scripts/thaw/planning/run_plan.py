@@ -152,7 +152,7 @@ def is_pair(task: TaskConfig) -> bool:
 
 
 def pair_views(task: TaskConfig, pairs: str) -> tuple[str, ...]:
-    """Return the views that a strategy reads a task in: its own, the one that reads pairs apart, or both."""
+    """Return the views that a strategy reads a task in: its own, that of a bi-encoder, or both."""
     if not is_pair(task):
         return (task.view,)
     return {"separate": (task.separate,), "best": (task.view, task.separate)}.get(pairs, (task.view,))

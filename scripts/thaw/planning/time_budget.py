@@ -1,4 +1,4 @@
-"""What is run next where there is not time for everything: cheap cells first, one seed of each, hopeless ones no more.
+"""What is run next under a time budget: cheap cells first, one seed of each; clearly worse ones are pruned.
 
 A cell is a point of a strategy on a task, subset, encoder and head, over all seeds. No torch.
 """
@@ -10,7 +10,7 @@ from thaw.planning.cost_estimate import operations
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan, needed
 
-HOPELESS = 5.0  # points below the best on validation after a seed, beyond which no further seed is run
+PRUNING_MARGIN = 5.0  # points below the best on validation after a seed, beyond which no further seed is run
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -76,9 +76,9 @@ def pruned(plan: Plan, experiment: str) -> dict[str, str]:
     for cells in groups.values():
         means = {cell: sum(values) / len(values) for cell, values in cells.items()}
         best = max(means.values())
-        behind = {cell: best - mean for cell, mean in means.items() if best - mean > HOPELESS}
+        behind = {cell: best - mean for cell, mean in means.items() if best - mean > PRUNING_MARGIN}
         behind_best |= {
-            cell: f"hopeless, {points:.1f} points below the best on validation" for cell, points in behind.items()
+            cell: f"pruned, {points:.1f} points below the best on validation" for cell, points in behind.items()
         }
     return behind_best
 
@@ -88,9 +88,9 @@ def affordable(
 ) -> list[PendingRun]:
     """Return the turns of the next slice in their order: those that fit into `most` seconds together, one at least.
 
-    Args: turns that wait; hopeless cells; seconds left of the budget; `seconds(operations)`, what a turn takes.
-    One that does not fit into what is left is passed over, [] where none fits. A slice has one seed of a cell: what is
-    hopeless after it gets no other.
+    Args: turns that wait; pruned cells; seconds left of the budget; `seconds(operations)`, what a turn takes.
+    One that does not fit into what is left is passed over, [] where none fits. A slice has one seed of a cell: one that
+    is pruned after it gets no other.
     """
     chosen, spent = [], 0.0
     for turn in waiting:

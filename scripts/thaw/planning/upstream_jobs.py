@@ -1,4 +1,4 @@
-"""What all jobs stand on: corpora, encoders and stores of features, each made once for all that read it. No torch."""
+"""What all jobs read: corpora, encoders and stores of features, each made once for all that read it. No torch."""
 
 from thaw.core.versions import VERSIONS
 from thaw.data.sources import find_source

@@ -67,17 +67,19 @@ class Catalogue:
 
     def _read(self, folder: Path) -> None:
         files = [folder / name for name in sorted({file for file, _ in BLOCKS.values()})]
-        found = [path for path in files if path.exists()]
-        if not found:
-            raise UserError(f"catalogues: {folder} holds none of {', '.join(path.name for path in files)}")
-        for path in found:
+        present = [path for path in files if path.exists()]
+        if not folder.is_dir():
+            raise UserError(f"catalogues: folder '{folder}' does not exist")
+        if not present:
+            raise UserError(f"catalogues: {folder} has none of {', '.join(path.name for path in files)}")
+        for path in present:
             document = read_yaml(path)
             allowed = [block for block, (file, _) in BLOCKS.items() if file == path.name]
             for block, entries in document.content.items():
                 if block not in allowed:
                     raise UserError(f"{document.place([block])}: {block}: unknown block{suggestion(block, allowed)}")
                 if not isinstance(entries or {}, dict):
-                    raise UserError(f"{document.place([block])}: {block}: a mapping of ids is due here")
+                    raise UserError(f"{document.place([block])}: {block}: expected a mapping of ids")
                 for name, values in (entries or {}).items():
                     self._add(block, str(name), values, document)
 
@@ -87,7 +89,7 @@ class Catalogue:
             other = self._raw[block][name][0]
             raise UserError(f"{place}: {block}.{name} exists already, in {other.place([block, name])}; rename one")
         if not isinstance(values, dict):
-            raise UserError(f"{place}: {block}.{name}: a mapping of keys is due here")
+            raise UserError(f"{place}: {block}.{name}: expected a mapping of keys")
         if not name.isascii() or not name.replace("_", "a").isalnum() or name != name.lower() or len(name) > 60:
             raise UserError(f"{place}: {block}.{name}: an id has only a-z, 0-9 and _, at most 60 of them")
         self._raw[block][name] = (document, values)
@@ -140,7 +142,7 @@ class Catalogue:
         return [self.get("heads", member, "heads") for member in members]
 
     def ids(self, block: str) -> list[str]:
-        """Return the ids of a block in the order in which they stand in the files."""
+        """Return the ids of a block in the order of the files."""
         return list(self._raw[block])
 
     def check_part(self, kind: str, word: str, task_type: str, entry: tuple[str, str, str]) -> None:

@@ -50,8 +50,8 @@ class EncoderConfig(CatalogueEntry):
         allowed = ENCODER_SOURCES[self.kind]
         given = [name for name in ("hub", "folder", "package", "file") if getattr(self, name)]
         if len(given) != 1 or given[0] not in allowed:
-            due = " and ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
-            raise ValueError(f"an encoder of kind {self.kind} needs exactly one of {due}")
+            keys = " and ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
+            raise ValueError(f"an encoder of kind {self.kind} needs exactly one of {keys}")
         return self
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What all entries share: ids, words, rates and shares, display keys, and how an entry stands in a spec."""
+"""What all entries share: ids, words, rates and shares, display keys, and the form of an entry in a spec."""
 
 import re
 from typing import Annotated
@@ -17,7 +17,7 @@ IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
 
 def plugin_or(kind: str, words: tuple[str, ...]):
-    """Return the type of a key that takes one of Thaw's words, or a part of one's own by import path."""
+    """Return the type of a key that takes one of Thaw's words, or a plug-in by import path."""
 
     def known(word: str) -> str:
         if word not in words and not re.fullmatch(IMPORT_PATH, word):
@@ -49,5 +49,5 @@ class CatalogueEntry(ConfigModel):
 
 
 def spec_of(entry: BaseModel, drop: frozenset = frozenset()) -> dict:
-    """Return an entry as it stands in a spec: no display keys, no values equal to the default."""
+    """Return an entry in the form that specs store: no display keys, no values equal to the default."""
     return entry.model_dump(mode="json", exclude_defaults=True, exclude=DISPLAY_KEYS | drop)

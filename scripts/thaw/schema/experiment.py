@@ -1,4 +1,4 @@
-"""What is wanted: the store, what the numbers depend on beside the method, and the experiment."""
+"""What is wanted: the store, what the numbers depend on besides the method, and the experiment."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, keys_of_a_phase
 IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
 BASELINES = ("majority", "bag_of_words")  # without an encoder
-# runs beside the selected ones: head, strategy, and what is added to the encoder's id
+# runs in addition to the selected ones: head, strategy, and what is added to the encoder's id
 RUN_BASELINES = {"cosine": ("cosine", "frozen_separate", ""), "random_encoder": ("linear", "frozen", "_random")}
 
 

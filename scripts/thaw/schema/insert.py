@@ -58,5 +58,5 @@ class InsertConfig(ConfigModel):
         return self
 
     def make(self) -> dict:
-        """Return what the insert is, wherever it is put, as it stands in a spec."""
+        """Return what the insert is, wherever it is put, in the form that specs store."""
         return self.model_dump(mode="json", exclude_defaults=True, exclude={"top"})

@@ -8,9 +8,9 @@ from thaw.schema.reference import Reference
 def schemas() -> dict[str, dict]:
     """Return every schema by its file name in workflow/schemas."""
     files = sorted({file for file, _ in BLOCKS.values()})
-    found = {file.replace(".yaml", ".schema.json"): _catalogue(file) for file in files}
+    schemas = {file.replace(".yaml", ".schema.json"): _catalogue(file) for file in files}
     whole = {"experiment": ExperimentConfig, "reference": Reference}
-    return found | {f"{name}.schema.json": model.model_json_schema() for name, model in whole.items()}
+    return schemas | {f"{name}.schema.json": model.model_json_schema() for name, model in whole.items()}
 
 
 def _catalogue(file: str) -> dict:

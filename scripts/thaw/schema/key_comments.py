@@ -32,7 +32,7 @@ def outputs_comment() -> str:
         if name != "kind":
             lines += _entry(name, field.description or "")
     for name, (field, kinds) in _own_keys().items():
-        default = "" if field.is_required() or field.default is None else f" ({field.default}, unless stated)"
+        default = "" if field.is_required() or field.default is None else f" (default {field.default})"
         few = "" if len(kinds) > 6 else f"{', '.join(kinds)}: "
         lines += _entry(name, f"{few}{field.description}{default}")
     return BEGIN + "\n".join(lines) + "\n" + END
@@ -40,11 +40,11 @@ def outputs_comment() -> str:
 
 def _own_keys() -> dict[str, tuple[FieldInfo, list[str]]]:
     """Return the keys that only some kinds have, each with its field and the kinds."""
-    found: dict[str, tuple[FieldInfo, list[str]]] = {}
+    fields: dict[str, tuple[FieldInfo, list[str]]] = {}
     for kind, declared in OUTPUTS.items():
         for name, field in declared.options.model_fields.items():
-            found.setdefault(name, (field, []))[1].append(kind)
-    return {name: (field, OUTPUT_CONFIGS.kinds_with(name)) for name, (field, _) in found.items()}
+            fields.setdefault(name, (field, []))[1].append(kind)
+    return {name: (field, OUTPUT_CONFIGS.kinds_with(name)) for name, (field, _) in fields.items()}
 
 
 def _entry(name: str, text: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""What a field of a configuration carries beside its type: other names for it, its unit, its words in a Methods text.
+"""What a field of a configuration carries besides its type: other names for it, its unit, its words in a Methods text.
 
     learning_rate: Annotated[float, Key("learning rate {}", aliases=("lr",))] = Field(2e-5, description="...")
 
-A model stores a value under the field's own name, which stands in specs. People may also write an alias; the first one
+A model stores a value under the field's own name, which specs have. People may also write an alias; the first one
 is the documented name. The Methods text of a model is made of what its fields say, in their order.
 """
 
@@ -21,7 +21,7 @@ from thaw.core import phrases
 class Key:
     """How a field reads in a Methods text, and how else it may be written.
 
-    `says` is a text in which {} stands for the value, a mapping of values to texts, or a function of the value, the
+    `says` is a text in which {} is replaced by the value, a mapping of values to texts, or a function of the value, the
     model and a Context; an empty text is left out, and one that ends with a full stop is a sentence by itself.
     `name` is what a search or a sweep calls it; `aliases` are further names, the first one for the documentation.
     """
@@ -34,7 +34,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Context:
-    """What a Methods text needs beside the model: names in print, entries that it leads to, keys that vary.
+    """What a Methods text needs besides the model: names in print, entries that it leads to, keys that vary.
 
     Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies.
     """
@@ -63,24 +63,24 @@ class ConfigModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema, handler):
-        """Name each property as it is documented, and each alias beside it."""
+        """Name each property as it is documented, followed by each alias."""
         schema = handler(core_schema)
-        found = handler.resolve_ref_schema(schema)
+        target = handler.resolve_ref_schema(schema)
         known, properties = names(cls), {}
-        for name, entry in found.get("properties", {}).items():
+        for name, entry in target.get("properties", {}).items():
             properties[documented(cls, name)] = entry
         for alias, name in known.items():
-            if alias not in properties and name in found.get("properties", {}):
+            if alias not in properties and name in target.get("properties", {}):
                 same = {"description": f"the same as {documented(cls, name)}"}
-                properties[alias] = found["properties"][name] | same
+                properties[alias] = target["properties"][name] | same
         if properties:
-            found["properties"] = properties
-        if "required" in found:
-            found["required"] = [documented(cls, name) for name in found["required"]]
+            target["properties"] = properties
+        if "required" in target:
+            target["required"] = [documented(cls, name) for name in target["required"]]
         return schema
 
     def meaningful(self) -> set[str]:
-        """Return the fields that have a meaning beside the values of the others."""
+        """Return the fields that have a meaning given the values of the others."""
         return set(type(self).model_fields)
 
 
@@ -115,14 +115,14 @@ def both_names(model: type[BaseModel], name: str) -> str:
 
 def stored(model: type[BaseModel], values: dict) -> dict:
     """Return values under the fields' own names; two names of one field are a ValueError."""
-    known, found = names(model), {}
+    known, by_field = names(model), {}
     for written, value in values.items():
         name = known.get(written, written)
-        if name in found:
+        if name in by_field:
             other = next(word for word in values if known.get(word, word) == name)
             raise ValueError(f"{other} and {written} are two names of one key; leave one out")
-        found[name] = value
-    return found
+        by_field[name] = value
+    return by_field
 
 
 def same_key(model: type[BaseModel], word: str, others) -> bool:
@@ -145,14 +145,14 @@ def unknown_key(model: type[BaseModel], word: str) -> str:
 def clauses(model: ConfigModel, context: Context = Context()) -> list[str]:
     """Return what the fields of a model say, in their order; those that say nothing here are left out."""
     kind, meaningful = type(model), model.meaningful()
-    found = []
+    texts = []
     for name in kind.model_fields:
         key, value = key_of(kind, name), getattr(model, name)
         if name in context.varied:
-            found.append(f"{key.name or name} {context.varied[name]}")
+            texts.append(f"{key.name or name} {context.varied[name]}")
         elif name in meaningful:
-            found.append(_said(key.says, value, model, context))
-    return [text for text in found if text]
+            texts.append(_said(key.says, value, model, context))
+    return [text for text in texts if text]
 
 
 def prose(parts: list[str]) -> str:

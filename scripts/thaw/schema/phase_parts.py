@@ -40,7 +40,7 @@ class EarlyStoppingConfig(ConfigModel):
 
 
 def say_rate(rate, phase, context) -> str:
-    """Say the learning rate; beside rates by layer it is the head's alone."""
+    """Say the learning rate; where layers have rates of their own it is the head's only."""
     if phase.layer_rates:
         return "" if phase.head_rate else f"head learning rate {written(rate)}"
     return f"learning rate {written(rate)}"

@@ -238,11 +238,11 @@ class PhaseConfig(ConfigModel):
 
     @classmethod
     def of_spec(cls, entry: dict) -> "PhaseConfig":
-        """Return the settings of a phase as it stands in a spec, without what the plan added to them."""
+        """Return the settings of a phase of a spec, without what the plan added to them."""
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
     @classmethod
     def stages_of_spec(cls, entry: dict) -> list[dict]:
-        """Return the stages of a phase as it stands in a spec, each with its `epochs`; a phase without any is one."""
+        """Return the stages of a phase of a spec, each with its `epochs`; a phase without any is one."""
         *early, last = entry.get("stages", [entry])
         return [*early, last | {"epochs": cls.of_spec(entry).epochs}]

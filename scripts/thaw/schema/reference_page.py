@@ -41,10 +41,10 @@ def reference_page() -> str:
 
 def models(model: type[BaseModel]) -> list[type[BaseModel]]:
     """Return a model and all models within its fields, each once, in the order of the fields."""
-    found = [model]
-    for info in (info for one in found for info in one.model_fields.values()):  # found grows while it is read
-        found += [inner for inner in models_within(info.annotation) if inner not in found]
-    return found
+    models = [model]
+    for info in (info for one in models for info in one.model_fields.values()):  # models grows while it is read
+        models += [inner for inner in models_within(info.annotation) if inner not in models]
+    return models
 
 
 def _model(model: type[BaseModel], title: str, shown: list) -> list[str]:

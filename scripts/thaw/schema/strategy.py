@@ -89,7 +89,7 @@ class SearchConfig(ConfigModel):
         """Store each key of a phase under the field's own name."""
         if not isinstance(grid, dict):
             return grid
-        found = {}
+        by_field = {}
         for written_key, values in grid.items():
             number, _, word = str(written_key).rpartition(".")
             name = PHASE_NAMES.get(word)
@@ -97,10 +97,10 @@ class SearchConfig(ConfigModel):
                 known = [documented(PhaseConfig, name) for name in SEARCHED]
                 raise ValueError(f"{written_key} is no key that a search can choose{suggestion(word, known)}")
             key = f"{number}.{name}" if number else name
-            if key in found:
+            if key in by_field:
                 raise ValueError(f"{written_key} is here twice, under two names; leave one out")
-            found[key] = values
-        return found
+            by_field[key] = values
+        return by_field
 
     @model_validator(mode="after")
     def _something_to_choose(self):

@@ -15,7 +15,7 @@ UNION_MEMBER = re.compile(r"^constrained-|^function-|\[|^[A-Z]\w*Config$")  # wh
 def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: tuple = ()):
     """Build a settings model from plain values; the first mistake becomes a UserError with file, line and key."""
     if not isinstance(values, dict):
-        raise UserError(f"{document.place(keys)}: {'.'.join(keys)}: a mapping of keys is due here")
+        raise UserError(f"{document.place(keys)}: {'.'.join(keys)}: expected a mapping of keys")
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -25,7 +25,7 @@ def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: 
 def _rank(mistake: dict) -> tuple:
     """Return by what the mistakes of one entry are ordered, the most telling one first.
 
-    A misspelt key is also a missing one; a mapping where an id might stand too has a mistake of its own inside.
+    A misspelt key is also a missing one; a mapping that might be an id too has a mistake of its own inside.
     """
     return mistake["type"] != "extra_forbidden", isinstance(mistake["input"], dict) and mistake["type"] == "string_type"
 

@@ -50,7 +50,7 @@ def read_yaml(path) -> Document:
     document = Document(str(path), {})
     content = _construct(node, (), document) if node else {}
     if not isinstance(content, dict):
-        raise UserError(f"{path}:1: a mapping of keys is due here")
+        raise UserError(f"{path}:1: expected a mapping of keys")
     document.content = content
     return document
 
@@ -66,7 +66,7 @@ def _construct(node, keys: tuple, document: Document):
     if isinstance(node, yaml.SequenceNode):
         return [_construct(item, (*keys, str(i)), document) for i, item in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
-        found = {}
+        mapping = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
@@ -74,12 +74,12 @@ def _construct(node, keys: tuple, document: Document):
             key = _scalar(key_node, document)
             if isinstance(key, bool):
                 raise UserError(f"{document.name}:{line}: YAML reads this key as {key}; put it in quotes")
-            if key in found:
+            if key in mapping:
                 first = document.lines[(*keys, str(key))]
-                raise UserError(f"{document.name}:{line}: {key} is here a second time; it stands in line {first}")
+                raise UserError(f"{document.name}:{line}: duplicate key {key}; first given in line {first}")
             document.lines[(*keys, str(key))] = line
-            found[key] = _construct(value_node, (*keys, str(key)), document)
-        return found
+            mapping[key] = _construct(value_node, (*keys, str(key)), document)
+        return mapping
     return _scalar(node, document)
 
 
@@ -88,11 +88,11 @@ def _scalar(node, document: Document):
     loader = yaml.SafeLoader("")
     refused = UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here")
     try:
-        found = loader.construct_object(node)
+        value = loader.construct_object(node)
     except yaml.YAMLError as error:
         raise refused from error
     except (ValueError, AttributeError, KeyError) as error:  # what PyYAML lets through of a tag that does not fit
         raise UserError(f"{document.name}:{node.start_mark.line + 1}: {node.value!r:.40} is no {node.tag}") from error
-    if not isinstance(found, SCALARS):
+    if not isinstance(value, SCALARS):
         raise refused
-    return found
+    return value

@@ -7,7 +7,7 @@ def expected_maximum(scores, most: int | None = None) -> list[float]:
     """Return the expected best validation score of 1, 2, ... trials drawn from those that were run, with replacement.
 
     Dodge et al. 2019, equation 6: the sum over scores v of v (P(V <= v)^n - P(V < v)^n). Args: scores of N trials;
-    most, how many numbers of trials, N unless stated.
+    most, how many numbers of trials, default N.
     """
     values = np.sort(np.asarray(scores, dtype=np.float64))
     upto = np.arange(1, len(values) + 1) / len(values)

@@ -30,10 +30,10 @@ def main() -> None:
         corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
         rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
-        found = answer(spec["baseline"], task, corpus, rows, wanted)
-    outcome = evaluate(task, corpus, found.answers) | {"chosen": found.chosen}
+        baseline = answer(spec["baseline"], task, corpus, rows, wanted)
+    outcome = evaluate(task, corpus, baseline.answers) | {"chosen": baseline.chosen}
     cost = {"seconds": watch.seconds()}
-    write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, found.answers))
+    write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, baseline.answers))
     main_metric = task["metrics"][0]
     log(f"{spec['baseline']} on {task['id']}: {main_metric} {outcome['scores'][task['test'][0]][main_metric]}")
 

@@ -24,8 +24,8 @@ def main() -> None:
     spec = arguments.spec
     check_digest(arguments.data / "card.json", spec["data"])
     plugins.verify_plugins(spec, arguments.catalogues)
-    for path, due in zip(arguments.members, spec["members"], strict=True):
-        check_digest(path, due)
+    for path, expected in zip(arguments.members, spec["members"], strict=True):
+        check_digest(path, expected)
     corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
     files = [path.with_name("predictions.parquet") for path in arguments.members]
     answers = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))

@@ -48,7 +48,7 @@ def main() -> None:
 def boundary(word: str) -> int:
     """Return the number of a boundary from itself or from the path of its card, b<n>.json.
 
-    The rule gives cards, since it stands in a loop: what its command says of the loop's variable would be of the last.
+    The rule gives cards, since it is made in a loop: what its command says of the loop's variable would be of the last.
     """
     return int(Path(word).stem.removeprefix("b"))
 
@@ -102,11 +102,11 @@ def drop_others(out: Path, ours: str, layers: int) -> None:
             card.unlink()
 
 
-def _card(folder: Path, due: str) -> dict:
+def _card(folder: Path, expected: str) -> dict:
     """Return the card of a folder; a card of another spec is a UserError."""
     card = read_json(folder / "card.json")
-    if card["digest"] != due:
-        raise UserError(f"{folder}/card.json has digest {card['digest']}, but this job was planned for {due}")
+    if card["digest"] != expected:
+        raise UserError(f"{folder}/card.json has digest {card['digest']}, but this job was planned for {expected}")
     return card
 
 

@@ -32,11 +32,11 @@ def execute(spec: dict, folders) -> None:
     from thaw.training.context import read_rows
 
     watch = Stopwatch()
-    (found,) = run_inputs.open_inputs(spec, folders)
+    (inputs,) = run_inputs.open_inputs(spec, folders)
     adapted = AdaptedEncoder.of(folders.encoder, folders.run, spec["run"])
     weights = file_sha256(folders.run.parent / "encoder.safetensors")
     changes = {"digest": digest(spec), "weights": weights}
-    store = write_excerpt(found.store, folders.out, read_rows(spec, found.corpus), changes)
+    store = write_excerpt(inputs.store, folders.out, read_rows(spec, inputs.corpus), changes)
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
     facts = extract(store, encoder, numbers, spec["dtype"], claimed(watch))
@@ -48,7 +48,7 @@ def execute(spec: dict, folders) -> None:
         )
     seconds = watch.seconds()["total"]
     card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}
-    card |= {"bytes": sum(found["bytes"] for found in facts.values())}
+    card |= {"bytes": sum(fact["bytes"] for fact in facts.values())}
     write_json(folders.out / "card.json", card)
     log(f"{len(numbers)} boundaries, {card['bytes'] / 2**20:.1f} MiB, {seconds:.1f} s")
 

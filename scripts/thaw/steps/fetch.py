@@ -37,10 +37,10 @@ def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
         try:
             assemble(source, folder, entry)
             encoder = Encoder.load(folder)
-            for key, found in (("layers", encoder.layers), ("width", encoder.width)):
-                if found != (stated := getattr(entry, key)):
+            for key, actual in (("layers", encoder.layers), ("width", encoder.width)):
+                if actual != (stated := getattr(entry, key)):
                     place = f"encoders.yaml, {name}.{key}"
-                    raise UserError(f"{place}: {stated} is stated, but {source} has {found}; write {found}")
+                    raise UserError(f"{place}: {stated} is stated, but {source} has {actual}; write {actual}")
             if builtin_kind(folder) is None:
                 tokenizer = load_tokenizer(folder)
                 check_vocabulary(encoder.model, tokenizer, source)

@@ -16,7 +16,7 @@ from thaw.training import run_inputs
 
 
 def main() -> None:
-    """Check that what lies in the folders is what the runs were planned for, fit once, and write each seed."""
+    """Check that what is in the folders is what the runs were planned for, fit once, and write each seed."""
     arguments = parse_arguments(
         __doc__,
         at_least_one("--seeds", "seeds to fit; the spec has none", int),

@@ -13,7 +13,7 @@ from thaw.training import run_inputs
 
 
 def main() -> None:
-    """Check that what lies in the folders is what the probe was planned for, read all layers, fit, and write."""
+    """Check that what is in the folders is what the probe was planned for, read all layers, fit, and write."""
     arguments = parse_arguments(
         __doc__,
         *RUN_INPUTS,
@@ -44,12 +44,12 @@ def probe(spec: dict, folders) -> None:
     with claimed(watch) as device:
         adapted = {seed: one.on(device) for seed, one in adapted.items()}
         with watch("train"):
-            rows, found = run(spec, pretrained.on(device), adapted)
+            rows, record = run(spec, pretrained.on(device), adapted)
         cost = measure_cost(watch, device)
     table = pandas.DataFrame(rows).to_csv(index=False, lineterminator="\n")
     write_text(folders.out / "layers.csv", table)
     write_json(folders.out / "cost.json", cost)
-    write_json(folders.out / "metrics.json", {"spec": spec, "digest": digest(spec), **found})
+    write_json(folders.out / "metrics.json", {"spec": spec, "digest": digest(spec), **record})
     log(f"written to {folders.out}")
 
 

@@ -1,4 +1,4 @@
-"""Step `report`: the one self-contained page of an experiment, and the same as an article in LaTeX beside it."""
+"""Step `report`: the one self-contained page of an experiment, and the same as an article in LaTeX."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ from thaw.outputs.report import report_page
 
 
 def main() -> None:
-    """Read runs.csv, the cards, and the tables and figures beside --out; write page and article."""
+    """Read runs.csv, the cards, and the tables and figures in the folder of --out; write page and article."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
     parser.add_argument("--runs", required=True, type=Path, help="runs.csv")

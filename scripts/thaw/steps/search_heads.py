@@ -10,7 +10,7 @@ from thaw.training import run_inputs
 
 
 def main() -> None:
-    """Check that what lies in the folders is what the search was planned for, train all trials, and choose."""
+    """Check that what is in the folders is what the search was planned for, train all trials, and choose."""
     arguments = parse_arguments(__doc__, *RUN_INPUTS, out="folder of the variant")
     set_threads(ComputeConfig.model_validate(arguments.spec["compute"]).threads)
     run_relaxed_if_needed(lambda: search(arguments.spec, arguments))
@@ -29,9 +29,9 @@ def search(spec: dict, folders) -> None:
 
     watch = Stopwatch()
     with watch("load"):
-        (found,) = run_inputs.open_inputs(spec, folders)
+        (inputs,) = run_inputs.open_inputs(spec, folders)
         grid = [(settings, seed) for settings in spec["grid"] for seed in spec["seeds"]]
-        runs = [TrainingRun(spec | {"seed": seed}, found, None, settings) for settings, seed in grid]
+        runs = [TrainingRun(spec | {"seed": seed}, inputs, None, settings) for settings, seed in grid]
         prepare(runs[0])
     with claimed(watch, True, operations(runs)) as device:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
@@ -51,7 +51,7 @@ def search(spec: dict, folders) -> None:
 
 
 def write_history(path: Path, task: dict, each: int, runs: list, trained: list) -> None:
-    """Write the history of all trials, which stand in their order, `each` seeds of one after the other."""
+    """Write the history of all trials, in their order, `each` seeds of one after the other."""
     import pandas
 
     from thaw.core.files import write_text

@@ -21,12 +21,12 @@ def main() -> None:
 def scored(trial: dict, files, task: dict) -> dict:
     """Return a trial's main score on validation by seed, None where it is undefined.
 
-    Args: trial as the spec has it; files, an iterator that stands at its first metrics.json; the whole task.
+    Args: trial as the spec has it; files, an iterator whose next item is its first metrics.json; the whole task.
     """
     scores = {}
-    for seed, due in trial["runs"].items():
+    for seed, expected in trial["runs"].items():
         path = next(files)
-        check_digest(path, due)
+        check_digest(path, expected)
         scores[seed] = read_json(path)["scores"][task["validation"]][task["metrics"][0]]
     return scores
 

@@ -13,7 +13,7 @@ from thaw.training import run_inputs
 
 
 def main() -> None:
-    """Check that what lies in the folders is what the run was planned for, train, and write the records."""
+    """Check that what is in the folders is what the run was planned for, train, and write the records."""
     arguments = parse_arguments(
         __doc__,
         *RUN_INPUTS,
@@ -73,8 +73,8 @@ def start(spec: dict, needs: dict[str, Path]):
     phase = PhaseConfig.of_spec(metrics["spec"]["phases"][-1])
     if phase.optimizer != "lbfgs" and phase.pick != spec["after"]["epoch"]:
         raise UserError(
-            f"after: epoch: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
-            f"{phase.pick} epoch; change after: epoch: or that strategy's pick:"
+            f"after: checkpoint: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
+            f"{phase.pick} epoch; change after: checkpoint: or that strategy's checkpoint:"
         )
     encoder = folder / "encoder.safetensors"
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):

@@ -12,7 +12,7 @@ smoke
 """.split()
 WHEN = ["every day", "at night", "in the morning", "after work", "on Sundays", "in winter", "all the time", "in public",
         "before lunch"]  # fmt: skip
-BESIDE = ["near", "behind", "beside", "next to", "in front of"]
+NEXT_TO = ["near", "behind", "beside", "next to", "in front of"]
 MEN = "king man boy prince father uncle brother policeman monk son grandfather wizard".split()
 WOMEN = "queen woman girl princess mother aunt sister actress nun daughter grandmother lady".split()
 HARMS = "hurt blame admire see hide trust describe defend draw praise".split()
@@ -29,82 +29,82 @@ def verb(word: str, many: bool) -> str:
     return word if many else with_s(word)
 
 
-def subject(pen, many: bool) -> str:
+def subject(sampler, many: bool) -> str:
     """Write a subject, in most cases with a noun of the other number between it and its verb."""
-    head, other = pen.words(PEOPLE, 2)
-    if pen.toss(0.4):
-        return f"the {pen.word(TRAITS)} {head if not many else plural(head)}"
-    act = pen.word(ACTS)
+    head, other = sampler.words(PEOPLE, 2)
+    if sampler.bernoulli(0.4):
+        return f"the {sampler.word(TRAITS)} {head if not many else plural(head)}"
+    act = sampler.word(ACTS)
     attractor = noun(other, not many)
-    return noun(head, many) + pen.form([
-        f" {pen.form(BESIDE)} {attractor}",
+    return noun(head, many) + sampler.form([
+        f" {sampler.form(NEXT_TO)} {attractor}",
         f" who {verb(act, many)} {attractor}",
         f" that {attractor} {verb(act, not many)}",
     ])  # fmt: skip
 
 
-def agreement(pen) -> tuple[str, str]:
+def agreement(sampler) -> tuple[str, str]:
     """Write a subject with a verb that agrees with it, and with one that agrees with the noun before it."""
-    many = pen.toss()
-    start = subject(pen, many)
-    if pen.toss():
-        copula, trait = pen.form(COPULAS), pen.word(TRAITS)
+    many = sampler.bernoulli()
+    start = subject(sampler, many)
+    if sampler.bernoulli():
+        copula, trait = sampler.form(COPULAS), sampler.word(TRAITS)
         return tuple(f"{start} {copula[number]} {trait}" for number in (many, not many))
-    rest, when = pen.word(RESTS), pen.word(WHEN)
+    rest, when = sampler.word(RESTS), sampler.word(WHEN)
     return tuple(f"{start} {verb(rest, number)} {when}" for number in (many, not many))
 
 
-def reflexive(pen) -> tuple[str, str]:
+def reflexive(sampler) -> tuple[str, str]:
     """Write a reflexive that goes back to the subject, and one that goes back to the noun between them."""
-    kinds = pen.shuffled([(MEN, "himself"), (WOMEN, "herself"), (MEN + WOMEN, "themselves")])[:2]
+    kinds = sampler.shuffled([(MEN, "himself"), (WOMEN, "herself"), (MEN + WOMEN, "themselves")])[:2]
     (heads, right), (others, wrong) = kinds
-    head = noun(pen.word(heads), right == "themselves")
-    other = noun(pen.word(others), wrong == "themselves")
-    start = f"{head} {pen.form(BESIDE)} {other} {past(pen.word(HARMS))}"
+    head = noun(sampler.word(heads), right == "themselves")
+    other = noun(sampler.word(others), wrong == "themselves")
+    start = f"{head} {sampler.form(NEXT_TO)} {other} {past(sampler.word(HARMS))}"
     return f"{start} {right}", f"{start} {wrong}"
 
 
-def order(pen) -> tuple[str, str]:
-    """Write a plain sentence, and the same with one word moved to where it cannot stand."""
-    head, other = pen.words(PEOPLE, 2)
-    trait, place, act = pen.word(TRAITS), pen.word(PLACES), past(pen.word(ACTS))
-    good = pen.form([
+def order(sampler) -> tuple[str, str]:
+    """Write a plain sentence, and the same with one word moved to a position where it cannot be."""
+    head, other = sampler.words(PEOPLE, 2)
+    trait, place, act = sampler.word(TRAITS), sampler.word(PLACES), past(sampler.word(ACTS))
+    good = sampler.form([
         f"the {trait} {head} has often {act} the {other}", f"the {head} {act} the {trait} {other} in the {place}",
         f"the {head} of the {place} {act} the {trait} {other}",
     ]).split()  # fmt: skip
-    source, target = pen.form([(0, 1), (1, 0), (2, 4), (4, 2), (5, 3), (6, 4), (5, 7), (3, 6), (2, 0), (7, 6)])
+    source, target = sampler.form([(0, 1), (1, 0), (2, 4), (4, 2), (5, 3), (6, 4), (5, 7), (3, 6), (2, 0), (7, 6)])
     rest = good[:source] + good[source + 1 :]
     return " ".join(good), " ".join([*rest[:target], good[source], *rest[target:]])
 
 
-def arguments(pen) -> tuple[str, str]:
+def arguments(sampler) -> tuple[str, str]:
     """Write a verb with the object that it needs or cannot have, and a verb of the other sort in its place."""
-    head, other = pen.words(PEOPLE, 2)
-    verbs = [past(pen.word(ACTS)), past(pen.word(RESTS))]
-    place = f"in the {pen.word(PLACES)}"
-    start = f"the {pen.word(TRAITS)} {head}"
-    if pen.toss():
+    head, other = sampler.words(PEOPLE, 2)
+    verbs = [past(sampler.word(ACTS)), past(sampler.word(RESTS))]
+    place = f"in the {sampler.word(PLACES)}"
+    start = f"the {sampler.word(TRAITS)} {head}"
+    if sampler.bernoulli():
         return tuple(f"{start} {verb} the {other} {place}" for verb in verbs)
     return tuple(f"{start} {verb} {place}" for verb in reversed(verbs))
 
 
-def auxiliary(pen) -> tuple[str, str]:
+def auxiliary(sampler) -> tuple[str, str]:
     """Write a verb in the form that its auxiliary asks for, and in another."""
-    head, other = pen.words(PEOPLE, 2)
-    act = pen.word(ACTS)
+    head, other = sampler.words(PEOPLE, 2)
+    act = sampler.word(ACTS)
     forms = {"has": participle(act), "was": ing(act), "will": act, "can": act, "must": act}
-    helper = pen.form(list(forms))
-    wrong = pen.form([form for form in forms.values() if form != forms[helper]])
-    start, end = f"the {pen.word(TRAITS)} {head} {helper} {pen.form(ADVERBS)}", f"the {other}"
+    helper = sampler.form(list(forms))
+    wrong = sampler.form([form for form in forms.values() if form != forms[helper]])
+    start, end = f"the {sampler.word(TRAITS)} {head} {helper} {sampler.form(ADVERBS)}", f"the {other}"
     return f"{start} {forms[helper]} {end}", f"{start} {wrong} {end}"
 
 
 FORMS = [order] * 4 + [arguments] * 3 + [agreement] * 3 + [auxiliary, reflexive]
 
 
-def family(pen) -> list[dict]:
+def family(sampler) -> list[dict]:
     """Write a minimal pair: one acceptable sentence and one that differs in one word or in word order."""
-    good, bad = pen.form(FORMS)(pen)
+    good, bad = sampler.form(FORMS)(sampler)
     return [
         {"sentence": sentence(good), "label": "acceptable"},
         {"sentence": sentence(bad), "label": "unacceptable"},

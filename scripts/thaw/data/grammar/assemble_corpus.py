@@ -1,6 +1,6 @@
 """From families to frames: draw families of examples until each split is full, without a repeated sentence.
 
-A corpus module has a SEED and `family(pen) -> list[dict]`: a few examples that differ as little as possible while
+A corpus module has a SEED and `family(sampler) -> list[dict]`: a few examples that differ as little as possible while
 their labels differ, so that labels are balanced and single words say little. A family never leaves its split.
 """
 
@@ -22,14 +22,14 @@ def frames(corpus) -> dict:
     """Return split -> pandas frame of a corpus module; no example occurs twice, no sentence in two splits."""
     import pandas
 
-    dice = random.Random(corpus.SEED)
+    rng = random.Random(corpus.SEED)
     split_of: dict[str, str] = {}
     written: set[tuple] = set()
     result = {}
     for split, size in ROWS.items():
-        pen, rows = SentenceSampler(dice, split), []
+        sampler, rows = SentenceSampler(rng, split), []
         while len(rows) < size:
-            family = corpus.family(pen)
+            family = corpus.family(sampler)
             keys = [tuple(sentences(example)) for example in family]
             strange = any(split_of.get(text, split) != split for key in keys for text in key)
             repeated = len(set(keys)) < len(keys) or any(len(set(key)) < len(key) for key in keys)

@@ -72,33 +72,33 @@ VERBS = "praised remembered left chose admired mentioned liked criticized missed
 CROWD = "everybody we they people others many most some few".split()
 
 
-def name(pen, taken: list[str] = ()) -> list[str]:
+def name(sampler, taken: list[str] = ()) -> list[str]:
     """Write a name that could be of any kind, of two words in a quarter of the cases."""
-    words = pen.words(NAMES + NOUNS, 4)
-    return [word for word in words if word not in taken][: 2 if pen.toss(0.25) else 1]
+    words = sampler.words(NAMES + NOUNS, 4)
+    return [word for word in words if word not in taken][: 2 if sampler.bernoulli(0.25) else 1]
 
 
-def described(pen) -> tuple[str, dict]:
+def described(sampler) -> tuple[str, dict]:
     """Give a form with the names in front and what is said of them behind."""
-    form = pen.form([
+    form = sampler.form([
         "{first}{aside} {tell}", "{opening} , {first}{aside} {tell}", "{opening} {first} {tell} despite the {noun}",
         "unlike {second} , {first}{aside} {tell}", "{first} , and not {second} , {tell}",
     ])  # fmt: skip
     return form, TELLS
 
 
-def judged(pen) -> tuple[str, dict]:
+def judged(sampler) -> tuple[str, dict]:
     """Give a form with the names in the middle and the reason behind."""
-    form = pen.form([
+    form = sampler.form([
         "{crowd} {verb} {first}{aside} {tell}", "{crowd} {verb} the {noun} and {first} {tell}",
         "{crowd} {verb} {first} more than {second} {tell}", "{opening} {crowd} {verb} {first} {tell}",
     ])  # fmt: skip
     return form, REASONS
 
 
-def owned(pen) -> tuple[str, dict]:
+def owned(sampler) -> tuple[str, dict]:
     """Give a form with the names behind and what belongs to them in front."""
-    form = pen.form([
+    form = sampler.form([
         "{crowd} {verb} the {tell} of {first}", "the {tell} of {first} were mentioned {opening}",
         "the {tell} of both {first} and {second} {verb} the {noun}",
     ])  # fmt: skip
@@ -119,14 +119,16 @@ def tagged(form: str, names: dict, kind: str, fillers: dict) -> dict:
     return {"words": [words[0][0].upper() + words[0][1:], *words[1:], "."], "tags": [*tags, "O"]}
 
 
-def family(pen) -> list[dict]:
-    """Write one sentence three times: its names are persons, organisations, places, as one phrase tells."""
-    form, phrases = pen.form([described, described, judged, owned])(pen)
-    first = name(pen)
-    names = {"first": first, "second": name(pen, taken=first)}
+def family(sampler) -> list[dict]:
+    """Write one sentence three times: its names are persons, organisations, places, as one phrase shows."""
+    form, phrases = sampler.form([described, described, judged, owned])(sampler)
+    first = name(sampler)
+    names = {"first": first, "second": name(sampler, taken=first)}
     fillers = {
-        "aside": f" {pen.word(ASIDES)}" if pen.toss(0.7) else "", "opening": pen.word(OPENINGS), "crowd":
-        pen.word(CROWD),
-        "verb": pen.word(VERBS), "noun": pen.word(NOUNS).lower(),
-    }  # fmt: skip
-    return [tagged(form, names, kind, {**fillers, "tell": pen.word(phrases[kind])}) for kind in KINDS]
+        "aside": f" {sampler.word(ASIDES)}" if sampler.bernoulli(0.7) else "",
+        "opening": sampler.word(OPENINGS),
+        "crowd": sampler.word(CROWD),
+        "verb": sampler.word(VERBS),
+        "noun": sampler.word(NOUNS).lower(),
+    }
+    return [tagged(form, names, kind, {**fillers, "tell": sampler.word(phrases[kind])}) for kind in KINDS]

@@ -40,43 +40,48 @@ def did(person: str, deed: str, thing: str, yes: bool) -> str:
     return f"the {person} {past(deed) if yes else 'did not ' + deed} {with_article(thing)}"
 
 
-def kinds(pen) -> tuple[str, ...]:
+def kinds(sampler) -> tuple[str, ...]:
     """Write about a thing, its kind and a special case of it: what holds of one decides about the others or not."""
-    person, deed, look, yes = pen.word(PEOPLE), pen.word(DEEDS), pen.word(LOOKS), pen.toss(0.7)
-    (member, kind), *others = pen.words(MEMBERS, 3)
+    person, deed, look, yes = sampler.word(PEOPLE), sampler.word(DEEDS), sampler.word(LOOKS), sampler.bernoulli(0.7)
+    (member, kind), *others = sampler.words(MEMBERS, 3)
     other, other_kind = next(entry for entry in others if entry[1] != kind)
     special = f"{look} {member}"
     wide, narrow = (kind, special) if yes else (special, kind)
-    if pen.toss():
+    if sampler.bernoulli():
         premise, follows, undecided = member, wide, narrow
     else:
-        premise, follows = narrow, pen.form([wide, member])
-        undecided = pen.form([f"{look} {other}", other, other_kind])
+        premise, follows = narrow, sampler.form([wide, member])
+        undecided = sampler.form([f"{look} {other}", other, other_kind])
     return tuple(
         did(person, deed, thing, holds)
-        for thing, holds in ((premise, yes), (follows, yes), (undecided, yes == pen.toss(0.7)), (follows, not yes))
+        for thing, holds in (
+            (premise, yes),
+            (follows, yes),
+            (undecided, yes == sampler.bernoulli(0.7)),
+            (follows, not yes),
+        )
     )
 
 
-def opposites(pen) -> tuple[str, ...]:
+def opposites(sampler) -> tuple[str, ...]:
     """Write what a person is or is not, in a similar or the opposite word, or something else, or of somebody else."""
-    (person, stranger), place = pen.words(PEOPLE, 2), pen.word(PLACES)
-    (word, similar, opposite), others = pen.words(OPPOSITES, 2)
-    if pen.toss():
+    (person, stranger), place = sampler.words(PEOPLE, 2), sampler.word(PLACES)
+    (word, similar, opposite), others = sampler.words(OPPOSITES, 2)
+    if sampler.bernoulli():
         word, similar = similar, word
-    follows = f"not {opposite}" if pen.toss(0.3) else similar
-    denied = f"not {similar}" if pen.toss(0.3) else opposite
-    hypotheses = [(person, follows), (person, pen.form(["", "", "not "]) + pen.form(others)), (person, denied)]
-    if pen.toss(0.6):
-        hypotheses[1] = (stranger, pen.form([word, follows, denied]))
+    follows = f"not {opposite}" if sampler.bernoulli(0.3) else similar
+    denied = f"not {similar}" if sampler.bernoulli(0.3) else opposite
+    hypotheses = [(person, follows), (person, sampler.form(["", "", "not "]) + sampler.form(others)), (person, denied)]
+    if sampler.bernoulli(0.6):
+        hypotheses[1] = (stranger, sampler.form([word, follows, denied]))
     return tuple(f"the {who} in the {place} was {state}" for who, state in [(person, word), *hypotheses])
 
 
-def quantifiers(pen) -> tuple[str, ...]:
+def quantifiers(sampler) -> tuple[str, ...]:
     """Write about every, some, no or not every member of a group, and about wider and narrower groups."""
-    one, other = pen.words(PEOPLE, 2)
-    special = f"{pen.word(TRAITS)} {one}"
-    premise, follows, undecided, denied = pen.form([
+    one, other = sampler.words(PEOPLE, 2)
+    special = f"{sampler.word(TRAITS)} {one}"
+    premise, follows, undecided, denied = sampler.form([
         (f"every {one}", [f"every {special}", f"some {one}"], ["every person"], [f"no {one}", f"not every {one}"]),
         (f"some {one}", ["some person"], [f"every {one}", f"some {special}", f"no {special}"], [f"no {one}"]),
         (f"no {one}", [f"no {special}", f"not every {one}"], ["no person", "some person"], [f"some {one}"]),
@@ -84,13 +89,13 @@ def quantifiers(pen) -> tuple[str, ...]:
         (f"every {special}", [f"some {one}"], [f"every {one}", f"not every {one}"], [f"no {one}"]),
         (f"no {special}", [f"not every {one}"], [f"no {one}", f"some {one}"], [f"every {one}"]),
     ])  # fmt: skip
-    rest = f"{past(pen.word(ACTS))} the {other} in the {pen.word(PLACES)}"
-    return tuple(f"{group} {rest}" for group in (premise, *map(pen.form, (follows, undecided, denied))))
+    rest = f"{past(sampler.word(ACTS))} the {other} in the {sampler.word(PLACES)}"
+    return tuple(f"{group} {rest}" for group in (premise, *map(sampler.form, (follows, undecided, denied))))
 
 
-def roles(pen) -> tuple[str, ...]:
+def roles(sampler) -> tuple[str, ...]:
     """Write who did it to whom, the same in the passive, the reverse, and the denial."""
-    (one, two), act, yes = pen.words(PEOPLE, 2), pen.word(ACTS), pen.toss()
+    (one, two), act, yes = sampler.words(PEOPLE, 2), sampler.word(ACTS), sampler.bernoulli()
 
     def active(doer: str, other: str, holds: bool) -> str:
         return f"the {doer} {past(act) if holds else 'did not ' + act} the {other}"
@@ -98,20 +103,20 @@ def roles(pen) -> tuple[str, ...]:
     def passive(doer: str, other: str, holds: bool) -> str:
         return f"the {other} was {'' if holds else 'not '}{participle(act)} by the {doer}"
 
-    first, second = pen.shuffled([active, passive])
-    third, fourth = pen.form([active, passive]), pen.form([active, passive])
+    first, second = sampler.shuffled([active, passive])
+    third, fourth = sampler.form([active, passive]), sampler.form([active, passive])
     return (
         first(one, two, yes),
         second(one, two, yes),
-        third(two, one, pen.toss(0.8) == yes),
+        third(two, one, sampler.bernoulli(0.8) == yes),
         fourth(one, two, not yes),
     )
 
 
-def family(pen) -> list[dict]:
+def family(sampler) -> list[dict]:
     """Write a premise with three hypotheses: one that follows, one left open and one that cannot hold."""
-    form = pen.form([opposites] * 5 + [kinds] * 3 + [quantifiers, roles])
-    premise, *hypotheses = map(sentence, form(pen))
+    form = sampler.form([opposites] * 5 + [kinds] * 3 + [quantifiers, roles])
+    premise, *hypotheses = map(sentence, form(sampler))
     return [
         {"sentence_a": premise, "sentence_b": hypothesis, "label": label}
         for hypothesis, label in zip(hypotheses, LABELS, strict=True)

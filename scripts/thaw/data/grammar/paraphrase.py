@@ -40,39 +40,43 @@ NOUNS = [
 ]  # fmt: skip
 
 
-def meanings(pen) -> tuple[str, str, str]:
+def meanings(sampler) -> tuple[str, str, str]:
     """Write a sentence, the same in other words, and one that differs in the deed (its opposite) or in the thing."""
-    (nouns, other_nouns), person, place = pen.words(NOUNS, 2), pen.word(PEOPLE), f"in the {pen.word(PLACES)}"
-    (verb, same), opposites = pen.shuffled(list(pen.word(VERBS)))
-    noun, same_noun = pen.shuffled(list(nouns))
-    source, target = pen.shuffled([f"the {person} {{}} the {{}} {place}", f"{place} , the {person} {{}} the {{}}"])
-    other = (pen.form(opposites), same_noun) if pen.toss(0.3) else (same, pen.form(other_nouns))
+    (nouns, other_nouns), person, place = (
+        sampler.words(NOUNS, 2),
+        sampler.word(PEOPLE),
+        f"in the {sampler.word(PLACES)}",
+    )
+    (verb, same), opposites = sampler.shuffled(list(sampler.word(VERBS)))
+    noun, same_noun = sampler.shuffled(list(nouns))
+    source, target = sampler.shuffled([f"the {person} {{}} the {{}} {place}", f"{place} , the {person} {{}} the {{}}"])
+    other = (sampler.form(opposites), same_noun) if sampler.bernoulli(0.3) else (same, sampler.form(other_nouns))
     return source.format(verb, noun), target.format(same, same_noun), target.format(*other)
 
 
-def voices(pen) -> list[str]:
-    """Give the ways to tell an act: active or passive, the place at the end or in front."""
-    act, place = pen.word(ACTS), f"in the {pen.word(PLACES)}"
+def voices(sampler) -> list[str]:
+    """Give the ways to describe an act: active or passive, the place at the end or in front."""
+    act, place = sampler.word(ACTS), f"in the {sampler.word(PLACES)}"
     active, passive = f"the {{0}} {past(act)} the {{1}}", f"the {{1}} was {participle(act)} by the {{0}}"
     return [f"{active} {place}", f"{passive} {place}", f"{place} , {active}", f"{place} , {passive}"]
 
 
-def trades(pen) -> list[str]:
+def trades(sampler) -> list[str]:
     """Give the two sides of handing something over."""
-    (give, take), gift = pen.word(TRADES), pen.word(GIFTS)
+    (give, take), gift = sampler.word(TRADES), sampler.word(GIFTS)
     return [f"the {{0}} {give} a {gift} to the {{1}}", f"the {{1}} {take} a {gift} from the {{0}}"]
 
 
-def scales(pen) -> list[str]:
+def scales(sampler) -> list[str]:
     """Give the two directions of a comparison."""
-    more, less = pen.word(SCALES)
-    place = f"in the {pen.word(PLACES)}"
+    more, less = sampler.word(SCALES)
+    place = f"in the {sampler.word(PLACES)}"
     return [f"the {{0}} {place} is {more} than the {{1}}", f"the {{1}} is {less} than the {{0}} {place}"]
 
 
-def times(pen) -> list[str]:
-    """Give the ways to tell which of two events came first."""
-    first, second = pen.words(EVENTS, 2)
+def times(sampler) -> list[str]:
+    """Give the ways to say which of two events came first."""
+    first, second = sampler.words(EVENTS, 2)
     return [
         f"the {{0}} {first} before the {{1}} {second}",
         f"the {{1}} {second} after the {{0}} {first}",
@@ -81,16 +85,16 @@ def times(pen) -> list[str]:
     ]
 
 
-def roles(pen) -> tuple[str, str, str]:
+def roles(sampler) -> tuple[str, str, str]:
     """Write a sentence, the same said from the other side, and that with the two roles exchanged."""
-    one, two = pen.words(PEOPLE, 2)
-    source, target = pen.shuffled(pen.form([voices, voices, trades, scales, times])(pen))[:2]
+    one, two = sampler.words(PEOPLE, 2)
+    source, target = sampler.shuffled(sampler.form([voices, voices, trades, scales, times])(sampler))[:2]
     return source.format(one, two), target.format(one, two), target.format(two, one)
 
 
-def family(pen) -> list[dict]:
+def family(sampler) -> list[dict]:
     """Write a sentence with a paraphrase of it, and with a sentence as near to it that says the reverse."""
-    first, same, other = map(sentence, pen.form([meanings, meanings, meanings, roles])(pen))
+    first, same, other = map(sentence, sampler.form([meanings, meanings, meanings, roles])(sampler))
     return [
         {"sentence_a": first, "sentence_b": same, "label": "paraphrase"},
         {"sentence_a": first, "sentence_b": other, "label": "different"},

@@ -1,4 +1,4 @@
-"""The pen that writes one split: seeded chance, and the part of each word list that the split may use."""
+"""The random choices of one split: a seeded generator, and the part of each word list that the split may use."""
 
 import random
 
@@ -13,28 +13,28 @@ def part(words: list, split: str) -> list:
 
 
 class SentenceSampler:
-    """Seeded choices for one split; `dice` is shared by the splits of a corpus, so their order matters."""
+    """Seeded choices for one split; `rng` is shared by the splits of a corpus, so their order matters."""
 
-    def __init__(self, dice: random.Random, split: str):
-        self.dice = dice
+    def __init__(self, rng: random.Random, split: str):
+        self.rng = rng
         self.split = split
 
     def word(self, words: list):
         """Return one entry of the split's part of a word list."""
-        return self.dice.choice(part(words, self.split))
+        return self.rng.choice(part(words, self.split))
 
     def words(self, words: list, count: int) -> list:
         """Return several different entries of the split's part of a word list."""
-        return self.dice.sample(part(words, self.split), count)
+        return self.rng.sample(part(words, self.split), count)
 
     def form(self, forms):
         """Return one of several forms (templates, function words), which all splits share."""
-        return self.dice.choice(forms)
+        return self.rng.choice(forms)
 
-    def toss(self, chance: float = 0.5) -> bool:
-        """Return True with the given chance."""
-        return self.dice.random() < chance
+    def bernoulli(self, probability: float = 0.5) -> bool:
+        """Return True with the given probability."""
+        return self.rng.random() < probability
 
     def shuffled(self, items: list) -> list:
         """Return the items in a new random order."""
-        return self.dice.sample(items, len(items))
+        return self.rng.sample(items, len(items))

@@ -29,28 +29,28 @@ NEGATIONS = [
 AFFIRMATIONS = ["was", "was really", "was always", "was simply", "seemed", "was truly", "was nothing but"]
 
 
-def claim(pen, thing: str, good: bool) -> str:
+def claim(sampler, thing: str, good: bool) -> str:
     """Write a clause that says good or bad of a thing, directly or by denying the opposite."""
-    if pen.toss():
-        return f"the {thing} {pen.form(NEGATIONS)} {pen.word(BAD if good else GOOD)}"
-    return f"the {thing} {pen.form(AFFIRMATIONS)} {pen.word(GOOD if good else BAD)}"
+    if sampler.bernoulli():
+        return f"the {thing} {sampler.form(NEGATIONS)} {sampler.word(BAD if good else GOOD)}"
+    return f"the {thing} {sampler.form(AFFIRMATIONS)} {sampler.word(GOOD if good else BAD)}"
 
 
-def contrast(pen) -> list[str]:
+def contrast(sampler) -> list[str]:
     """Write two opposed clauses; the one after "but", or outside "although", is the verdict."""
-    one, two = pen.words(THINGS, 2)
-    up, down = claim(pen, one, True), claim(pen, two, False)
-    form = pen.form([
+    one, two = sampler.words(THINGS, 2)
+    up, down = claim(sampler, one, True), claim(sampler, two, False)
+    form = sampler.form([
         "{minor}, but {major}", "although {minor}, {major}", "{major}, although {minor}", "even if {minor}, {major}",
         "{minor}, and yet {major}", "{major}, even if {minor}",
     ])  # fmt: skip
     return [form.format(major=major, minor=minor) for major, minor in ((up, down), (down, up))]
 
 
-def denial(pen) -> list[str]:
+def denial(sampler) -> list[str]:
     """Write what people did not say of a thing, and of the same thing what they did say."""
-    thing, critic = pen.word(THINGS), pen.word(PEOPLE)
-    form = pen.form([
+    thing, critic = sampler.word(THINGS), sampler.word(PEOPLE)
+    form = sampler.form([
         "nobody who knew the {critic} called the {thing} {word}",
         "the {critic} did not find the {thing} {word}",
         "i do not agree that the {thing} was {word}",
@@ -62,19 +62,19 @@ def denial(pen) -> list[str]:
     ])  # fmt: skip
     denies = any(word in form for word in ("nobody", "not", "wrong"))
     words = (BAD, GOOD) if denies else (GOOD, BAD)
-    return [form.format(critic=critic, thing=thing, word=pen.word(choice)) for choice in words]
+    return [form.format(critic=critic, thing=thing, word=sampler.word(choice)) for choice in words]
 
 
-def plain(pen) -> list[str]:
+def plain(sampler) -> list[str]:
     """Write one clause of praise or blame, with where it was said."""
-    thing, place = pen.word(THINGS), pen.word(PLACES)
-    return [f"{claim(pen, thing, good)} in the {place}" for good in (True, False)]
+    thing, place = sampler.word(THINGS), sampler.word(PLACES)
+    return [f"{claim(sampler, thing, good)} in the {place}" for good in (True, False)]
 
 
-def surprise(pen) -> list[str]:
+def surprise(sampler) -> list[str]:
     """Write what was expected of a thing and what it turned out to be."""
-    thing, good, bad = pen.word(THINGS), pen.word(GOOD), pen.word(BAD)
-    form = pen.form([
+    thing, good, bad = sampler.word(THINGS), sampler.word(GOOD), sampler.word(BAD)
+    form = sampler.form([
         "we expected {minor} {thing} and got {major} one",
         "what promised to be {minor} {thing} was {major} one",
         "it was {major} {thing}, not {minor} one",
@@ -85,9 +85,9 @@ def surprise(pen) -> list[str]:
     return [form.format(thing=thing, major=with_article(major), minor=with_article(minor)) for major, minor in pairs]
 
 
-def family(pen) -> list[dict]:
+def family(sampler) -> list[dict]:
     """Write a positive and a negative sentence of nearly the same words."""
-    positive, negative = pen.form([contrast, contrast, denial, surprise, plain])(pen)
+    positive, negative = sampler.form([contrast, contrast, denial, surprise, plain])(sampler)
     return [
         {"sentence": sentence(positive), "label": "positive"},
         {"sentence": sentence(negative), "label": "negative"},

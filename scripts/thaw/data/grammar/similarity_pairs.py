@@ -31,26 +31,26 @@ FORMS = (
 )
 
 
-def write(pen, facts: dict) -> str:
+def write(sampler, facts: dict) -> str:
     """Write five facts as a sentence, active or passive, the day in front or at the end, each by one of its words."""
-    words = {fact: pen.form(synonyms) for fact, synonyms in facts.items()}
+    words = {fact: sampler.form(synonyms) for fact, synonyms in facts.items()}
     act = words["act"]
-    return sentence(pen.form(FORMS).format(**words, past=past(act), participle=participle(act)))
+    return sentence(sampler.form(FORMS).format(**words, past=past(act), participle=participle(act)))
 
 
-def family(pen) -> list[dict]:
+def family(sampler) -> list[dict]:
     """Write one pair of sentences and its score: the number of facts they share, from 0 to 5.
 
     A shared fact may be said by a synonym; exchanged roles lose two facts and no word.
     """
-    people, deeds = pen.words(DOERS, 4), pen.words(DEEDS, 2)
-    traits, days = ([(word,) for word in pen.words(entries, 2)] for entries in (TRAITS, DAYS))
+    people, deeds = sampler.words(DOERS, 4), sampler.words(DEEDS, 2)
+    traits, days = ([(word,) for word in sampler.words(entries, 2)] for entries in (TRAITS, DAYS))
     first, others = (
         dict(zip(FACTS, (traits[side], people[side], deeds[side], people[side + 2], days[side]), strict=True))
         for side in (0, 1)
     )
-    kept = pen.shuffled(FACTS)[: pen.form(range(len(FACTS) + 1))]
+    kept = sampler.shuffled(FACTS)[: sampler.form(range(len(FACTS) + 1))]
     second = {fact: (first if fact in kept else others)[fact] for fact in FACTS}
-    if "doer" not in kept and "other" not in kept and pen.toss():
+    if "doer" not in kept and "other" not in kept and sampler.bernoulli():
         second |= {"doer": first["other"], "other": first["doer"]}
-    return [{"sentence_a": write(pen, first), "sentence_b": write(pen, second), "score": float(len(kept))}]
+    return [{"sentence_a": write(sampler, first), "sentence_b": write(sampler, second), "score": float(len(kept))}]

@@ -161,8 +161,8 @@ class Cards:
         total = value(card, path, "splits", "train", "rows")
         return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
 
-    def doubts(self, record: dict, folder: Path) -> list[str]:
-        """Return the doubts that a run raises by itself."""
+    def warnings(self, record: dict, folder: Path) -> list[str]:
+        """Return the warnings about a run from its own records."""
         return sanity_flags.sanity_flags(record, folder, self.results, self.read)
 
     def truncated(self, store: str) -> dict[str, int]:
@@ -250,7 +250,7 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, re
     cut, flags = {}, value(record, path, "flags") + ["same_seeds"] * repeated
     if result.stores:
         common |= _costs(result, results)
-        flags += cards.doubts(record, path.parent)
+        flags += cards.warnings(record, path.parent)
         common["pairs"] = record.get("chosen", {}).get("pairs", common["pairs"])
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     common["flags"] = ";".join(flags)

@@ -1,4 +1,4 @@
-"""Findings beside an experiment: which claims of papers its runs can answer, and where the scores for it stand."""
+"""Which claims of papers the runs of an experiment can test, and which of its scores each needs."""
 
 from thaw.planning.run_plan import RunPlan, variant_at
 from thaw.schema.catalogue import Catalogue
@@ -16,12 +16,14 @@ def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan
     """
     present = {(r.task, r.encoder, r.head, r.strategy, r.variant) for r in runs if not r.trial}
     strategies = {key[3] for key in present}
-    found = []
+    claims = []
     for name in catalogue.ids(PLACE):
         finding = catalogue.get(PLACE, name, PLACE)
         if {term.strategy for term in finding.contrast} <= strategies:
-            found += [_entry(name, finding, encoder, experiment, catalogue, present) for encoder in experiment.encoders]
-    return found
+            claims += [
+                _entry(name, finding, encoder, experiment, catalogue, present) for encoder in experiment.encoders
+            ]
+    return claims
 
 
 def _entry(

@@ -1,4 +1,4 @@
-"""Reference numbers: what papers print (config/reference), and where our own number for each of them stands."""
+"""Reference numbers: what papers print (config/reference), and which result of an experiment reproduces each number."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ NEEDED = ("task", "metric", "encoder", "strategy")
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed number: its row and column, the value (None where it is not known), and where ours stands.
+    """A printed number: its row and column, the value (None where it is not known), and the address of our value.
 
-    at: parts of an address as in `Where`, empty where nothing of ours stands for it; then `reason` says why.
+    at: parts of an address as in `Where`, empty where no result reproduces it; then `reason` says why.
     """
 
     row: str
@@ -30,7 +30,7 @@ class Printed:
 
 
 def read(folders, name: str) -> tuple[Reference, Document]:
-    """Return a paper's numbers and the file that they stand in, reference/<name>.yaml of a catalogue folder."""
+    """Return a paper's numbers and the file that holds them, reference/<name>.yaml of a catalogue folder."""
     files = {path.stem: path for folder in folders for path in sorted(Path(folder, FOLDER).glob("*.yaml"))}
     if name not in files:
         raise UserError(f"reference: there is no {FOLDER}/{name}.yaml{suggestion(name, list(files))}")

@@ -1,4 +1,4 @@
-"""A paper's table beside an experiment: where the experiment has a number for each printed one, and what differs."""
+"""A paper's table compared with an experiment: which result reproduces each printed number, and what differs."""
 
 from dataclasses import dataclass
 
@@ -25,10 +25,10 @@ def shown(
     if output.table not in paper.tables:
         raise printed_tables.unknown_table(output.paper, output.table, paper)
     table = paper.tables[output.table]
-    beside = PaperComparison(experiment, catalogue, runs, origins, table)
-    rows = {name: beside.row(name) for name in table.rows}
+    comparison = PaperComparison(experiment, catalogue, runs, origins, table)
+    rows = {name: comparison.row(name) for name in table.rows}
     for number in printed_tables.printed(table):
-        rows[number.row]["cells"].append(beside.cell(number))
+        rows[number.row]["cells"].append(comparison.cell(number))
     columns = [{"label": c.label or name, "scale": c.scale, "over": c.over} for name, c in table.columns.items()]
     others = [[other.source, other.not_computed] for other in paper.tables.values() if other.not_computed]
     facts = table.model_dump(include={"source", "provenance", "seeds", "note", "aggregation"}, exclude_none=True)
@@ -38,7 +38,7 @@ def shown(
 
 @dataclass
 class PaperComparison:
-    """An experiment beside one printed table."""
+    """An experiment compared with one printed table."""
 
     experiment: ExperimentConfig
     catalogue: Catalogue
@@ -53,30 +53,30 @@ class PaperComparison:
     def row(self, name: str) -> dict:
         """Return a row without its cells."""
         row, order = self.table.rows[name], list(self.table.rows)
-        found = {"label": row.label or name, "cells": []}
-        found |= row.model_dump(include={"seeds", "note", "provenance", "least", "favours"}, exclude_none=True)
-        return found | ({"minus": [order.index(other) for other in row.minus]} if row.minus else {})
+        entry = {"label": row.label or name, "cells": []}
+        entry |= row.model_dump(include={"seeds", "note", "provenance", "least", "favours"}, exclude_none=True)
+        return entry | ({"minus": [order.index(other) for other in row.minus]} if row.minus else {})
 
     def cell(self, number: Printed) -> dict:
         """Return the cell of a printed number."""
-        found = {"printed": number.value}
+        cell = {"printed": number.value}
         if not number.at:
-            return found | ({"reason": number.reason} if number.reason else {})
+            return cell | ({"reason": number.reason} if number.reason else {})
         row, column = self.table.rows[number.row], self.table.columns[number.column]
         at, marks = self._address(number.at, column.same_split)
         if at[0] not in self.experiment.tasks:
-            return found | {"reason": "its task is left out here"}
+            return cell | {"reason": "its task is left out here"}
         if row.least is not None:
             sweep = self._sweep(at)
             full = self.present.get((*at[:3], row.full, "base"))
             if not sweep or not full:
-                return found | {"reason": "not run here"}
-            return found | {"at": at, "sweep": sweep, "full": row.full, "marks": marks}
+                return cell | {"reason": "not run here"}
+            return cell | {"at": at, "sweep": sweep, "full": row.full, "marks": marks}
         made = tuple(at[:5]) in self.present or number.at.get("ensemble") in self.experiment.ensembles
         if made:
-            return found | {"at": at, "marks": marks}
+            return cell | {"at": at, "marks": marks}
         needs = at[1] in self.experiment.optional  # what is left of them was left out
-        return found | {"reason": "its encoder needs weights that are not here" if needs else "not run here"}
+        return cell | {"reason": "its encoder needs weights that are not here" if needs else "not run here"}
 
     def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
         """Return an address with every default filled in and a stand-in in place, and what differs by it."""
@@ -92,7 +92,7 @@ class PaperComparison:
         return [at["task"], encoder, at.get("head", "linear"), at["strategy"], name, at["metric"], split], marks
 
     def _moved(self, strategy: str, name: str, before: str, now: str) -> str:
-        """Return the variant that stands for one of another encoder: points of a sweep over layers move."""
+        """Return the variant that corresponds to one of another encoder: points of a sweep over layers are rescaled."""
         entry = self.catalogue.get("strategies", strategy, "reference")
         if "layers" not in entry.sweep.values():
             return name
@@ -102,5 +102,5 @@ class PaperComparison:
 
     def _sweep(self, at: list[str]) -> dict[str, int]:
         """Return the variants of an address' strategy that were run, with their points."""
-        found = {key[4]: run.value for key, run in self.present.items() if list(key[:4]) == at[:4]}
-        return dict(sorted(found.items(), key=lambda item: item[1]))
+        variants = {key[4]: run.value for key, run in self.present.items() if list(key[:4]) == at[:4]}
+        return dict(sorted(variants.items(), key=lambda item: item[1]))
