@@ -55,8 +55,8 @@ def components(train: list, layers: int, variables: dict[str, int], insert=None)
     if not chosen:
         raise UserError("a phase must train something; name selectors under train:")
     order = ["head", "embeddings", *top(layers, layers)]
-    found = sorted(chosen, key=lambda component: (order.index(block(component)), component))
-    return [c for c in found if part(c) in ("", *INSERTED) or block(c) not in chosen]
+    ordered = sorted(chosen, key=lambda component: (order.index(block(component)), component))
+    return [c for c in ordered if part(c) in ("", *INSERTED) or block(c) not in chosen]
 
 
 def block(component: str) -> str:
@@ -76,27 +76,27 @@ def _selected(word, layers: int, variables: dict[str, int]) -> list[str]:
     only, named = word.get("only"), [(key, value) for key, value in word.items() if key != "only"]
     if len(named) > 1:
         raise UserError(f"{{{', '.join(word)}}} names {len(named)} selectors; write each as an item of its own")
-    found = [*embeddings(layers), *top(layers, layers)]
+    selected = [*embeddings(layers), *top(layers, layers)]
     for name, argument in named:
-        found = _found(name, [_number(argument, name, variables)], layers)
+        selected = _found(name, [_number(argument, name, variables)], layers)
     if only is None:
-        return found
+        return selected
     kind = _part(only)
-    takes = [c for c in found if part(c) == "" and c != "head" and (c != "embeddings" or kind in OF_EMBEDDINGS)]
+    takes = [c for c in selected if part(c) == "" and c != "head" and (c != "embeddings" or kind in OF_EMBEDDINGS)]
     return [f"{component}:{kind}" for component in takes]
 
 
 def _found(name: str, arguments: list, layers: int) -> list[str]:
     """Return what a selector names; anything but a list of components is a UserError."""
-    found = _named(name, arguments)(layers, *arguments)
+    selected = _named(name, arguments)(layers, *arguments)
     blocks = ["head", "embeddings", *top(layers, layers)]
-    wrong = [c for c in found if not _exists(c, blocks)] if isinstance(found, list) else [found]
+    wrong = [c for c in selected if not _exists(c, blocks)] if isinstance(selected, list) else [selected]
     if wrong:
         raise UserError(
             f"{name} gives {wrong[0]!r}; a list of head, embeddings, layer.1 to layer.{layers} is due, or of parts of "
             f"them such as layer.{layers}:bias"
         )
-    return found
+    return selected
 
 
 def _exists(component, blocks: list[str]) -> bool:
@@ -131,8 +131,8 @@ def _named(name: str, arguments: list):
     try:
         inspect.signature(selector).bind(0, *arguments)
     except TypeError:
-        due = f"a number, as in {{{name}: 2}}" if not arguments else f"no number; write {name}"
-        raise UserError(f"{name} takes {due}") from None
+        expected = f"a number, as in {{{name}: 2}}" if not arguments else f"no number; write {name}"
+        raise UserError(f"{name} takes {expected}") from None
     return selector
 
 

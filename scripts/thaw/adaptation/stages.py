@@ -53,7 +53,7 @@ def phases_to_spec(
     below what has trained so far. Where there are several stages they stand under `stages`, and what else is said of
     the phase is true of its last one.
     """
-    found = []
+    specs = []
     for phase, chosen in phases:
         entries = []
         for stage in stages(phase, chosen):
@@ -62,8 +62,8 @@ def phases_to_spec(
             entries.append(stage | resume_plan(stored, None if phase.frozen_dropout else lowest, read))
         unsaid = {"train": True, "one_by_one": True, "insert": {"top"}}
         settings = phase.model_dump(mode="json", exclude_defaults=True, exclude=unsaid)
-        found.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))
-    return found
+        specs.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))
+    return specs
 
 
 def _blocks(chosen: list[str]) -> list[str]:

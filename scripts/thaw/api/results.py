@@ -57,7 +57,7 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
     common |= {"variant": "base", "thawed": 0, "embeddings": False}
     common |= {columns.get(name, name): value for name, value in names.items()}
     common |= {"protocol": task.get("protocol", "clean")}
-    flags = value(record, path, "flags") + (cards.doubts(record, path.parent) if kind == "run" else [])
+    flags = value(record, path, "flags") + (cards.warnings(record, path.parent) if kind == "run" else [])
     common |= {"flags": ";".join(flags), "digest": value(record, path, "digest")}
     if kind == "run":
         common |= _run(spec, path) | {"seed": int(names["seed"])}

@@ -120,10 +120,10 @@ def _places(parts: dict, calls: list) -> tuple[dict[str, int], dict[str, int]]:
     """Return for each part the layer that it belongs to, and the width of what it returns if it is [B, T, k]."""
     belongs, outputs = dict.fromkeys(parts, 0), {}
     for name in parts:
-        found = [(layer, output) for label, layer, output in calls if label == name]
-        if found:
-            belongs[name] = found[0][0]
-        if len(found) == 1 and (state := _hidden(found[0][1])) is not None:
+        matches = [(layer, output) for label, layer, output in calls if label == name]
+        if matches:
+            belongs[name] = matches[0][0]
+        if len(matches) == 1 and (state := _hidden(matches[0][1])) is not None:
             outputs[name] = state.shape[-1]
     return belongs, outputs
 

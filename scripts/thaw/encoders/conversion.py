@@ -14,7 +14,7 @@ from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENI
 from thaw.encoders.weight_sources import check_sum
 
 
-def assemble(source: Path, target: Path, due: str | None) -> None:
+def assemble(source: Path, target: Path, expected: str | None) -> None:
     """Copy a model's settings, tokenizer and weights; nothing else of the folder, and no mention of code in it.
 
     due: the sha256 that the published weights file must have.
@@ -27,7 +27,7 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
         _forget_code(target / name)
     _check_tokenizer(source)
     weights = published_weights(source)
-    check_sum(weights, due)
+    check_sum(weights, expected)
     if weights.name == WEIGHTS:
         shutil.copyfile(weights, target / WEIGHTS)
     else:

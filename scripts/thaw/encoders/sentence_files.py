@@ -58,15 +58,15 @@ def assemble(source: Path, target: Path, entry) -> None:
 
 def _modules(path: Path) -> dict[str, str]:
     """Return the folder of each module, by the name of its class."""
-    found = {}
+    paths = {}
     for module in read_json(path):
         name = str(module["type"]).rpartition(".")[2]
         if name not in ("Transformer", "Pooling", "Normalize"):
             raise UserError(f"{path}: module {name} is none of Transformer, Pooling and Normalize, which Thaw reads")
-        found[name] = module["path"]
-    if missing := {"Transformer", "Pooling"} - set(found):
+        paths[name] = module["path"]
+    if missing := {"Transformer", "Pooling"} - set(paths):
         raise UserError(f"{path} names no {sorted(missing)[0]}; a transformer and a pooling are due")
-    return found
+    return paths
 
 
 def _pooling(path: Path) -> str:
@@ -114,8 +114,8 @@ def _rows(path: Path):
                     row = json.loads(line)
                     yield number, row["text"], row["vector"]
                 except (ValueError, KeyError, TypeError) as error:
-                    due = '{"text": "...", "vector": [...]}'
-                    raise UserError(f"{path}:{number}: {due} is due here") from error
+                    expected = '{"text": "...", "vector": [...]}'
+                    raise UserError(f"{path}:{number}: {expected} is due here") from error
     elif path.suffix == ".parquet":
         import pyarrow.parquet
 

@@ -45,7 +45,7 @@ def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[
     A line is a word and d numbers, parted by single spaces; words may hold spaces (GloVe 840B has some). A first line
     of two numbers is the header of word2vec. A line that is neither is a UserError with its number.
     """
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -55,12 +55,12 @@ def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[
             if number == 1 and HEADER.fullmatch(text):
                 continue
             word, vector = _parsed(text, width, f"{path}:{number}")
-            found.setdefault(word, vector)
-            if len(found) == most:
+            vectors.setdefault(word, vector)
+            if len(vectors) == most:
                 break
-    if not found:
+    if not vectors:
         raise UserError(f"{path}:1: no vector; a line is a word and its numbers")
-    return list(found), np.stack(list(found.values()))
+    return list(vectors), np.stack(list(vectors.values()))
 
 
 def _parsed(text: str, width: int, place: str) -> tuple[str, np.ndarray]:

@@ -86,10 +86,10 @@ class Boundary:
         places, real = self._tokens.places(self._tokens.of(rows))
         if tuple(batch.mask.shape) != places.shape:
             raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
-        found = self._payload.take(self._split, places.ravel())
+        states = self._payload.take(self._split, places.ravel())
         if not real.all():
-            found[~real.ravel()] = 0
-        return floats(found, self._payload.dtype).view(*places.shape, -1)
+            states[~real.ravel()] = 0
+        return floats(states, self._payload.dtype).view(*places.shape, -1)
 
 
 class FeatureStore:
@@ -131,8 +131,8 @@ class FeatureStore:
 
     def vocabulary(self) -> np.ndarray:
         """Return the ids of the tokens that any split has, the padding's among them, rising, int64 [U]."""
-        found = [self._columns(split)["input_ids"].flat for split in self.splits]
-        return np.unique(np.concatenate([*found, [self.card["pad"]]])).astype(np.int64)
+        ids = [self._columns(split)["input_ids"].flat for split in self.splits]
+        return np.unique(np.concatenate([*ids, [self.card["pad"]]])).astype(np.int64)
 
     def batch(self, split: str, rows) -> Batch:
         """Return some rows of a split as token ids, padded to the longest of them."""

@@ -46,7 +46,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
     if separate_encoding and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
     with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(separate_encoding)) as writer:
-        found = {}
+        facts = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
             pieces = source.iter_batches(ROWS_AT_ONCE, columns=[*names, *labels])
@@ -60,8 +60,8 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
                 table = {"split": [split] * len(piece), "row": rows, **columns}
                 writer.write_table(pyarrow.table(table, schema=schema(separate_encoding)))
                 counted.add(columns, cut, piece)
-            found[split] = counted.facts()
-    return found
+            facts[split] = counted.facts()
+    return facts
 
 
 class Counted:

@@ -46,8 +46,8 @@ class BiMpmHead(VectorHead):
 
     def read(self, text: torch.Tensor, mask: torch.Tensor, lengths) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Return each stream of a text [B, n, d]: its states [B, n, h] and what stands for the whole [B, h]."""
-        found = self.reading(self.dropout(text), mask, lengths)
-        return list(zip(found.chunk(2, -1), self.reading.whole(found, mask), strict=True))
+        contextual = self.reading(self.dropout(text), mask, lengths)
+        return list(zip(contextual.chunk(2, -1), self.reading.whole(contextual, mask), strict=True))
 
     def aggregated(self, matches: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
         """Return one vector [B, 2h] of the matches [B, n, m] of a text."""

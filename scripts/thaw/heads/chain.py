@@ -83,8 +83,8 @@ class LinearChainCrf(nn.Module):
             origins.append(torch.where(seen & begun.unsqueeze(1), origin, stay))
             begun = begun | seen[:, 0]
         tag = (total + self.end).argmax(1)
-        found = []
+        tags_found = []
         for origin in reversed(origins):
-            found.append(tag)
+            tags_found.append(tag)
             tag = origin.gather(1, tag.unsqueeze(1)).squeeze(1)
-        return torch.stack(found[::-1], 1)
+        return torch.stack(tags_found[::-1], 1)

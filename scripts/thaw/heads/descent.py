@@ -41,11 +41,11 @@ class Objective:
         weight = place[..., :-1].float() @ self.directions.mT
         logits = torch.baddbmm(place[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
         logits -= logits.amax(1, keepdim=True)
-        due = logits.gather(1, self.targets)
-        right = due.exp()
+        target_logits = logits.gather(1, self.targets)
+        right = target_logits.exp()
         shares = logits.exp_().scatter_(1, self.targets, 0.0)
         wrong = shares.sum(1, keepdim=True)
-        loss = ((wrong + (right - 1)).log1p() - due).mean((1, 2), dtype=torch.float64)
+        loss = ((wrong + (right - 1)).log1p() - target_logits).mean((1, 2), dtype=torch.float64)
         shares.scatter_(1, self.targets, -wrong).div_(wrong + right)
         gradient = torch.cat([shares @ self.scaled @ self.directions, shares.sum(-1, keepdim=True)], -1)
         return loss, gradient.double() / self.count
@@ -84,15 +84,15 @@ class Curvature:
         scaled = changes * inverse
         products, bent = (steps @ changes.mT).double(), (scaled @ changes.mT).double()  # [K, M, M]
         along = products.diagonal(dim1=1, dim2=2)
-        told = along > 1e-6 * bent.diagonal(dim1=1, dim2=2)
-        keep = told.unsqueeze(1) & told.unsqueeze(2)
-        unit = torch.where(told[:, -1], along[:, -1] / bent[:, -1, -1], 1.0)
+        reliable = along > 1e-6 * bent.diagonal(dim1=1, dim2=2)
+        keep = reliable.unsqueeze(1) & reliable.unsqueeze(2)
+        unit = torch.where(reliable[:, -1], along[:, -1] / bent[:, -1, -1], 1.0)
         unit = unit.nan_to_num(1.0)[:, None, None]
-        upper = (products * keep).triu() + (~told).double().diag_embed()
-        middle = unit * bent * keep + (along * told).diag_embed()
-        column, told = gradient.float().unsqueeze(2), told.unsqueeze(2)
-        first = torch.linalg.solve_triangular(upper, (steps @ column).double() * told, upper=True)
-        second = middle @ first - unit * (scaled @ column).double() * told
+        upper = (products * keep).triu() + (~reliable).double().diag_embed()
+        middle = unit * bent * keep + (along * reliable).diag_embed()
+        column, reliable = gradient.float().unsqueeze(2), reliable.unsqueeze(2)
+        first = torch.linalg.solve_triangular(upper, (steps @ column).double() * reliable, upper=True)
+        second = middle @ first - unit * (scaled @ column).double() * reliable
         second = torch.linalg.solve_triangular(upper.mT, second, upper=False)
         near = unit.float() * (inverse * column.mT - first.float().mT @ scaled)
         return (near + second.float().mT @ steps).squeeze(1).double()
@@ -112,7 +112,7 @@ def descend(
         descent.end(gap)
         if not descent.changed:
             descent.step()
-    return [End(*map(torch.stack, zip(*found, strict=True))) for found in descent.ends]
+    return [End(*map(torch.stack, zip(*ends, strict=True))) for ends in descent.ends]
 
 
 class Descent:
@@ -165,8 +165,8 @@ class Descent:
         self.changed = bool(ended.any())
         for layer in ended.nonzero().flatten().tolist() if self.changed else ():
             place = self.place[layer].view(self.shape[1:])
-            found = (place, self.value[layer], self.steps[layer], converged[layer])
-            self.ends[self.level[layer]][layer] = found
+            end = (place, self.value[layer], self.steps[layer], converged[layer])
+            self.ends[self.level[layer]][layer] = end
         self.level, self.steps = self.level + ended.long(), self.steps * ~ended
         self.share = torch.where(ended, 1.0, self.share)
 
@@ -174,8 +174,8 @@ class Descent:
         """Try a step down; a layer that it leads up stays where it is and tries half of it next."""
         tried = self.place + self.share.unsqueeze(1) * self.direction
         loss, slope = self._at(tried)
-        due = self.value - 1e-4 * self.share * self.fall + NOISE * self.value.abs()
-        better = loss + self._penalties(tried) <= due
+        largest = self.value - 1e-4 * self.share * self.fall + NOISE * self.value.abs()
+        better = loss + self._penalties(tried) <= largest
         moved = better.unsqueeze(1)
         self.curvature.add((tried - self.place) * moved, (slope - self.slope) * moved)
         self.place, self.slope = torch.where(moved, tried, self.place), torch.where(moved, slope, self.slope)

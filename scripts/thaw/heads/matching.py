@@ -37,13 +37,13 @@ class PerspectiveMatching(nn.Module):
         mean = weights @ v
         nearest = cosines.masked_fill(hidden, -torch.inf).argmax(2)
         nearest = states_at(v, nearest)
-        found = [
+        matched = [
             perspective_cosine(u, whole.unsqueeze(1), self.full),
             every_cosine(u, v, self.maxpooling).masked_fill(hidden.unsqueeze(1), -torch.inf).amax(3).transpose(1, 2),
             perspective_cosine(u, mean, self.attentive),
             perspective_cosine(u, nearest, self.max_attentive),
         ]
-        return torch.cat(found, -1)
+        return torch.cat(matched, -1)
 
 
 def perspective_cosine(u: torch.Tensor, v: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

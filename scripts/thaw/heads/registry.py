@@ -42,8 +42,8 @@ def _plugin_head(entry: HeadConfig, width: int, outputs: int, task_type: str, se
     except Exception as error:  # it is the user's code and may raise anything
         raise UserError(f"{entry.kind}: {plugins.said(error, part.path)}") from error
     if shape != due_shape(head, 2):
-        due = list(due_shape(head, 2))
-        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {due} are due")
+        expected = list(due_shape(head, 2))
+        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {expected} are due")
     return head.train()
 
 
