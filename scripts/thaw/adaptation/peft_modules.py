@@ -39,7 +39,7 @@ class Inserts:
             insert(encoder, self.make, self.layers)
 
     def note(self) -> dict[str, str]:
-        """Return what stands beside the tensors in a file, so that they can be put in again."""
+        """Return the metadata of the file of tensors, from which the inserts are rebuilt."""
         return {"inserts": canonical({"make": self.make.make(), "layers": self.layers, "seed": self.seed})}
 
 
@@ -53,7 +53,7 @@ def add_inserts(before: Inserts | None, phase: PhaseConfig, components: list[str
     layers = {int(block(c).removeprefix("layer.")) for c in components if part(c) == phase.insert.kind}
     make = InsertConfig.model_validate(phase.insert.make())
     if before is not None and before.make != make:
-        raise UserError(f"a run holds inserts of one make: {make.make()} can not go beside {before.make.make()}")
+        raise UserError(f"a run holds inserts of one make: {make.make()} cannot be combined with {before.make.make()}")
     return Inserts(make, tuple(sorted(layers | set(before.layers if before else ()))), seed)
 
 
@@ -98,7 +98,7 @@ class BottleneckAdapter(nn.Module):
 def insert(encoder: Encoder, entry: InsertConfig, layers: Iterable[int]) -> None:
     """Put inserts into some layers (1 to L) of a pretrained encoder; their first values are torch's next random ones.
 
-    Raises UserError where the architecture keeps in one matrix what the insert would treat apart.
+    Raises UserError where the architecture keeps in one matrix what the insert would treat separately.
     """
     paths, outer = [], []
     for layer in layers:

@@ -35,7 +35,7 @@ class Components:
     def whole(self) -> dict[str, Named]:
         """Return the parameters of each block from below: `embeddings`, `layer.1` to `layer.L`, with what is inserted.
 
-        Where rows of a frozen matrix train, the matrix stands here as it was.
+        A frozen matrix with trainable rows is listed in its original form.
         """
         blocks: dict[int, Named] = {}
         for name, parameter in self.model.named_parameters():

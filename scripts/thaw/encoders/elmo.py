@@ -4,7 +4,7 @@ Boundary 0 is the word's own vector, given to both directions; boundary n the ou
 The marks <S> and </S> around a sentence are tokens here as [CLS] and [SEP] are in BERT, since the LSTMs read them.
 
 The published code carries the LSTMs' state on from batch to batch, so that a word's vector depends on what was read
-before. Here every sentence starts from one and the same state, which `warm_up` found once: each pass is equal.
+before. Here every sentence starts from one and the same state, which `warm_up` computes once: each pass is equal.
 
 B sentences, T tokens, C characters of a token, F filters, d = 2p width, p width of one direction, c cells.
 """
@@ -53,7 +53,7 @@ class Direction(nn.Module):
     """An LSTM that reads one way, its output projected, cells and output clipped (Sak et al. 2014)."""
 
     def __init__(self, options: dict, backward: bool):
-        """Make it from lstm of options.json; gates stand as in TensorFlow: input, candidate, forget, output."""
+        """Args: lstm of options.json. The gates are in TensorFlow's order: input, candidate, forget, output."""
         super().__init__()
         width, cells, self.backward = options["projection_dim"], options["dim"], backward
         self.cell_clip, self.clip = (options[name] or float("inf") for name in ("cell_clip", "proj_clip"))

@@ -87,7 +87,7 @@ def _fill(model: Elmo, path: Path) -> None:
 
 
 def _fill_characters(cnn, read, put) -> None:
-    """Fill the character convolution. TensorFlow's matrices stand the other way; the file lacks character 0."""
+    """Fill the character convolution. TensorFlow's matrices are transposed; the file lacks character 0."""
     embedded = read("char_embed")
     put(cnn.characters.weight, "char_embed", np.concatenate([np.zeros_like(embedded[:1]), embedded]))
     for number, convolution in enumerate(cnn.convolutions):

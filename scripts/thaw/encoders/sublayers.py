@@ -1,4 +1,4 @@
-"""What a layer is made of: attention, feed-forward part, norms, biases, found by shapes and by the letters q, k and v.
+"""The sublayers of a layer: attention, feed-forward, norms and biases, identified by shapes and the letters q, k, v.
 
 d width, H heads. A matrix is stored [out, in], in GPT-2's Conv1D [in, out].
 """

@@ -46,7 +46,7 @@ class Encoder(nn.Module):
         return cls(load_model(folder))
 
     def resume_at(self, start: int | None) -> "Encoder":
-        """Drop what lies below boundary `start` (0 to L - 1), for good; None leaves the encoder whole, from text.
+        """Remove the layers below boundary `start` (0 to L - 1) permanently; None keeps the whole encoder, from text.
 
         At boundary L there is nothing to resume: a head reads the state itself.
         """

@@ -42,8 +42,8 @@ def assemble(source: Path, target: Path, entry) -> None:
 def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[str], np.ndarray]:
     """Return the words of a text file, each once, and their vectors, float32 [V, d]; the first so many, or all.
 
-    A line is a word and d numbers, parted by single spaces; words may hold spaces (GloVe 840B has some). A first line
-    of two numbers is the header of word2vec. A line that is neither is a UserError with its number.
+    A line is a word and d numbers, separated by single spaces; words may hold spaces (as in GloVe 840B). A first line
+    of two numbers is the header of word2vec. Any other line is a UserError with its number.
     """
     vectors: dict[str, np.ndarray] = {}
     with open(path, "rb") as file:
@@ -69,11 +69,11 @@ def _parsed(text: str, width: int, place: str) -> tuple[str, np.ndarray]:
     more = [_is_number(piece) for piece in word.split(" ")[1:]]
     if len(numbers) < width or (more and all(more)):
         count = len(text.split(" ")) - 1
-        raise UserError(f"{place}: a word and {width} numbers are due (width: {width}); here are {count} after it")
+        raise UserError(f"{place}: expected a word and {width} numbers (width: {width}), but {count} follow the word")
     try:
         vector = np.array(numbers, dtype=np.float32)
     except ValueError as error:
-        raise UserError(f"{place}: a word and {width} numbers are due; {error}") from error
+        raise UserError(f"{place}: expected a word and {width} numbers; {error}") from error
     if not np.isfinite(vector).all():
         raise UserError(f"{place}: a number is not finite")
     return word, vector

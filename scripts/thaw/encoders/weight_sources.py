@@ -45,7 +45,7 @@ def published(folder: Path, pattern: str, place: str, supply: str | None = None)
     files = sorted(folder.glob(pattern))
     if len(files) != 1:
         count = "no file" if not files else f"{len(files)} files"
-        raise UserError(f"{place}: {folder} holds {count} {pattern}, and one is due{_supply(supply)}")
+        raise UserError(f"{place}: {folder} holds {count} {pattern}, expected one{_supply(supply)}")
     return files[0]
 
 
@@ -75,7 +75,7 @@ def check_sum(path: Path, expected: str | None) -> None:
 
 
 def _package(name: str, path: str) -> WeightSource:
-    """Return the model folder of an installed package, found without importing the package."""
+    """Return the model folder of an installed package, without importing the package."""
     from importlib.metadata import PackageNotFoundError, version
     from importlib.util import find_spec
 
@@ -96,8 +96,7 @@ def _package(name: str, path: str) -> WeightSource:
 def _hub(name: str, revision: str | None) -> WeightSource:
     """Download a model's config, tokenizer and weights, safetensors if there are any, into the Hub's own cache.
 
-    The cache's folder is named after the commit that the revision stands for; without network a model that is in the
-    cache is found there.
+    The cache's folder is named after the commit of the revision; without network, a cached model is used.
     """
     from huggingface_hub import snapshot_download
 

@@ -7,7 +7,7 @@ PAD, UNKNOWN = "<pad>", "<unk>"
 
 
 def tokenizer(words: list[str], cased: bool):
-    """Return a tokenizer of whole words: text is parted at blanks and around each sign of punctuation.
+    """Return a tokenizer of whole words: text is split at whitespace and around punctuation.
 
     The ids of these words begin at 2, after padding and unknown.
     """

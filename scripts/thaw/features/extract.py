@@ -1,4 +1,4 @@
-"""Extraction: one pass of the frozen encoder over a corpus writes all boundaries that anybody asked for.
+"""Feature extraction: one pass of the frozen encoder over a dataset writes all requested boundaries.
 
 S sequences, T tokens of the longest, N tokens of a split, d width.
 """
@@ -24,7 +24,7 @@ ROUNDING = 0.01  # of the largest value: bf16 keeps three digits
 def batches(sizes: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each batch of the extraction: sorted by length, longest first, at most 2,048 tokens.
 
-    sizes: what each row takes in a batch that it sets the length of, [N]. Every row stands in one batch, or in none
+    sizes: what each row takes in a batch that it sets the length of, [N]. Every row is in one batch, or in none
     where it is empty; equal sizes keep their order.
     """
     order, rows_by_batch = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)], []
@@ -47,7 +47,7 @@ def extract(
     """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
 
     States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
-    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree. `device` may be a
+    `expected`, the sha256 of the payloads, no file is kept unless all of them agree. `device` may be a
     context that gives one: it ends with the last pass, before the payloads are hashed.
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
@@ -95,7 +95,7 @@ def remake(store: FeatureStore, encoder_folder, boundaries: list[int], device) -
 
 
 def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Payload], device) -> None:
-    """Compare what was written with what the encoder says once more, on the shortest training rows.
+    """Compare the written states with a second pass of the encoder, on the shortest training rows.
 
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
     """

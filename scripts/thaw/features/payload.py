@@ -56,8 +56,8 @@ class Payload:
         with open(path, "rb") as file:
             if size != expected or file.read(len(header)) != header:
                 raise UserError(
-                    f"{path} does not hold the tensors on its card ({size} bytes where {expected} are due, or another "
-                    "header); delete it, and it is made again"
+                    f"{path} does not hold the tensors on its card ({size} bytes where {expected} are expected, or "
+                    "another header); delete it, and it is made again"
                 )
         return cls(_map(path, "r", len(header), dtype, shapes), dtype)
 

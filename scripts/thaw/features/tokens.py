@@ -87,7 +87,7 @@ class Counted:
                     counter[value] += 1
 
     def facts(self) -> dict:
-        """Return the counts as they stand on the card."""
+        """Return the counts of the card."""
         facts = {"examples": self.examples, "tokens": self.tokens, "truncated": self.truncated}
         labels = {target: dict(sorted(counter.items())) for target, counter in self.labels.items()}
         return facts | {"max_length": self.longest, "truncated_labels": labels}
@@ -123,7 +123,7 @@ def tokenise(texts: list[list], tokenizer, view: ViewConfig, words: bool) -> tup
 
 
 def has_types(tokenizer) -> bool:
-    """Tell whether the tokenizer tells the first text of a pair from the second by type ids."""
+    """Tell whether the tokenizer marks the second text of a pair by type ids."""
     return "token_type_ids" in tokenizer.model_input_names
 
 

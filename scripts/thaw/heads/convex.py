@@ -28,7 +28,7 @@ CACHE = 2**24  # bytes of vectors up to which a CPU solves layers at once; more 
 
 @dataclass(frozen=True)
 class Solution:
-    """A fitted linear head on raw features, float32, and how it was found."""
+    """A fitted linear head on raw features, float32, with its penalty and convergence."""
 
     l2: float
     weight: torch.Tensor
@@ -83,7 +83,7 @@ def fit_classes(
 
     Args: vectors [K, N, d]; targets [N] class indices; number of classes C, some of which may have no vector; gap, the
     estimated distance from the least objective, as a share of it, that is allowed. Two classes have a row each, so
-    that l2 weighs half of what it does where a single row stands for both. As many layers are solved at once as pays.
+    that l2 weighs half of what it does with a single row for both. Layers are solved in groups that fit the cache.
     """
     fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
     at_once = max(1, fitting)

@@ -1,4 +1,4 @@
-"""Blocks of convolutions over words or tokens, each linked to all before it, beside the encoder's own states.
+"""Blocks of convolutions over words or tokens, each linked to all earlier ones, concatenated with the encoder's states.
 
 N sequences, n tokens or words of the longest, d width, c channels.
 """
@@ -39,7 +39,7 @@ class Block(nn.Module):
 
 
 class DenseNetHead(LinearHead):
-    """Four blocks of four convolutions, and beside each token [CLS], beside each word its own state; then linear.
+    """Four blocks of four convolutions, concatenated with [CLS] (for words, the word's state); then linear.
 
     After Wang et al. 2019, who describe it in words: four blocks, each of four CNNs with residual links, the output
     concatenated with the first token's vector. Pooling (max is usual) leaves [CLS] as it is.

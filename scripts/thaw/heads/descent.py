@@ -36,7 +36,7 @@ class Objective:
     def __call__(self, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses [K] and their gradients [K, C, d + 1] at a place, float64.
 
-        What the wrong classes of a vector take is added up by itself: near 1 float32 tells no small shares apart.
+        The probabilities of the wrong classes are summed separately: near 1, float32 cannot resolve small differences.
         """
         weight = place[..., :-1].float() @ self.directions.mT
         logits = torch.baddbmm(place[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
@@ -116,9 +116,9 @@ def descend(
 
 
 class Descent:
-    """Where each layer stands, flat [K, P], with loss and slope there; its strength, and the share of a step it takes.
+    """The current weights of each layer, flat [K, P], with loss, gradient, L2 penalty and step size.
 
-    `ends` has by strength and layer what an End holds.
+    `ends`: the values of an End by penalty and layer.
     """
 
     def __init__(self, objective: Objective, variances: torch.Tensor, spread: float, strengths: Sequence[float]):
@@ -154,7 +154,7 @@ class Descent:
     def end(self, gap: float) -> None:
         """Note the layers that have converged or cannot go on, and lower their strength.
 
-        How far an objective may still fall lies between the estimate of the remembered curvature, which is too low,
+        The remaining decrease of an objective is between the estimate of the remembered curvature, which is too low,
         and ||gradient||^2 / (2 l2), which no fall exceeds. Their geometric mean is taken: on layers of MiniLM it was
         within a factor of three of the truth.
         """

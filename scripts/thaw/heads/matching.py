@@ -17,7 +17,7 @@ TINY = 1e-8  # least norm that is divided by
 class PerspectiveMatching(nn.Module):
     """Four ways to match each token with the other text (Wang, Hamza, Florian 2017, section 3.2).
 
-    full: with one vector that stands for the whole other text; maxpooling: with each of its tokens, the best kept;
+    full: with one vector of the whole other text; maxpooling: with each of its tokens, the best kept;
     attentive: with its mean weighted by cosine; max_attentive: with its token of the highest cosine. A match is l
     cosines, each of both vectors weighted by a row of the strategy's matrix [l, d] (equations 4 and 5).
     """

@@ -50,7 +50,7 @@ def style():
 def grid(titles: list[str], wide: int | None = None):
     """Return a figure and one axes per title, `wide` in a row.
 
-    Unless stated there are at most three in a row, and four make two rows of two.
+    By default there are at most three in a row, and four make two rows of two.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

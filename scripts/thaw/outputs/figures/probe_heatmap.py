@@ -37,7 +37,7 @@ def build(data, spec: dict) -> panels.Figure:
 def scores(records: list[ProbeRecord], split: str):
     """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `share`.
 
-    That is how far the mean lies from the least layer (0) to the greatest (1) of its row.
+    The mean is scaled from the lowest layer (0) to the highest (1) of its row.
     """
     import pandas
 

@@ -135,7 +135,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
         if result.folder in gap:
             made_otherwise = result.folder in stale
             reason = (
-                "made with other settings" if made_otherwise else missing_results.reason(result, task, logs, budget)
+                "made under other settings" if made_otherwise else missing_results.reason(result, task, logs, budget)
             )
             made += _gap_rows(common | {"missing": reason}, task)
         else:
