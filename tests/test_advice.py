@@ -1,4 +1,4 @@
-"""Advice: the cheapest that is not worse than the best, what is not settled, and what papers would take."""
+"""Recommendations: the cheapest non-inferior strategy, undecided strategies, and what papers recommend."""
 
 import csv
 import io
@@ -80,9 +80,9 @@ def drawn(tmp_path_factory):
 def test_the_table_says_what_to_take_and_what_papers_would(drawn):
     (row,) = drawn.groups[0].rows
     cells = dict(zip(recommendation.TITLES, (cell.text for cell in row.cells), strict=True))
-    assert cells["Take"] == "Top k (k = 1)" and cells["Best on validation"].startswith("Top k (k = 1) (")
+    assert cells["Recommended"] == "Top k (k = 1)" and cells["Best on validation"].startswith("Top k (k = 1) (")
     assert cells["Cost"].startswith("28\u202fs alone, 22\u202fs with features shared")
-    assert "One 2020: all of it (no worse, but dearer)" in cells["Papers"]
+    assert "One 2020: all of it (non-inferior, but more expensive)" in cells["Papers"]
     assert "Two 2021: none of it (contradicted, −" in cells["Papers"]
     assert not any("provisional" in note for note in drawn.notes)
 

@@ -74,7 +74,9 @@ def test_changes_stand_beside_those_between_two_seeds(tmp_path):
         rows = list(csv.DictReader(file))
     written = {(row["against"], row["layer"]): float(row["mean"]) for row in rows}
     assert written == {(against, str(layer)): mean for (against, layer), mean in found["mean"].items()}
-    with pytest.raises(UserError, match="nothing was compared: no encoder here has what these probes compare"):
+    with pytest.raises(
+        UserError, match="nothing was compared: no encoder of this experiment has what these probes compare"
+    ):
         changes(wrapped(record(probe="cka", run=FULL, main="cka")))
 
 

@@ -95,7 +95,7 @@ def test_guidelines_take_the_best_of_each_side(scored):
     rows = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     adaptation, features = rows["Classification: frozen or fine-tuned"], rows["All tasks: head on the frozen encoder"]
     assert len(rows) == 2, "under fine-tuning there is one head alone"
-    assert adaptation[0] == "fine-tuned" and adaptation[3] == "One 2020: either (not here)"
+    assert adaptation[0] == "fine-tuned" and adaptation[3] == "One 2020: either (differs)"
     assert features[0] == "large head" and features[3] == "–"
     line = lines_of(table)[0]
     assert line["second"] == "wide/frozen/base", "the frozen side stands with the head that validation prefers"

@@ -16,7 +16,7 @@ from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import NO_TAG, word_targets
-from thaw.heads.registry import build, due_shape
+from thaw.heads.registry import build, logit_shape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.head import HeadConfig, LayerMixConfig
@@ -142,17 +142,19 @@ def fitted(found, steps: int = 15) -> list[float]:
 
 
 def test_shapes(head, task_type, separate_encoding):
-    """its logits and its answers have the shape that is due for the type of task"""
+    """its logits and its answers have the shape of the type of task"""
     found = made(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4])
     logits = found(states, batch)
-    due = due_shape(found, EXAMPLES, WORDS)
-    assert tuple(logits.shape) == due, f"logits of shape {list(logits.shape)} where {list(due)} are due"
+    expected = logit_shape(found, EXAMPLES, WORDS)
+    assert tuple(logits.shape) == expected, f"logits of shape {list(logits.shape)} where {list(expected)} is expected"
     answers = found.decode(logits, batch)
-    due = (EXAMPLES, WORDS) if found.words else (EXAMPLES,)
-    assert tuple(answers.shape) == due, f"answers of shape {list(answers.shape)} where {list(due)} are due"
+    expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES,)
+    assert tuple(answers.shape) == expected, (
+        f"answers of shape {list(answers.shape)} where {list(expected)} is expected"
+    )
     if found.words:
-        assert (answers[:, 2] == NO_TAG).all(), "a word that was cut off has no tag: -1 is due in decode()"
+        assert (answers[:, 2] == NO_TAG).all(), "a word that was cut off has no tag: decode() must give -1"
 
 
 def test_padding(head, task_type, separate_encoding):

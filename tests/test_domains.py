@@ -108,6 +108,6 @@ def test_the_figure_has_a_point_for_each_pair(bench, tmp_path):
     assert row["score"] == pytest.approx(100 * np.mean(due)) and row["seeds"] == 2
     figure = build(OutputData(tmp_path, probes=[out / "metrics.json"]), {"split": "test", "labels": {}})
     (axis,) = figure.drawn.get_axes()
-    assert len(axis.get_lines()) == 6 and axis.get_xlabel() == "Divergence of words, bits"
+    assert len(axis.get_lines()) == 6 and axis.get_xlabel() == "Word divergence, bits"
     with pytest.raises(UserError, match="no probe of this experiment has a result yet; run the workflow first"):
         build(OutputData(tmp_path), {"split": "test", "labels": {}})

@@ -150,7 +150,7 @@ def drop(folder, name):
 
 
 SPOILT = {
-    "no weights": (lambda f: (f / "tiny_weights.hdf5").unlink(), r"holds no file \*weights\.hdf5, and one is due"),
+    "no weights": (lambda f: (f / "tiny_weights.hdf5").unlink(), r"holds no file \*weights\.hdf5, expected one"),
     "two options": (lambda f: (f / "more_options.json").write_text("{}"), r"holds 2 files \*options\.json"),
     "no options": (lambda f: (f / "options.json").write_text("{}"), r"is no options\.json of ELMo: it lacks 'lstm'"),
     "no HDF5": (lambda f: (f / "tiny_weights.hdf5").write_bytes(b"weights"), "is no HDF5 file"),

@@ -103,7 +103,5 @@ def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path):
         "Loss at masked tokens, nats",
     ]
     assert len(pandas.read_csv(tmp_path / "figure.csv")) == 2
-    with pytest.raises(
-        UserError, match="a gain_figure needs runs of full and of a strategy that trains the head alone"
-    ):
+    with pytest.raises(UserError, match="a gain_figure needs runs of full and of a strategy that trains only the head"):
         build(OutputData(tmp_path, runs[~whole], paths), spec)

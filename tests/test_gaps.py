@@ -52,7 +52,7 @@ def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
     place.snakemake("--config", "allow_missing=true")
     folder = place.folder / "results/outputs/mine"
     page, table = (folder / "report.html").read_text(), (folder / "tables/main_table.md").read_text()
-    assert "train: Is a directory" in page and "2 of 3 runs are there" in page
+    assert "train: Is a directory" in page and "2 of 3 runs are present" in page
     assert "| short\\_full | ‡ |" in table and "‡ A run is missing" in table
 
     (run / "history.csv").rmdir()

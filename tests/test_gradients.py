@@ -55,7 +55,9 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
     chosen = (invented_frame["task"] == "odd") & (invented_frame["strategy"] == "full")
     runs = invented_frame[(invented_frame["kind"] == "run") & chosen]
     spec = {"labels": invented.LABELS}
-    with pytest.raises(UserError, match="no run here has noted its gradients; say gradients: true, and run"):
+    with pytest.raises(
+        UserError, match="no run of this experiment recorded its gradients; set gradients: true and run"
+    ):
         norms(OutputData(tmp_path, runs))
     seeds = runs.drop_duplicates([*CELL, "seed"]).to_dict("records")
     for place, row in enumerate(seeds):

@@ -89,7 +89,7 @@ def draw(results, step: str, spec: dict):
 def test_a_gap_says_why_and_is_tried_again(results, step, kind):
     good, prefix = invented.shown("mine", kind), results / f"{step}s/mine"
     done = draw(results, step, good | {"split": "nowhere"})
-    assert "FAILED, a gap is drawn in its place" in done.stderr and done.returncode == 0
+    assert "FAILED, a placeholder is drawn instead" in done.stderr and done.returncode == 0
     why = "no run has a score on split nowhere; choose another for this output"
     assert reason(prefix) == why and failures(prefix) == 1
     assert why in (results / f"{step}s/mine.csv").read_text()

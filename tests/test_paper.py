@@ -26,7 +26,7 @@ def folder(invented_results, tmp_path_factory):
 
 def test_the_article_has_all_sections_and_reads_what_lies_beside_it(folder):
     text = (folder / "paper.tex").read_text()
-    for section in ("Method", "Results", "Cost", "Known deviations", "Provenance"):
+    for section in ("Setup", "Results", "Cost", "Warnings", "Provenance"):
         assert f"\\section{{{section}}}" in text
     assert "\\input{tables/main.tex}" in text and "{figures/layers.pdf}" in text
     assert "R\\&D\\_50\\%" in text and "SYNTHETIC" in text and "predicts a single class" in text

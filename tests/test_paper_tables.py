@@ -1,4 +1,4 @@
-"""A paper's table: printed numbers, ours with intervals, differences, and what is not as in the paper."""
+"""A paper's table: published numbers, reproduced numbers with 95 % CI, differences, and protocol notes."""
 
 import csv
 import io
@@ -60,11 +60,13 @@ def test_each_row_has_the_printed_number_ours_and_the_difference(made):
     table = drawn(made)
     means = 100 * runs.groupby("strategy")["value"].mean()
     lines = lines_of(table)
-    assert lines["Frozen", "printed"] == "62.5" and lines["Full", "printed"] == "–"
-    assert lines["Frozen", "ours"].startswith(f"{means['frozen']:.1f} [") and lines["Frozen", "ours"].endswith("]ᵃᵇ")
+    assert lines["Frozen", "published"] == "62.5" and lines["Full", "published"] == "–"
+    assert lines["Frozen", "reproduced"].startswith(f"{means['frozen']:.1f} [") and lines[
+        "Frozen", "reproduced"
+    ].endswith("]ᵃᵇ")
     assert lines["Frozen", "difference"] == f"{means['frozen'] - 62.5:.1f}".replace("-", "−")
-    assert ("Full", "difference") not in lines and ("Lost", "ours") not in lines
-    assert lines["Gain", "ours"].startswith(f"{means['full'] - means['frozen']:.1f} [")
+    assert ("Full", "difference") not in lines and ("Lost", "reproduced") not in lines
+    assert lines["Gain", "reproduced"].startswith(f"{means['full'] - means['frozen']:.1f} [")
 
 
 def test_differences_speak_by_the_papers_own_rule(made):
@@ -74,9 +76,9 @@ def test_differences_speak_by_the_papers_own_rule(made):
         gain = {"label": "Gain", "cells": [{"printed": printed}], "minus": [1, 0], "favours": rule}
         table = drawn(made, rows=[*rows, gain])
         lines = lines_of(table)
-        assert lines["Gain", "printed speaks for"] == said and lines["Gain", "ours speaks for"] == "tuning"
-        assert ("Full", "printed speaks for") not in lines
-        assert "Beyond 1.0 points either way the paper takes a difference to speak." in table.notes
+        assert lines["Gain", "published favours"] == said and lines["Gain", "reproduced favours"] == "tuning"
+        assert ("Full", "published favours") not in lines
+        assert "The paper interprets only differences of more than 1.0 points." in table.notes
 
 
 def test_the_interval_holds_the_rate_that_the_answers_were_made_with(made):
@@ -92,12 +94,12 @@ def test_the_notes_tell_what_is_not_as_in_the_paper(made):
     notes = " ".join(drawn(made).notes)
     for said in (
         "Nobody 2020, arXiv:2001.00001, Table 1.",
-        "ᵃ Another encoder stands in for the paper's, numbers of layers in proportion: Tiny.",
-        "ᵇ Not on the split that the paper scored: R&D_50%.",
-        "Ours: 6 seeds; the paper: 5.",
+        "ᵃ A different encoder than the paper's, with numbers of layers in proportion: Tiny.",
+        "ᵇ A different split than the paper's: R&D_50%.",
+        "Reproduced with 6 seeds; published with 5.",
         "Full: taken over.",
-        "No number of ours, its weights are gone: Lost.",
-        "Of this paper not computed: Table 9 (a probe).",
+        "Not reproduced, its weights are gone: Lost.",
+        "Not reproduced: Table 9 (a probe).",
     ):
         assert said in notes, said
     plain = [{"label": "Full", "cells": [{"printed": 90.0, "at": at("full"), "marks": []}]}]
@@ -110,8 +112,8 @@ def test_the_least_k_and_the_papers_rule(made):
     columns = [{"label": "Odd", "scale": "number", "over": None}, {"label": "most", "scale": "number", "over": "most"}]
     table = drawn(made, rows=rows, columns=columns, aggregation="lee2019")
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
-    assert cells["printed"] == ["1", "2"] and cells["ours"][0] == "2 [2, 2]" and cells["ours"][1] == "2"
-    assert cells["ours, by the paper's rule"] == ["2", "2"] and cells["difference"] == ["1", "0"]
+    assert cells["published"] == ["1", "2"] and cells["reproduced"][0] == "2 [2, 2]" and cells["reproduced"][1] == "2"
+    assert cells["reproduced, by the paper's rule"] == ["2", "2"] and cells["difference"] == ["1", "0"]
     assert any(note.startswith("The paper's rule") for note in table.notes)
 
 
@@ -122,16 +124,19 @@ def test_no_least_k_is_given_where_the_full_model_is_at_chance(made):
     for chance, given in ((0.5, True), (0.9, False)):
         baseline = runs[:1].assign(kind="baseline", strategy="majority", value=chance)
         table = drawn((results, pandas.concat([runs, baseline], ignore_index=True)), rows=rows)
-        told = any(note.startswith("No k is given where the full model is not clearly") for note in table.notes)
-        assert (("90 %", "ours") in lines_of(table)) == given != told
+        told = any(note.startswith("No k where the full model is not clearly") for note in table.notes)
+        assert (("90 %", "reproduced") in lines_of(table)) == given != told
 
 
 def test_error_rates_and_fractions_are_printed_as_the_paper_does(made):
     rows = [{"label": "Full", "cells": [{"printed": 9.0, "at": at("full"), "marks": []}] * 2}]
     columns = [{"label": scale, "scale": scale, "over": None} for scale in ("error", "fraction")]
-    (ours,) = (row.cells for row in drawn(made, rows=rows, columns=columns).groups[0].rows if row.name == "ours")
+    drawn_rows = drawn(made, rows=rows, columns=columns).groups[0].rows
+    (reproduced,) = (row.cells for row in drawn_rows if row.name == "reproduced")
     rate = made[1].query("strategy == 'full'")["value"].mean()
-    assert ours[0].text.startswith(f"{100 - 100 * rate:.1f} [") and ours[1].text.startswith(f"{rate:.3f} [0.8")
+    assert reproduced[0].text.startswith(f"{100 - 100 * rate:.1f} [") and reproduced[1].text.startswith(
+        f"{rate:.3f} [0.8"
+    )
 
 
 def test_all_formats_are_written_and_escaped(made):

@@ -38,6 +38,6 @@ def test_at_chance_there_is_the_difference_alone(tmp_path):
     table, _, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.5, ("full", "base"): 0.62}, 0.6)
     assert (line["above_chance"], line["relative"], line["corrected"]) == ("0", "", "")
     assert "%" not in table.groups[0].rows[0].cells[0].text
-    assert table.notes[-1] == "No share is given where Full is not clearly above chance: R&D_50%."
+    assert table.notes[-1] == "No ratios where Full is not clearly above chance: R&D_50%."
     with pytest.raises(UserError, match="needs runs of full"):
         drawn(tmp_path, {("top_k", "k01"): 0.5}, 0.6)

@@ -39,24 +39,24 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "Pretrained by masked words, on a corpus and another.",
         "Linear probe: trains the head on the frozen encoder. L-BFGS to convergence",
         "Starts from the run of “frozen_sgd”, last epoch. Full fine-tuning: trains the head, all layers and",
-        "Frozen: separate for R&D_50%, as validation chose; Top k, Full and Stack: joint.",
-        "For comparison: majority class; bag of words; untrained cosine; and random weights, frozen.",
-        "From elsewhere: Our LSTM 77.0.",
+        "Frozen: bi-encoder for R&D_50%, selected on validation; Top k, Full and Stack: cross-encoder.",
+        "For comparison: majority class; bag of words; cosine similarity (no training); and random weights, frozen.",
+        "External: Our LSTM 77.0.",
         "Table 3. SYNTHETIC All scores.",
         "Figure 1. SYNTHETIC By layers.",
-        "1 run of 20 was flagged and is kept in all numbers.",
+        "1 run of 20 has warnings and is included in all numbers.",
         "1 000 dev",
         "50 (25.0 %)",
         "torch 2.13.0 and 2.12.0",
-        "500 rows of train (draw 2) and 300 of validation and of each test split.",
+        "500 examples of train (draw 2) and 300 of validation and of each test split.",
     ):
         assert expected in text, expected
     assert "nan" not in text.lower().split() and "Incomplete" not in text
 
 
 def test_report_and_article_open_with_what_was_found(page, invented_results, tmp_path):
-    asked, found = "How much of a pretrained encoder should be thawed", "has the highest mean"
-    abstract, _, rest = text_of(page).partition("Abstract How much")[2].partition("What was asked, and what was run")
+    asked, found = "How many layers of a pretrained encoder should be fine-tuned", "has the highest mean"
+    abstract, _, rest = text_of(page).partition("Abstract How many")[2].partition(" Setup ")
     assert found in abstract and rest and found not in rest and text_of(page).count(asked) == 1
     invented.draw_report(invented_results, tmp_path)
     article = (tmp_path / "paper.tex").read_text()
@@ -69,7 +69,7 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     rows = [(claim, "tiny", answer) for claim, found in answers.items() for answer in found]
     lines = pandas.DataFrame(rows, columns=["claim", "encoder", "answer"])
     assert methods.claims(lines) == (
-        "What papers claim about these strategies, each claim tested over seeds. Holds: 1 (“Deep wins”). "
+        "Published claims about these strategies, each tested over seeds. Holds: 1 (“Deep wins”). "
         "Fails: 1 (“Wide wins”). Undecided: 1. Not testable: 2."
     )
     assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])
@@ -78,11 +78,11 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
 def test_a_strategy_that_was_run_alone_is_not_called_the_highest(invented_frame):
     frame = invented_frame[(invented_frame["kind"] != "run") | (invented_frame["strategy"] == "full")]
     told = [text for _, text in methods.findings(aggregate.summarise(frame, "test", {}), invented.LABELS)]
-    assert told and all("Full alone was run:" in text and "highest" not in text for text in told)
+    assert told and all("Full is the only strategy run:" in text and "highest" not in text for text in told)
 
 
 def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):
-    alone = "No run here reads the two texts apart"
+    alone = "No run uses a bi-encoder."
     for frame, said in ((invented_frame, 0), (invented_frame.replace({"pairs": {"separate": "joint"}}), 1)):
         found = aggregate.summarise(frame, "test", {})
         assert [alone in text for _, text in methods.findings(found, invented.LABELS)].count(True) == said
@@ -90,13 +90,13 @@ def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(inv
 
 def test_under_a_table_stands_the_command_that_makes_each_cell_again(page):
     text = text_of(page)
-    under, _, rest = text.partition("Make a cell of table 3 again")[2].partition("Make figure 1 again")
+    under, _, rest = text.partition("Regenerate a cell of table 3")[2].partition("Regenerate figure 1")
     seeds = " ".join(f"{{}}/runs/odd/all/tiny_random/linear/frozen/base/seed{seed}/metrics.json" for seed in (1, 2))
     results = re.search(r"snakemake -- (\S+)/runs/", under)[1]
     assert f"R&D_50%, Random weights, frozen snakemake -- {seeds.format(*[results] * 2)}" in under
     assert f"R&D_50%, Our LSTM snakemake -- {results}/external/odd/our_lstm/metrics.json" in under
     assert under.count("snakemake --") == 5 * 2 + 3 + 4 + 1
-    assert re.match(r" with all that it is drawn from snakemake -- \S+/figures/layers\.svg", rest)
+    assert re.match(r" with all of its inputs snakemake -- \S+/figures/layers\.svg", rest)
 
 
 def test_texts_that_were_cut_are_counted_by_label(page):
@@ -111,7 +111,7 @@ def test_captions_are_numbered_in_the_order_of_the_page(page):
 
 
 def test_runs_that_were_made_otherwise_are_named_in_plain_view(page):
-    expected = "they differ in torch: 2.13.0 (19 runs), 2.12.0 (1 run: runs/odd/all/tiny/linear/full/base/seed2)."
+    expected = "They differ in torch: 2.13.0 (19 runs), 2.12.0 (1 run: runs/odd/all/tiny/linear/full/base/seed2)."
     head, _, _ = text_of(page).partition("Contents")
     assert expected in head
 
@@ -121,7 +121,7 @@ def test_other_machines_precisions_and_protocols_are_told_too(invented_frame, in
     frame.loc[frame["strategy"] == "full", "precision"] = "bf16"
     frame.loc[frame["task"] == "odd", "protocol"] = "paper"
     made_with = provenance.circumstances(frame, invented_results)
-    made_with[0]["found"]["machine"] = "a GPU"
+    made_with[0]["facts"]["machine"] = "a GPU"
     found = {d["what"]: d for d in provenance.differences(made_with)}
     assert set(found) == {"torch", "precision", "protocol", "machine"}
     assert [(o["value"], len(o["folders"]), o["anchor"]) for o in found["precision"]["others"]] == [
@@ -152,7 +152,7 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
     log.parent.mkdir(parents=True)
     log.write_text("error: the disk is full\n")
     text = text_of(page := invented.draw_report(results, tmp_path, missing=True).read_text())
-    assert "Incomplete. 4 results of this experiment are missing" in text and "18 of 20 runs are there." in text
+    assert "Incomplete. 4 results of this experiment are missing" in text and "18 of 20 runs are present." in text
     assert "R&D_50% Full Tiny, linear, all 2 train: the disk is full" in text and text.count("not run") == 3
     assert text.count("‡ A run is missing") == 2 and '<td data-value="">‡</td>' in page
 

@@ -134,9 +134,9 @@ def test_a_file_of_vectors(tmp_path, form):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"text": "a", "vector": [1, 2]}', r"vectors\.jsonl:2: a text and a vector of 3 finite numbers are due"),
-        ('{"text": "a"}', r"vectors\.jsonl:2: .* is due here"),
-        ("a 1 2 3", r"vectors\.jsonl:2: .* is due here"),
+        ('{"text": "a", "vector": [1, 2]}', r"vectors\.jsonl:2: expected a text and a vector of 3 finite numbers"),
+        ('{"text": "a"}', r"vectors\.jsonl:2: expected .*"),
+        ("a 1 2 3", r"vectors\.jsonl:2: expected .*"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path, line, message):

@@ -44,12 +44,10 @@ def test_the_choices_their_scores_and_what_they_execute(frame):
     table = serving.build(OutputData("", frame), spec | {"layers": {"tiny": 6}})
     header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
     by_choice = {line[3]: dict(zip(header, line, strict=True)) for line in lines}
-    assert (
-        by_choice["A model for each task"]["layers"] == "12" and by_choice["A model for each task"]["mean"] == "82.0000"
-    )
-    best = by_choice["Best k by task"]
+    assert by_choice["One model per task"]["layers"] == "12" and by_choice["One model per task"]["mean"] == "82.0000"
+    best = by_choice["Best k per task"]
     assert best["thawed"] == "3 1" and best["layers"] == str(5 + 4) and float(best["mean"]) == (77 + 84) / 2
-    near = by_choice["Least k within 1 of it"]
+    near = by_choice["Smallest k within 1 of it"]
     assert near["thawed"] == "2 1" and float(near["overhead"]) == pytest.approx(100 * (5 + 3) / 12, abs=1e-3)
     assert float(near["relative"]) == pytest.approx(100 * 81 / 82, abs=1e-3)
     (row,) = (row for row in table.groups[0].rows if row.name == "k = 2 for all")

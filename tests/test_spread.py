@@ -43,7 +43,7 @@ def test_what_belongs_to_initialisation_and_order_by_hand():
     assert [cell.text for cell in row.cells] == ["2.83 (80 %)", "1.41 (20 %)", "–", "–", "0.00 (0 %)", "2 × 2"]
     lines = {line[7]: line[9] for line in made.records()[1:]}
     assert lines == {"initialisation": "8.000000", "order": "2.000000", "rest": "0.000000"}
-    assert "between 0.4 and 31.9 times" in made.notes[2] and "2 × 2" in writers.to_markdown(made)
+    assert "0.4 to 31.9 times" in made.notes[2] and "2 × 2" in writers.to_markdown(made)
 
 
 def test_one_seed_decides_both_and_a_gap_is_no_answer():
@@ -53,7 +53,7 @@ def test_one_seed_decides_both_and_a_gap_is_no_answer():
     (row,) = made.groups[0].rows
     texts = [cell.text for cell in row.cells]
     assert texts[:2] == ["–", "–"] and texts[2].startswith("1.00 ") and texts[3].startswith("2.12 ")
-    assert made.notes[-1] == "Left out, since runs are missing: 1 line."
+    assert made.notes[-1] == "Left out because runs are missing: 1 line."
     with pytest.raises(UserError, match="needs two seeds, orders or draws"):
         variance.build(OutputData("", scored({("full", "base", 1, "a"): 70})), SPEC)
 

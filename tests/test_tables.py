@@ -13,7 +13,7 @@ from thaw.core.files import read_json
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import scores, writers
+from thaw.outputs.tables import footnotes, scores, writers
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def table(invented_frame):
 def rows_of(table) -> dict:
     """Return {name: cells} of all rows."""
     inner = [row for group in table.groups for row in group.baselines + group.rows]
-    return {row.name: row.cells for row in table.baselines + inner + table.beside}
+    return {row.name: row.cells for row in table.baselines + inner + table.external}
 
 
 def twice(frame):
@@ -63,12 +63,14 @@ def test_the_best_is_bold_ties_too_and_no_baseline(table):
 
 
 def test_baselines_stand_above_the_rule_and_external_rows_below_the_last(table):
-    above = ["Majority class", "Bag of words", "Untrained cosine", "Random weights, frozen"]
+    above = ["Majority class", "Bag of words", "Cosine similarity (no training)", "Random weights, frozen"]
     assert [row.name for row in table.baselines] == above and table.groups[0].baselines == []
-    assert [row.name for row in table.beside] == ["Our LSTM"]
-    assert [cell.text if cell else "" for cell in rows_of(table)["Untrained cosine"]] == ["", "40.0"]
+    assert [row.name for row in table.external] == ["Our LSTM"]
+    assert [cell.text if cell else "" for cell in rows_of(table)["Cosine similarity (no training)"]] == ["", "40.0"]
     body = writers.to_tex(table).split(r"\midrule")[1:]
-    assert "Untrained cosine" in body[0] and "Top k" in body[1] and "Our LSTM" in body[2] and len(body) == 3
+    assert (
+        "Cosine similarity (no training)" in body[0] and "Top k" in body[1] and "Our LSTM" in body[2] and len(body) == 3
+    )
     lines = writers.to_markdown(table).splitlines()
     place = {name: i for i, line in enumerate(lines) for name in (*above, "Full", "Our LSTM") if name in line}
     assert place["Random weights, frozen"] < place["Full"] < place["Our LSTM"]
@@ -80,10 +82,10 @@ def test_with_several_encoders_each_group_has_its_baselines_and_its_best(invente
     assert all(any(row.cells[0].best for row in group.rows) for group in table.groups)
     assert [row.name for row in table.baselines] == ["Majority class", "Bag of words"]
     for group in table.groups:
-        assert [row.name for row in group.baselines] == ["Untrained cosine", "Random weights, frozen"]
+        assert [row.name for row in group.baselines] == ["Cosine similarity (no training)", "Random weights, frozen"]
     assert r"\emph{second}" in writers.to_tex(table)
     for text in (writers.to_html(table), writers.to_markdown(table)):
-        assert text.count("Untrained cosine") == 3, "a row in each group, and the footnote"
+        assert text.count("Cosine similarity (no training)") == 3, "a row in each group, and the footnote"
 
 
 def test_the_notes_say_what_a_reader_must_know(table):
@@ -92,14 +94,14 @@ def test_the_notes_say_what_a_reader_must_know(table):
         "over 2 seeds",
         "Frozen: one convex fit",
         "SYNTHETIC: Entities",
-        "The split that serves as test is not called so: R&D_50% on dev.",
-        "Validation carved from train: R&D_50%.",
+        "Scored on another split than test: R&D_50% on dev.",
+        "Validation held out from train: R&D_50%.",
         "R&D_50%, dev 25.0 %",
-        "Texts cut at the longest length that their view allows: R&D_50%, dev 5.0 %.",
-        "Empty: the row reads pairs of texts, and the task has none.",
-        "–: a score that is not defined",
+        "Texts truncated at the maximum length: R&D_50%, dev 5.0 %.",
+        "Blank: applies to sentence pairs only.",
+        "–: undefined score",
         "Tiny: A stand-in.",
-        "† A run predicts a single class on validation.",
+        "† Warning: predicts a single class on validation.",
     ):
         assert expected in notes, expected
     assert "On similarity" not in notes and "Selected and reported" not in notes and "‡" not in notes
@@ -108,20 +110,17 @@ def test_the_notes_say_what_a_reader_must_know(table):
 def test_a_pair_table_without_a_frozen_separate_row_says_so(invented_frame):
     joint = invented_frame.assign(pairs=invented_frame["pairs"].where(invented_frame["pairs"] == "", "joint"))
     notes = scores.build(OutputData("", joint), invented.shown("main", "strategy_table")).notes
-    assert "No frozen row that reads both texts apart stands here for R&D_50%." in " ".join(notes)
+    assert "No frozen bi-encoder row for R&D_50%." in " ".join(notes)
     bare = invented_frame[invented_frame["strategy"] != "cosine"]
     notes = scores.build(OutputData("", bare), invented.shown("main", "strategy_table")).notes
-    assert "Empty" not in " ".join(notes)
-    expected = (
-        "No untrained cosine stands here for R&D_50%. On similarity the view of a pair decides more than the strategy."
-    )
-    assert expected in notes
+    assert "Blank" not in " ".join(notes)
+    assert f"No cosine baseline for R&D_50%. {footnotes.BI_ENCODER_NOTE}" in notes
 
 
 def test_the_paper_protocol_is_told(invented_frame):
     paper = invented_frame.assign(protocol="paper")
     notes = scores.build(OutputData("", paper), invented.shown("main", "strategy_table")).notes
-    assert "Selected and reported on one split: Entities and R&D_50%." in notes
+    assert "Selected and reported on the same split: Entities and R&D_50%." in notes
 
 
 def test_missing_runs_are_marked_and_explained(invented_frame):
@@ -132,7 +131,7 @@ def test_missing_runs_are_marked_and_explained(invented_frame):
     cells = rows_of(table)
     assert cells["Full"][1].text == "‡" and cells["Full"][0].text == "81.5 ± 0.7" and not cells["Full"][1].best
     assert cells["Top k (k = 3)"][1].text == "76.0‡" and cells["Top k (k = 3)"][1].best
-    assert cells["Bag of words"][0].text == "‡" and cells["Untrained cosine"][0] is None
+    assert cells["Bag of words"][0].text == "‡" and cells["Cosine similarity (no training)"][0] is None
     assert table.notes[-1].startswith("‡ A run is missing") and "over 0 to 2 seeds" in table.notes[0]
     assert r"$^\ddagger$" in writers.to_tex(table)
     header, *body = csv.reader(io.StringIO(writers.to_csv(table)))

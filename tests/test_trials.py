@@ -48,5 +48,5 @@ def test_the_best_to_expect_by_hand(results, tmp_path):
 
 
 def test_without_a_search_there_is_nothing_to_draw(invented_frame, invented_results):
-    with pytest.raises(UserError, match="needs strategies with a search"):
+    with pytest.raises(UserError, match="needs a strategy with a search"):
         search_curve.build(OutputData(invented_results, invented_frame), SPEC)

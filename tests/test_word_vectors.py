@@ -44,11 +44,14 @@ def test_a_file_with_and_without_a_header(tmp_path, header, ending):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["the 1 2 3", "cat 1 2"], r"vectors\.txt:2: a word and 3 numbers are due \(width: 3\); here are 2 after it"),
-        (["the 1 2 3 4"], r"vectors\.txt:1: a word and 3 numbers are due \(width: 3\); here are 4 after it"),
-        (["the 1 2 3", "cat 1 x 2"], r"vectors\.txt:2: a word and 3 numbers are due.*could not convert.*'x'"),
+        (
+            ["the 1 2 3", "cat 1 2"],
+            r"vectors\.txt:2: expected a word and 3 numbers \(width: 3\), but 2 follow the word",
+        ),
+        (["the 1 2 3 4"], r"vectors\.txt:1: expected a word and 3 numbers \(width: 3\), but 4 follow the word"),
+        (["the 1 2 3", "cat 1 x 2"], r"vectors\.txt:2: expected a word and 3 numbers.*could not convert.*'x'"),
         (["the 1 2 nan"], r"vectors\.txt:1: a number is not finite"),
-        (["the 1 2 3", ""], r"vectors\.txt:2: a word and 3 numbers are due"),
+        (["the 1 2 3", ""], r"vectors\.txt:2: expected a word and 3 numbers"),
         (["1 3"], r"vectors\.txt:1: no vector"),
     ],
 )

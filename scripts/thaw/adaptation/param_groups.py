@@ -15,15 +15,15 @@ def groups(components: dict[str, Iterable[tuple[str, Parameter]]], phase: PhaseC
     parameters; the phase; the number of layers L below the head. Each group has `params`, its `component`, `lr` and
     `peak` (see `peak`), and `weight_decay`: none on parameters of one dimension, that is, on biases and norms.
     """
-    found: dict[tuple[str, float], list[Parameter]] = {}
+    by_component: dict[tuple[str, float], list[Parameter]] = {}
     for component, parameters in components.items():
         for _, parameter in parameters:
             decay = phase.weight_decay if parameter.ndim > 1 else 0.0
-            found.setdefault((component, decay), []).append(parameter)
+            by_component.setdefault((component, decay), []).append(parameter)
     return [
         {"params": parameters, "component": component, "weight_decay": decay}
         | dict.fromkeys(("lr", "peak"), peak(component, phase, layers))
-        for (component, decay), parameters in found.items()
+        for (component, decay), parameters in by_component.items()
     ]
 
 

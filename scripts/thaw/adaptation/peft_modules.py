@@ -39,7 +39,7 @@ class Inserts:
             insert(encoder, self.make, self.layers)
 
     def note(self) -> dict[str, str]:
-        """Return what stands beside the tensors in a file, so that they can be put in again."""
+        """Return the metadata of the file of tensors, from which the inserts are rebuilt."""
         return {"inserts": canonical({"make": self.make.make(), "layers": self.layers, "seed": self.seed})}
 
 
@@ -53,7 +53,7 @@ def add_inserts(before: Inserts | None, phase: PhaseConfig, components: list[str
     layers = {int(block(c).removeprefix("layer.")) for c in components if part(c) == phase.insert.kind}
     make = InsertConfig.model_validate(phase.insert.make())
     if before is not None and before.make != make:
-        raise UserError(f"a run holds inserts of one make: {make.make()} can not go beside {before.make.make()}")
+        raise UserError(f"a run holds inserts of one make: {make.make()} cannot be combined with {before.make.make()}")
     return Inserts(make, tuple(sorted(layers | set(before.layers if before else ()))), seed)
 
 
@@ -68,8 +68,10 @@ def read_insert_metadata(path: Path) -> Inserts | None:
 
     with safe_open(path, "pt") as file:
         note = (file.metadata() or {}).get("inserts")
-    found = json.loads(note) if note else None
-    return found and Inserts(InsertConfig.model_validate(found["make"]), tuple(found["layers"]), found["seed"])
+    metadata = json.loads(note) if note else None
+    if not metadata:
+        return None
+    return Inserts(InsertConfig.model_validate(metadata["make"]), tuple(metadata["layers"]), metadata["seed"])
 
 
 class BottleneckAdapter(nn.Module):
@@ -96,13 +98,13 @@ class BottleneckAdapter(nn.Module):
 def insert(encoder: Encoder, entry: InsertConfig, layers: Iterable[int]) -> None:
     """Put inserts into some layers (1 to L) of a pretrained encoder; their first values are torch's next random ones.
 
-    Raises UserError where the architecture keeps in one matrix what the insert would treat apart.
+    Raises UserError where the architecture keeps in one matrix what the insert would treat separately.
     """
     paths, outer = [], []
     for layer in layers:
-        found, start = encoder.sublayers[layer - 1], f"{encoder.anatomy.layers}.{layer - 1}."
-        paths += [start + path for path in _targets(found, entry, encoder.model.config.model_type)]
-        outer.append(f"{start}{found.outer}")
+        sublayers, start = encoder.sublayers[layer - 1], f"{encoder.anatomy.layers}.{layer - 1}."
+        paths += [start + path for path in _targets(sublayers, entry, encoder.model.config.model_type)]
+        outer.append(f"{start}{sublayers.outer}")
     if entry.kind == "adapters":
         for path in paths:
             owner, _, name = path.rpartition(".")
@@ -128,17 +130,17 @@ def merge(model: nn.Module) -> None:
             setattr(model.get_submodule(owner), name, module.get_base_layer())
 
 
-def _targets(found: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
+def _targets(sublayers: Sublayers, entry: InsertConfig, kind: str) -> list[str]:
     """Return the paths in a layer of the matrices that get an insert."""
     if entry.kind == "adapters":
-        paths = [found.output, found.outer]
+        paths = [sublayers.output, sublayers.outer]
     elif entry.kind == "ia3":
-        paths = [found.roles.get("k"), found.roles.get("v"), found.outer]
+        paths = [sublayers.roles.get("k"), sublayers.roles.get("v"), sublayers.outer]
     elif entry.targets == "query_value":
-        paths = [found.roles.get("q"), found.roles.get("v")]
+        paths = [sublayers.roles.get("q"), sublayers.roles.get("v")]
     else:
         chosen = ("attention", "feed_forward") if entry.targets == "all" else (entry.targets,)
-        paths = [path for part in chosen for path in getattr(found, part)]
+        paths = [path for part in chosen for path in getattr(sublayers, part)]
     if None in paths or not paths:
         other = ", or targets: attention" if entry.kind == "lora" else ""
         raise UserError(f"insert: {entry.kind}: {kind} has no separate matrices for it; choose another insert{other}")

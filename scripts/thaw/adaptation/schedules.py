@@ -63,5 +63,5 @@ def lr_factor(phase: PhaseConfig, epochs: list[int], stage: int, step: int, batc
 
 
 def _fallen(step: int, steps: int, rise: int) -> float:
-    """Return the share of the fall that lies behind: 0 at the update after the rise, 1 after the last."""
+    """Return the completed share of the decay: 0 at the update after the rise, 1 after the last."""
     return min(1.0, (step - rise) / (steps - rise))

@@ -1,7 +1,7 @@
 """Selectors: the words under `train:` and `insert:`, and the components of an encoder that each one names.
 
 Components, from below: "embeddings", "layer.1" .. "layer.L" (the final norm belongs to layer L), and "head", to which
-a pretrained pooler belongs. A part of one stands after a colon: "layer.3:attention", "embeddings:bias", single heads as
+a pretrained pooler belongs. A part of one follows a colon: "layer.3:attention", "embeddings:bias", single heads as
 "layer.3:heads.0.3", an insert as "layer.3:lora". No torch here: the plan needs to know what trains before anything is
 loaded. A selector of one's own (`thaw.core.plugins`) is named by its import path.
 """
@@ -11,7 +11,7 @@ import inspect
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 
-PARTS = ("attention", "feed_forward", "query_value", "bias", "norm")  # the words of `only:`, beside {heads: [...]}
+PARTS = ("attention", "feed_forward", "query_value", "bias", "norm")  # the words of `only:`, besides {heads: [...]}
 OF_EMBEDDINGS = ("bias", "norm")  # the parts that embeddings have too
 INSERTED = {"lora": ["lora"], "ia3": ["ia3"], "adapters": ["adapters", "norm"]}  # what trains with each kind of insert
 
@@ -55,8 +55,8 @@ def components(train: list, layers: int, variables: dict[str, int], insert=None)
     if not chosen:
         raise UserError("a phase must train something; name selectors under train:")
     order = ["head", "embeddings", *top(layers, layers)]
-    found = sorted(chosen, key=lambda component: (order.index(block(component)), component))
-    return [c for c in found if part(c) in ("", *INSERTED) or block(c) not in chosen]
+    ordered = sorted(chosen, key=lambda component: (order.index(block(component)), component))
+    return [c for c in ordered if part(c) in ("", *INSERTED) or block(c) not in chosen]
 
 
 def block(component: str) -> str:
@@ -72,31 +72,31 @@ def part(component: str) -> str:
 def _selected(word, layers: int, variables: dict[str, int]) -> list[str]:
     """Return the components of one item of `train:`."""
     if isinstance(word, str):
-        return _found(word, [], layers)
+        return _resolved(word, [], layers)
     only, named = word.get("only"), [(key, value) for key, value in word.items() if key != "only"]
     if len(named) > 1:
         raise UserError(f"{{{', '.join(word)}}} names {len(named)} selectors; write each as an item of its own")
-    found = [*embeddings(layers), *top(layers, layers)]
+    selected = [*embeddings(layers), *top(layers, layers)]
     for name, argument in named:
-        found = _found(name, [_number(argument, name, variables)], layers)
+        selected = _resolved(name, [_number(argument, name, variables)], layers)
     if only is None:
-        return found
+        return selected
     kind = _part(only)
-    takes = [c for c in found if part(c) == "" and c != "head" and (c != "embeddings" or kind in OF_EMBEDDINGS)]
+    takes = [c for c in selected if part(c) == "" and c != "head" and (c != "embeddings" or kind in OF_EMBEDDINGS)]
     return [f"{component}:{kind}" for component in takes]
 
 
-def _found(name: str, arguments: list, layers: int) -> list[str]:
-    """Return what a selector names; anything but a list of components is a UserError."""
-    found = _named(name, arguments)(layers, *arguments)
+def _resolved(name: str, arguments: list, layers: int) -> list[str]:
+    """Return the components that a selector names; anything but a list of components is a UserError."""
+    selected = _named(name, arguments)(layers, *arguments)
     blocks = ["head", "embeddings", *top(layers, layers)]
-    wrong = [c for c in found if not _exists(c, blocks)] if isinstance(found, list) else [found]
+    wrong = [c for c in selected if not _exists(c, blocks)] if isinstance(selected, list) else [selected]
     if wrong:
         raise UserError(
-            f"{name} gives {wrong[0]!r}; a list of head, embeddings, layer.1 to layer.{layers} is due, or of parts of "
-            f"them such as layer.{layers}:bias"
+            f"{name} gives {wrong[0]!r}; expected a list of head, embeddings, layer.1 to layer.{layers}, or of parts "
+            f"of them such as layer.{layers}:bias"
         )
-    return found
+    return selected
 
 
 def _exists(component, blocks: list[str]) -> bool:
@@ -131,8 +131,8 @@ def _named(name: str, arguments: list):
     try:
         inspect.signature(selector).bind(0, *arguments)
     except TypeError:
-        due = f"a number, as in {{{name}: 2}}" if not arguments else f"no number; write {name}"
-        raise UserError(f"{name} takes {due}") from None
+        expected = f"a number, as in {{{name}: 2}}" if not arguments else f"no number; write {name}"
+        raise UserError(f"{name} takes {expected}") from None
     return selector
 
 

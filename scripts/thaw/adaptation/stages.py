@@ -10,7 +10,7 @@ from thaw.schema.phases import PhaseConfig
 
 
 def chain_thaw_order(phase: PhaseConfig, chosen: list[str]) -> list[list[str]]:
-    """Return what trains in each phase that a phase stands for: itself, or one for each block and one for all.
+    """Return the trained components of each phase that a phase expands to: itself, or one per block and one for all.
 
     Args: the components that the phase trains, the head first, then from the embeddings up, which is the order of
     chain-thaw (Felbo et al. 2017, section 3.3).
@@ -46,14 +46,14 @@ def check_reinit(phase: PhaseConfig, chosen: list[str], layers: int) -> None:
 def phases_to_spec(
     phases: list[tuple[PhaseConfig, list[str]]], layers: int, stored: list[int], lowest: int | None, read: list[int]
 ):
-    """Return the phases of a run as its spec holds them, with what trains and where it starts from.
+    """Return the spec of a run's phases, with the trained components and the boundary that each phase starts from.
 
     Args: each phase with the components that it trains; layers L; the boundaries that the store may hold; the one below
     all that trained before, None where the embeddings did; the boundaries that the head reads. Stored states are valid
-    below what has trained so far. Where there are several stages they stand under `stages`, and what else is said of
-    the phase is true of its last one.
+    below what has trained so far. Several stages are listed under `stages`; the other keys of the
+    phase then describe its last stage.
     """
-    found = []
+    specs = []
     for phase, chosen in phases:
         entries = []
         for stage in stages(phase, chosen):
@@ -62,8 +62,8 @@ def phases_to_spec(
             entries.append(stage | resume_plan(stored, None if phase.frozen_dropout else lowest, read))
         unsaid = {"train": True, "one_by_one": True, "insert": {"top"}}
         settings = phase.model_dump(mode="json", exclude_defaults=True, exclude=unsaid)
-        found.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))
-    return found
+        specs.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))
+    return specs
 
 
 def _blocks(chosen: list[str]) -> list[str]:

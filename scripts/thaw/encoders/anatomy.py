@@ -1,4 +1,4 @@
-"""Where the parts of a pretrained model lie, found by watching one forward pass, not by its architecture's name.
+"""The parts of a pretrained model, identified by tracing one forward pass, not by its architecture's name.
 
 B examples, T tokens, d width, L layers.
 """
@@ -19,7 +19,7 @@ class Anatomy:
 
     layers: path of the nn.ModuleList that holds the L layers, none for an encoder of no layers.
     form: 0 where a layer returns a tensor, else the length of the tuple whose first entry is the hidden state.
-    parts: path of every other module beside the list or above it -> the layer it belongs to. Part 0 is all that
+    parts: path of every module outside the list of layers -> the layer it belongs to. Part 0 is all that
         works before layer 1; a final norm belongs to layer L. What is read without being called, as DeBERTa's
         relative position embeddings, belongs to 0 too: it feeds every layer, so nothing could be cached if it moved.
     outputs: of these, the parts called once that return a tensor [B, T, k] -> k.
@@ -120,10 +120,10 @@ def _places(parts: dict, calls: list) -> tuple[dict[str, int], dict[str, int]]:
     """Return for each part the layer that it belongs to, and the width of what it returns if it is [B, T, k]."""
     belongs, outputs = dict.fromkeys(parts, 0), {}
     for name in parts:
-        found = [(layer, output) for label, layer, output in calls if label == name]
-        if found:
-            belongs[name] = found[0][0]
-        if len(found) == 1 and (state := _hidden(found[0][1])) is not None:
+        matches = [(layer, output) for label, layer, output in calls if label == name]
+        if matches:
+            belongs[name] = matches[0][0]
+        if len(matches) == 1 and (state := _hidden(matches[0][1])) is not None:
             outputs[name] = state.shape[-1]
     return belongs, outputs
 

@@ -35,30 +35,30 @@ class Components:
     def whole(self) -> dict[str, Named]:
         """Return the parameters of each block from below: `embeddings`, `layer.1` to `layer.L`, with what is inserted.
 
-        Where rows of a frozen matrix train, the matrix stands here as it was.
+        A frozen matrix with trainable rows is listed in its original form.
         """
-        found: dict[int, Named] = {}
+        blocks: dict[int, Named] = {}
         for name, parameter in self.model.named_parameters():
             if not ROWS.search(name):
                 plain = _plain(name)
-                found.setdefault(self.anatomy.component(plain), []).append((plain, parameter))
-        return {f"layer.{layer}" if layer else "embeddings": found[layer] for layer in sorted(found)}
+                blocks.setdefault(self.anatomy.component(plain), []).append((plain, parameter))
+        return {f"layer.{layer}" if layer else "embeddings": blocks[layer] for layer in sorted(blocks)}
 
     def of(self, names) -> dict[str, Named]:
         """Return the parameters of some components, each parameter once, with the first that has it.
 
         A block that the encoder lacks is a UserError.
         """
-        blocks, found, taken = self.whole(), {}, set()
+        blocks, selected, taken = self.whole(), {}, set()
         for component in names:
             block, _, part = component.partition(":")
             if block not in blocks:
                 raise UserError(f"the encoder has no {block} to thaw; it has {', '.join(blocks)}")
             named = [(name, p) for name, p in blocks[block] if not part or self._is(name, part)]
             named += [(name, p) for name, _, _, p in self.opened.get(component, [])]
-            found[component] = [(name, p) for name, p in named if id(p) not in taken]
+            selected[component] = [(name, p) for name, p in named if id(p) not in taken]
             taken.update(id(p) for _, p in named)
-        return found
+        return selected
 
     def thaw(self, names) -> None:
         """Let exactly these components train; a part that none of its layers has is a UserError.
@@ -73,24 +73,24 @@ class Components:
                     values = open_rows(module, piece.tensor, piece.dimension, piece.places)
                     entry = (f"{path}.{piece.tensor}", module, piece.tensor, values)
                     self.opened.setdefault(component, []).append(entry)
-        found = self.of(names)
+        selected = self.of(names)
         for part in {component.partition(":")[2] for component in names} - {""}:
-            if not any(named for component, named in found.items() if component.endswith(f":{part}")):
+            if not any(named for component, named in selected.items() if component.endswith(f":{part}")):
                 raise UserError(f"{self.model.config.model_type} has no {part} that could train; choose another only:")
         for parameter in self.model.parameters():
             parameter.requires_grad_(False)
-        for named in found.values():
+        for named in selected.values():
             for _, parameter in named:
                 parameter.requires_grad_(True)
 
     def tensors(self, names) -> dict:
         """Return the tensors that training some components has changed, whole, on the CPU, by name."""
-        found = {name: parameter for named in self.of(names).values() for name, parameter in named}
+        tensors = {name: parameter for named in self.of(names).values() for name, parameter in named}
         opened = [entry for component in names for entry in self.opened.get(component, [])]
-        found |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
+        tensors |= {name: getattr(module, tensor) for name, module, tensor, _ in opened}
         cut = {f"{path}.weight": module for path, module in self.model.named_modules() if isinstance(module, UsedRows)}
-        found |= {name: cut[name].table() for name in found.keys() & cut.keys()}
-        return {name: value.detach().cpu() for name, value in found.items()}
+        tensors |= {name: cut[name].table() for name in tensors.keys() & cut.keys()}
+        return {name: value.detach().cpu() for name, value in tensors.items()}
 
     def put(self, tensors: dict) -> None:
         """Give parameters of these names other values; a name or shape that the encoder lacks is a UserError."""
@@ -112,13 +112,13 @@ class Components:
     def _parts(self, name: str) -> set[str]:
         """Return the parts that a pretrained parameter belongs to; outside of the layers these are bias and norm."""
         path, _, tensor = name.rpartition(".")
-        found = {"bias"} if tensor.endswith("bias") else set()
+        parts = {"bias"} if tensor.endswith("bias") else set()
         if is_norm(self.model.get_submodule(path)):
-            found.add("norm")
+            parts.add("norm")
         if path.startswith(self.anatomy.layers + "."):
             position, _, inner = path.removeprefix(self.anatomy.layers + ".").partition(".")
-            found |= self.sublayers[int(position)].words(inner)
-        return found
+            parts |= self.sublayers[int(position)].words(inner)
+        return parts
 
     def _slices(self, component: str) -> list[tuple[str, Slice]]:
         """Return the module's path and the slice of each piece of a matrix that a component names."""

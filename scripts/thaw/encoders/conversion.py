@@ -14,10 +14,10 @@ from thaw.encoders.names import PICKLED, SENTENCEPIECE, SETTINGS, SHARDS, TOKENI
 from thaw.encoders.weight_sources import check_sum
 
 
-def assemble(source: Path, target: Path, due: str | None) -> None:
+def assemble(source: Path, target: Path, expected: str | None) -> None:
     """Copy a model's settings, tokenizer and weights; nothing else of the folder, and no mention of code in it.
 
-    due: the sha256 that the published weights file must have.
+    expected: the sha256 of the published weights file.
     """
     _check_config(source / "config.json")
     for name in (*SETTINGS, *TOKENIZER):
@@ -27,7 +27,7 @@ def assemble(source: Path, target: Path, due: str | None) -> None:
         _forget_code(target / name)
     _check_tokenizer(source)
     weights = published_weights(source)
-    check_sum(weights, due)
+    check_sum(weights, expected)
     if weights.name == WEIGHTS:
         shutil.copyfile(weights, target / WEIGHTS)
     else:
@@ -94,18 +94,18 @@ def _pickled(path: Path) -> dict[str, torch.Tensor]:
             "where you trust it: model.save_pretrained(folder, safe_serialization=True)"
         ) from error
     if not isinstance(tensors, dict) or not all(torch.is_tensor(value) for value in tensors.values()):
-        raise UserError(f"{path} is no state dict: a dictionary of tensors is due")
+        raise UserError(f"{path} is no state dict: expected a dictionary of tensors")
     return tensors
 
 
 def _shards(index: Path) -> dict[str, torch.Tensor]:
-    """Read the tensors of all shards that an index names; shards lie beside their index."""
+    """Read the tensors of all shards that an index names; shards are in the folder of their index."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     content, tensors = read_json(index), {}
     if not isinstance(content, dict) or not isinstance(content.get("weight_map"), dict):
-        raise UserError(f"{index} has no weight_map that says which tensor lies in which file")
+        raise UserError(f"{index} has no weight_map that says which file holds which tensor")
     for name in sorted({Path(str(name)).name for name in content["weight_map"].values()}):
         path = index.parent / name
         if not path.is_file():

@@ -4,7 +4,7 @@ Boundary 0 is the word's own vector, given to both directions; boundary n the ou
 The marks <S> and </S> around a sentence are tokens here as [CLS] and [SEP] are in BERT, since the LSTMs read them.
 
 The published code carries the LSTMs' state on from batch to batch, so that a word's vector depends on what was read
-before. Here every sentence starts from one and the same state, which `warm_up` found once: each pass is equal.
+before. Here every sentence starts from one and the same state, which `warm_up` computes once: each pass is equal.
 
 B sentences, T tokens, C characters of a token, F filters, d = 2p width, p width of one direction, c cells.
 """
@@ -41,11 +41,11 @@ class CharacterCnn(nn.Module):
     def forward(self, characters: torch.Tensor) -> torch.Tensor:
         """Return boundary 0, [B, T, 2p], of characters [B, T, C]."""
         embedded = self.characters(characters.flatten(0, 1)).transpose(1, 2)
-        found = torch.cat([self.activation(conv(embedded).amax(-1)) for conv in self.convolutions], -1)
+        hidden = torch.cat([self.activation(conv(embedded).amax(-1)) for conv in self.convolutions], -1)
         for transform, carry in zip(self.transforms, self.carries, strict=True):
-            gate = carry(found).sigmoid()
-            found = gate * torch.relu(transform(found)) + (1 - gate) * found
-        vectors = self.projection(found).view(*characters.shape[:2], -1)
+            gate = carry(hidden).sigmoid()
+            hidden = gate * torch.relu(transform(hidden)) + (1 - gate) * hidden
+        vectors = self.projection(hidden).view(*characters.shape[:2], -1)
         return torch.cat([vectors, vectors], -1)
 
 
@@ -53,7 +53,7 @@ class Direction(nn.Module):
     """An LSTM that reads one way, its output projected, cells and output clipped (Sak et al. 2014)."""
 
     def __init__(self, options: dict, backward: bool):
-        """Make it from lstm of options.json; gates stand as in TensorFlow: input, candidate, forget, output."""
+        """Args: lstm of options.json. The gates are in TensorFlow's order: input, candidate, forget, output."""
         super().__init__()
         width, cells, self.backward = options["projection_dim"], options["dim"], backward
         self.cell_clip, self.clip = (options[name] or float("inf") for name in ("cell_clip", "proj_clip"))
@@ -95,9 +95,9 @@ class ElmoLstm(nn.Module):
         """Return output [B, T, d] and the directions' last states, begun at some states (None: the start state)."""
         halves = states.chunk(2, -1)
         read = zip(self.directions, halves, starts, strict=True)
-        found = [direction(half, mask, start) for direction, half, start in read]
-        outputs = torch.cat([output for output, _ in found], -1)
-        return outputs + states if self.skips else outputs, [end for _, end in found]
+        results = [direction(half, mask, start) for direction, half, start in read]
+        outputs = torch.cat([output for output, _ in results], -1)
+        return outputs + states if self.skips else outputs, [end for _, end in results]
 
 
 class Elmo(nn.Module):
@@ -140,8 +140,8 @@ class Elmo(nn.Module):
         ends = None
         for characters in sentences:
             _, ends = self.read(characters[None], torch.ones(1, len(characters), dtype=torch.bool), ends)
-        for layer, found in zip(self.layers, ends, strict=True):
-            for way, (state, cell) in zip(layer.directions, found, strict=True):
+        for layer, states in zip(self.layers, ends, strict=True):
+            for way, (state, cell) in zip(layer.directions, states, strict=True):
                 way.start_state.copy_(state[0])
                 way.start_cell.copy_(cell[0])
 

@@ -38,9 +38,9 @@ def assemble(source: Path, target: Path, entry) -> None:
     model = Elmo(_config(read_json(options), options)).eval()
     _fill(model, weights)
     tokenizer = load_tokenizer(target)
-    ids = [torch.tensor(found) for found in tokenizer(list(WARM_UP))["input_ids"]]
+    ids = [torch.tensor(sentence) for sentence in tokenizer(list(WARM_UP))["input_ids"]]
     spellings = torch.from_numpy(tokenizer.spellings()).long()
-    model.warm_up([spellings[found] for found in ids])
+    model.warm_up([spellings[sentence] for sentence in ids])
     write_builtin(model, target)
 
 
@@ -75,8 +75,8 @@ def _fill(model: Elmo, path: Path) -> None:
 
     def put(parameter: torch.Tensor, name: str, value: np.ndarray) -> None:
         if tuple(parameter.shape) != value.shape:
-            due = list(parameter.shape)
-            raise UserError(f"{path}: {name} has the shape {list(value.shape)} where options.json asks for {due}")
+            expected = list(parameter.shape)
+            raise UserError(f"{path}: {name} has the shape {list(value.shape)} where options.json asks for {expected}")
         parameter.data.copy_(torch.from_numpy(np.ascontiguousarray(value)))
 
     with file:
@@ -87,7 +87,7 @@ def _fill(model: Elmo, path: Path) -> None:
 
 
 def _fill_characters(cnn, read, put) -> None:
-    """Fill the character convolution. TensorFlow's matrices stand the other way; the file lacks character 0."""
+    """Fill the character convolution. TensorFlow's matrices are transposed; the file lacks character 0."""
     embedded = read("char_embed")
     put(cnn.characters.weight, "char_embed", np.concatenate([np.zeros_like(embedded[:1]), embedded]))
     for number, convolution in enumerate(cnn.convolutions):

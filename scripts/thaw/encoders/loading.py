@@ -17,7 +17,7 @@ def load_model(folder) -> torch.nn.Module:
     from transformers import AutoModel
 
     with _explained(folder, "model"), quiet():
-        model, found = AutoModel.from_pretrained(
+        model, info = AutoModel.from_pretrained(
             folder,
             trust_remote_code=False,
             use_safetensors=True,
@@ -25,7 +25,7 @@ def load_model(folder) -> torch.nn.Module:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
+    missing = sorted(name for name in info["missing_keys"] if not name.startswith("pooler."))
     if missing:
         raise UserError(
             f"{folder}: the weights file lacks {len(missing)} of the tensors that its config.json asks for, "
@@ -51,7 +51,7 @@ def load_masked(folder) -> tuple[torch.nn.Module, bool]:
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
         raise UserError(f"{folder}: {config.model_type} is no masked-language model, as BERT is; leave it out of from:")
     with _explained(folder, "model"), quiet():
-        model, found = AutoModelForMaskedLM.from_pretrained(
+        model, info = AutoModelForMaskedLM.from_pretrained(
             folder,
             trust_remote_code=False,
             use_safetensors=True,
@@ -59,15 +59,15 @@ def load_masked(folder) -> tuple[torch.nn.Module, bool]:
             dtype=torch.float32,
             output_loading_info=True,
         )
-    return model, not found["missing_keys"]
+    return model, not info["missing_keys"]
 
 
 def load_pooler(folder) -> dict[str, torch.Tensor]:
     """Return weight [d, d] and bias [d] of the pooler that came with an encoder; where none did, a UserError."""
-    found = find_pooler(folder)
-    if len(found) < 2:
+    weights = find_pooler(folder)
+    if len(weights) < 2:
         raise UserError(f"{folder}: this encoder came without a pooler; choose pooling: first, mean, max or attention")
-    return found
+    return weights
 
 
 def find_pooler(folder) -> dict[str, torch.Tensor]:
@@ -143,8 +143,8 @@ def _space_before_words(tokenizer) -> None:
     """Let a byte-level tokenizer see each given word as if a space stood before it, as inside a sentence."""
     from tokenizers.pre_tokenizers import ByteLevel, Sequence
 
-    found = tokenizer.backend_tokenizer.pre_tokenizer
-    for step in found if isinstance(found, Sequence) else [found]:
+    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
+    for step in pre_tokenizer if isinstance(pre_tokenizer, Sequence) else [pre_tokenizer]:
         if isinstance(step, ByteLevel):
             step.add_prefix_space = True
 

@@ -17,7 +17,7 @@ from thaw.encoders.names import WEIGHTS
 LAYER = re.compile(r"(?P<list>(?:.*\.)?(?:layers?|h))\.(?P<number>\d+)\.")
 WORDS = re.compile(r"(?:^|\.)(?:word_embeddings|wte|tok_embeddings|embed_tokens)\.")
 POOLER = re.compile(r"(?:^|\.)pooler\.dense\.(?:weight|bias)$")
-BETWEEN = re.compile(r"(?:^|\.)(?:final_norm|ln_f|norm|conv)\.")  # beside the list of layers, and part of one of them
+BETWEEN = re.compile(r"(?:^|\.)(?:final_norm|ln_f|norm|conv)\.")  # outside the list of layers, but part of a layer
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def parameter_counts(folder) -> ParameterCounts:
 
 
 def _is_between(name: str, above: str) -> bool:
-    """Tell whether a tensor beside the list of layers belongs to one of them. Args: the path of the list's owner."""
+    """Tell whether a tensor outside the list of layers belongs to a layer. Args: the path of the list's owner."""
     inner = name.removeprefix(f"{above}.") if above else name
     return bool(BETWEEN.match(inner))
 

@@ -43,11 +43,11 @@ def compare(encoder: Encoder, name, device: torch.device = CPU) -> None:
             with torch.no_grad():
                 final = encoder(batch, states[boundary])
             if not torch.equal(final[batch.mask], states[-1][batch.mask]):
-                apart = (final - states[-1])[batch.mask].abs().max().item()
+                difference = (final - states[-1])[batch.mask].abs().max().item()
                 raise UserError(
                     f"{name}: {encoder.model.config.model_type} resumed at boundary {boundary} differs from its full "
-                    f"pass by {apart:.3g} on {hardware(device)['device']}, so its layers can not be cached; choose "
-                    "another encoder"
+                    f"pass by {difference:.3g} on {hardware(device)['device']}, so its layers cannot be cached; "
+                    "choose another encoder"
                 )
 
 

@@ -55,5 +55,5 @@ def load_tokenizer(folder, words: bool = False):
 def builtin_kind(folder) -> Kind | None:
     """Return the kind of a folder's model where that is Thaw's own code, None where transformers knows it."""
     config = Path(folder) / "config.json"
-    found = read_json(config) if config.is_file() else {}
-    return OWN.get(found.get("model_type")) if isinstance(found, dict) else None
+    content = read_json(config) if config.is_file() else {}
+    return OWN.get(content.get("model_type")) if isinstance(content, dict) else None

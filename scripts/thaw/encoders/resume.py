@@ -10,7 +10,7 @@ from thaw.encoders.anatomy import Anatomy
 
 
 class IdentityLayer(nn.Module):
-    """Stands for a layer that is not run: hands its input on, in the form that the layers return.
+    """Replaces a layer that is not run: returns its input, in the form that the layers return.
 
     It carries the layer's plain attributes, which some models read in their loop (ModernBERT's attention_type).
     """
@@ -29,7 +29,7 @@ class IdentityLayer(nn.Module):
 
 
 class ZeroEmbeddings(nn.Module):
-    """Stands for a part that is not run and returns [B, T, k]: zeros that take no memory."""
+    """Replaces a part that is not run and returns [B, T, k]: zeros that take no memory."""
 
     def __init__(self, width: int, entry: "StateInjector"):
         super().__init__()
@@ -63,7 +63,7 @@ class StateInjector:
 
 
 def truncate_below(model: nn.Module, anatomy: Anatomy, start: int, entry: StateInjector) -> list:
-    """Take out of a model what lies below boundary `start`, and let the state in there; returns the hooks.
+    """Remove the layers below boundary `start` and feed the state in there; returns the hooks.
 
     Positions in the layer list stay as they are: models read attention patterns by position. The state enters layer
     start + 1 itself, and not through the last stub, since a model may change what its first layer returns

@@ -36,10 +36,10 @@ class SentenceModel(nn.Module):
         """Return the vectors [B, T, d] of texts [B, T, C]."""
         pieces = input_ids.flatten(0, 1)
         lengths = (pieces > 0).sum(1).clamp(min=1)
-        found = pieces.new_empty(len(pieces), self.config.hidden_size, dtype=torch.float32)
+        vectors = pieces.new_empty(len(pieces), self.config.hidden_size, dtype=torch.float32)
         for rows in lengths.argsort(stable=True).split(AT_ONCE):
-            found[rows] = self._vectors(pieces[rows, : lengths[rows].max()])
-        return (found.view(*input_ids.shape[:2], -1),)
+            vectors[rows] = self._vectors(pieces[rows, : lengths[rows].max()])
+        return (vectors.view(*input_ids.shape[:2], -1),)
 
     def _vectors(self, pieces: torch.Tensor) -> torch.Tensor:
         """Return the vectors [N, d] of texts [N, C]."""

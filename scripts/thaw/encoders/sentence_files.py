@@ -58,15 +58,15 @@ def assemble(source: Path, target: Path, entry) -> None:
 
 def _modules(path: Path) -> dict[str, str]:
     """Return the folder of each module, by the name of its class."""
-    found = {}
+    paths = {}
     for module in read_json(path):
         name = str(module["type"]).rpartition(".")[2]
         if name not in ("Transformer", "Pooling", "Normalize"):
             raise UserError(f"{path}: module {name} is none of Transformer, Pooling and Normalize, which Thaw reads")
-        found[name] = module["path"]
-    if missing := {"Transformer", "Pooling"} - set(found):
-        raise UserError(f"{path} names no {sorted(missing)[0]}; a transformer and a pooling are due")
-    return found
+        paths[name] = module["path"]
+    if missing := {"Transformer", "Pooling"} - set(paths):
+        raise UserError(f"{path} names no {sorted(missing)[0]}; expected a transformer and a pooling")
+    return paths
 
 
 def _pooling(path: Path) -> str:
@@ -92,7 +92,7 @@ def _assemble_file(source: Path, target: Path, entry) -> None:
     for number, text, vector in _rows(source):
         vector = np.asarray(vector, np.float32)
         if not isinstance(text, str) or vector.shape != (entry.width,) or not np.isfinite(vector).all():
-            raise UserError(f"{source}:{number}: a text and a vector of {entry.width} finite numbers are due")
+            raise UserError(f"{source}:{number}: expected a text and a vector of {entry.width} finite numbers")
         if text not in rows:
             rows[text] = len(vectors)
             vectors.append(vector)
@@ -114,14 +114,14 @@ def _rows(path: Path):
                     row = json.loads(line)
                     yield number, row["text"], row["vector"]
                 except (ValueError, KeyError, TypeError) as error:
-                    due = '{"text": "...", "vector": [...]}'
-                    raise UserError(f"{path}:{number}: {due} is due here") from error
+                    expected = '{"text": "...", "vector": [...]}'
+                    raise UserError(f"{path}:{number}: expected {expected}") from error
     elif path.suffix == ".parquet":
         import pyarrow.parquet
 
         table = pyarrow.parquet.read_table(path)
         if not {"text", "vector"} <= set(table.column_names):
-            raise UserError(f"{path} has the columns {', '.join(table.column_names)}; text and vector are due")
+            raise UserError(f"{path} has the columns {', '.join(table.column_names)}; expected text and vector")
         yield from zip(range(1, len(table) + 1), *(table[name].to_pylist() for name in ("text", "vector")), strict=True)
     else:
         raise UserError(f"{path} ends in neither .jsonl nor .parquet")

@@ -1,7 +1,7 @@
 """Tokens that no vocabulary holds: numbered as a corpus brings them, each spelt in smaller pieces that a model reads.
 
 ELMo's tokens are words, spelt in characters; those of a sentence encoder are whole texts, spelt in word pieces. The
-numbers mean nothing beyond one store of features, which keeps the spellings beside its token ids.
+numbers mean nothing beyond one store of features, which keeps the spellings with its token ids.
 
 V distinct tokens, C pieces of the longest.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-PAD = "\0"  # stands in no text
+PAD = "\0"  # occurs in no text
 
 
 class SpellingTokenizer:
@@ -21,7 +21,7 @@ class SpellingTokenizer:
     def __init__(self, spell: Callable[[str], list[int]], boundaries, marks: tuple[str, ...] = ()):
         """Take the spelling of a token, the rule that parts a text (None: it is one token), and the marks around it.
 
-        marks: none, or a sentence's begin and end, which stand around each of two texts.
+        marks: none, or a sentence's begin and end, which surround each of two texts.
         """
         from tokenizers import Tokenizer, models
         from tokenizers.processors import TemplateProcessing

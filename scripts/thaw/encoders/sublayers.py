@@ -1,4 +1,4 @@
-"""What a layer is made of: attention, feed-forward part, norms, biases, found by shapes and by the letters q, k and v.
+"""The sublayers of a layer: attention, feed-forward, norms and biases, identified by shapes and the letters q, k, v.
 
 d width, H heads. A matrix is stored [out, in], in GPT-2's Conv1D [in, out].
 """
@@ -34,11 +34,11 @@ class Sublayers:
 
     def __init__(self, layer: nn.Module):
         """Look at a layer as it was pretrained, before anything is inserted."""
-        found = {path: module for path, module in layer.named_modules() if is_matrix(module)}
-        self.sizes = {path: _sizes(module) for path, module in found.items()}
-        self.transposed = {path for path, module in found.items() if _is_transposed(module)}
-        self.biased = {path for path, module in found.items() if module.bias is not None}
-        matrices = list(found)
+        modules = {path: module for path, module in layer.named_modules() if is_matrix(module)}
+        self.sizes = {path: _sizes(module) for path, module in modules.items()}
+        self.transposed = {path for path, module in modules.items() if _is_transposed(module)}
+        self.biased = {path for path, module in modules.items() if module.bias is not None}
+        matrices = list(modules)
         named = [(ROLE.match(path.rpartition(".")[2]), path) for path in matrices]
         self.roles = {next(filter(None, match.groups())): path for match, path in named if match}
         self.fused = next((path for path in matrices if path.rpartition(".")[2] in FUSED), None)
@@ -51,8 +51,8 @@ class Sublayers:
 
     def words(self, path: str) -> set[str]:
         """Return which of attention, feed_forward and query_value a matrix is or is part of."""
-        found = {"attention"} if path in self.attention else {"feed_forward"} if path in self.feed_forward else set()
-        return found | ({"query_value"} if path in (self.roles.get("q"), self.roles.get("v")) else set())
+        names = {"attention"} if path in self.attention else {"feed_forward"} if path in self.feed_forward else set()
+        return names | ({"query_value"} if path in (self.roles.get("q"), self.roles.get("v")) else set())
 
     def query_value(self) -> list[Slice]:
         """Return the rows of the fused matrix that make queries and values; nothing where each has its own matrix."""
@@ -70,20 +70,20 @@ class Sublayers:
             raise UserError(f"only: heads: there is no head {wrong[0]}; a layer has {count}, counted from 0")
         width = self.sizes[self.output][1] if self.output else 0
         sources = [(self.roles.get(role) or self.fused, place) for place, role in enumerate("qkv")]
-        due = 3 * width if self.fused else width
-        if not width or any(path is None or self.sizes[path][0] != due for path, _ in sources):
+        expected = 3 * width if self.fused else width
+        if not width or any(path is None or self.sizes[path][0] != expected for path, _ in sources):
             raise UserError("only: heads: the heads of this encoder do not have queries, keys and values of their own")
         size = width // count
         places = [number * size + i for number in numbers for i in range(size)]
-        found = []
+        slices = []
         for path, third in sources:
-            found += self._outputs(path, [(third * width if self.fused else 0) + place for place in places])
-        return [*found, Slice(self.output, "weight", 0 if self.output in self.transposed else 1, places)]
+            slices += self._outputs(path, [(third * width if self.fused else 0) + place for place in places])
+        return [*slices, Slice(self.output, "weight", 0 if self.output in self.transposed else 1, places)]
 
     def _outputs(self, path: str, places: list[int]) -> list[Slice]:
         """Return some outputs of a matrix and of its bias, where it has one."""
-        found = [Slice(path, "weight", 1 if path in self.transposed else 0, places)]
-        return [*found, Slice(path, "bias", 0, places)] if path in self.biased else found
+        slices = [Slice(path, "weight", 1 if path in self.transposed else 0, places)]
+        return [*slices, Slice(path, "bias", 0, places)] if path in self.biased else slices
 
 
 def is_matrix(module: nn.Module) -> bool:

@@ -46,7 +46,7 @@ class Encoder(nn.Module):
         return cls(load_model(folder))
 
     def resume_at(self, start: int | None) -> "Encoder":
-        """Drop what lies below boundary `start` (0 to L - 1), for good; None leaves the encoder whole, from text.
+        """Remove the layers below boundary `start` (0 to L - 1) permanently; None keeps the whole encoder, from text.
 
         At boundary L there is nothing to resume: a head reads the state itself.
         """
@@ -77,10 +77,10 @@ class Encoder(nn.Module):
 
         Mode and gradients are the caller's; state [B, T, d] where the encoder is resumed, as for a call.
         """
-        found = {}
+        states = {}
 
         def keep(module, inputs, named, boundary):
-            found[boundary] = inputs[0] if inputs else named["hidden_states"]
+            states[boundary] = inputs[0] if inputs else named["hidden_states"]
             if boundary == max(wanted):
                 raise StopForward
 
@@ -91,13 +91,13 @@ class Encoder(nn.Module):
             if n < self.layers
         ]
         try:
-            found[self.layers] = self(batch, state)
+            states[self.layers] = self(batch, state)
         except StopForward:
             pass
         finally:
             for hook in hooks:
                 hook.remove()
-        return {n: found[n] for n in wanted}
+        return {n: states[n] for n in wanted}
 
     @torch.no_grad()
     def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:

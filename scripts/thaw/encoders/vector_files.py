@@ -42,10 +42,10 @@ def assemble(source: Path, target: Path, entry) -> None:
 def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[str], np.ndarray]:
     """Return the words of a text file, each once, and their vectors, float32 [V, d]; the first so many, or all.
 
-    A line is a word and d numbers, parted by single spaces; words may hold spaces (GloVe 840B has some). A first line
-    of two numbers is the header of word2vec. A line that is neither is a UserError with its number.
+    A line is a word and d numbers, separated by single spaces; words may hold spaces (as in GloVe 840B). A first line
+    of two numbers is the header of word2vec. Any other line is a UserError with its number.
     """
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -55,12 +55,12 @@ def read_vectors(path: Path, width: int, most: int | None = None) -> tuple[list[
             if number == 1 and HEADER.fullmatch(text):
                 continue
             word, vector = _parsed(text, width, f"{path}:{number}")
-            found.setdefault(word, vector)
-            if len(found) == most:
+            vectors.setdefault(word, vector)
+            if len(vectors) == most:
                 break
-    if not found:
+    if not vectors:
         raise UserError(f"{path}:1: no vector; a line is a word and its numbers")
-    return list(found), np.stack(list(found.values()))
+    return list(vectors), np.stack(list(vectors.values()))
 
 
 def _parsed(text: str, width: int, place: str) -> tuple[str, np.ndarray]:
@@ -69,11 +69,11 @@ def _parsed(text: str, width: int, place: str) -> tuple[str, np.ndarray]:
     more = [_is_number(piece) for piece in word.split(" ")[1:]]
     if len(numbers) < width or (more and all(more)):
         count = len(text.split(" ")) - 1
-        raise UserError(f"{place}: a word and {width} numbers are due (width: {width}); here are {count} after it")
+        raise UserError(f"{place}: expected a word and {width} numbers (width: {width}), but {count} follow the word")
     try:
         vector = np.array(numbers, dtype=np.float32)
     except ValueError as error:
-        raise UserError(f"{place}: a word and {width} numbers are due; {error}") from error
+        raise UserError(f"{place}: expected a word and {width} numbers; {error}") from error
     if not np.isfinite(vector).all():
         raise UserError(f"{place}: a number is not finite")
     return word, vector

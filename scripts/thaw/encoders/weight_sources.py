@@ -30,28 +30,28 @@ def local_files(entry: EncoderConfig, place: str) -> dict[str, str]:
     Raises UserError, with the place of the entry, where one is missing.
     """
     if entry.file:
-        found = [Path(entry.file)]
+        files = [Path(entry.file)]
     elif entry.kind == "elmo":
-        found = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in ELMO]
+        files = [published(Path(entry.folder), pattern, place, entry.supply) for pattern in ELMO]
     else:
         return {}
-    if not found[0].is_file():
-        raise UserError(f"{place}: there is no file {found[0]}{_supply(entry.supply)}")
-    return {str(path): file_sha256(path) for path in found}
+    if not files[0].is_file():
+        raise UserError(f"{place}: there is no file {files[0]}{_supply(entry.supply)}")
+    return {str(path): file_sha256(path) for path in files}
 
 
 def published(folder: Path, pattern: str, place: str, supply: str | None = None) -> Path:
     """Return the one file of a folder that has a name of this pattern; none or several are a UserError."""
-    found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        count = "no file" if not found else f"{len(found)} files"
-        raise UserError(f"{place}: {folder} holds {count} {pattern}, and one is due{_supply(supply)}")
-    return found[0]
+    files = sorted(folder.glob(pattern))
+    if len(files) != 1:
+        count = "no file" if not files else f"{len(files)} files"
+        raise UserError(f"{place}: {folder} holds {count} {pattern}, expected one{_supply(supply)}")
+    return files[0]
 
 
-def _supply(told: str | None) -> str:
+def _supply(instruction: str | None) -> str:
     """Return where files are to be had, as the end of a sentence."""
-    return f"; it must be put there: {told}" if told else "; it must be put there"
+    return f"; it must be put there: {instruction}" if instruction else "; it must be put there"
 
 
 def locate(entry: EncoderConfig) -> WeightSource:
@@ -68,14 +68,14 @@ def locate(entry: EncoderConfig) -> WeightSource:
     return WeightSource(folder, f"folder {folder}", None)
 
 
-def check_sum(path: Path, due: str | None) -> None:
+def check_sum(path: Path, expected: str | None) -> None:
     """Raise UserError where a published file has another sha256 than its entry states."""
-    if due and (found := file_sha256(path)) != due:
-        raise UserError(f"{path} has sha256 {found}, but encoders.yaml asks for {due}: it is another file")
+    if expected and (actual := file_sha256(path)) != expected:
+        raise UserError(f"{path} has sha256 {actual}, but encoders.yaml asks for {expected}: it is another file")
 
 
 def _package(name: str, path: str) -> WeightSource:
-    """Return the model folder of an installed package, found without importing the package."""
+    """Return the model folder of an installed package, without importing the package."""
     from importlib.metadata import PackageNotFoundError, version
     from importlib.util import find_spec
 
@@ -96,8 +96,7 @@ def _package(name: str, path: str) -> WeightSource:
 def _hub(name: str, revision: str | None) -> WeightSource:
     """Download a model's config, tokenizer and weights, safetensors if there are any, into the Hub's own cache.
 
-    The cache's folder is named after the commit that the revision stands for; without network a model that is in the
-    cache is found there.
+    The cache's folder is named after the commit of the revision; without network, a cached model is used.
     """
     from huggingface_hub import snapshot_download
 

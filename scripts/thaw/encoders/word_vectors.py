@@ -7,7 +7,7 @@ PAD, UNKNOWN = "<pad>", "<unk>"
 
 
 def tokenizer(words: list[str], cased: bool):
-    """Return a tokenizer of whole words: text is parted at blanks and around each sign of punctuation.
+    """Return a tokenizer of whole words: text is split at whitespace and around punctuation.
 
     The ids of these words begin at 2, after padding and unknown.
     """
@@ -15,12 +15,12 @@ def tokenizer(words: list[str], cased: bool):
     from transformers import PreTrainedTokenizerFast
 
     vocabulary = {word: place for place, word in enumerate([PAD, UNKNOWN, *words])}
-    found = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    found.pre_tokenizer = word_boundaries()
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    backend.pre_tokenizer = word_boundaries()
     if not cased:
-        found.normalizer = normalizers.Lowercase()
+        backend.normalizer = normalizers.Lowercase()
     names = ["input_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(tokenizer_object=found, pad_token=PAD, unk_token=UNKNOWN, model_input_names=names)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token=PAD, unk_token=UNKNOWN, model_input_names=names)
 
 
 def word_boundaries():
@@ -34,7 +34,7 @@ def load_tokenizer(folder, words: bool):
     """Return the tokenizer of a folder; `words`: it will be given lists of words, and takes each as it is."""
     from transformers import PreTrainedTokenizerFast
 
-    found = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    loaded = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
     if words:
-        found.backend_tokenizer.pre_tokenizer = None
-    return found
+        loaded.backend_tokenizer.pre_tokenizer = None
+    return loaded

@@ -29,14 +29,14 @@ def checksum(path: Path) -> str:
         known = json.loads(note.read_text(encoding="utf-8"))
         if known["file"] == before:
             return known["sha256"]
-    found = file_sha256(path)
+    digest = file_sha256(path)
     if _state(path) == before and time.time() - max(before["mtime_ns"], before["ctime_ns"]) / 1e9 > YOUNG:
         with contextlib.suppress(OSError):
-            write_json(note, {"file": before, "sha256": found})
-    return found
+            write_json(note, {"file": before, "sha256": digest})
+    return digest
 
 
 def _state(path: Path) -> dict[str, int]:
     """Return by what a file is known to be as it was."""
-    found = os.stat(path)
-    return {"inode": found.st_ino, "size": found.st_size, "mtime_ns": found.st_mtime_ns, "ctime_ns": found.st_ctime_ns}
+    stat = os.stat(path)
+    return {"inode": stat.st_ino, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns}

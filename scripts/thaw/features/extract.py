@@ -1,4 +1,4 @@
-"""Extraction: one pass of the frozen encoder over a corpus writes all boundaries that anybody asked for.
+"""Feature extraction: one pass of the frozen encoder over a dataset writes all requested boundaries.
 
 S sequences, T tokens of the longest, N tokens of a split, d width.
 """
@@ -24,25 +24,30 @@ ROUNDING = 0.01  # of the largest value: bf16 keeps three digits
 def batches(sizes: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each batch of the extraction: sorted by length, longest first, at most 2,048 tokens.
 
-    sizes: what each row takes in a batch that it sets the length of, [N]. Every row stands in one batch, or in none
+    sizes: what each row takes in a batch that it sets the length of, [N]. Every row is in one batch, or in none
     where it is empty; equal sizes keep their order.
     """
-    order, found = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)], []
+    order, rows_by_batch = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)], []
     start = 0
     while start < len(order):
         count = max(1, TOKENS_PER_BATCH // int(sizes[order[start]]))
-        found.append(order[start : start + count])
+        rows_by_batch.append(order[start : start + count])
         start += count
-    return found
+    return rows_by_batch
 
 
 def extract(
-    store: FeatureStore, encoder: Encoder, boundaries: list[int], dtype: str, device, due: dict[int, str] | None = None
+    store: FeatureStore,
+    encoder: Encoder,
+    boundaries: list[int],
+    dtype: str,
+    device,
+    expected: dict[int, str] | None = None,
 ) -> dict[int, dict]:
     """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
 
     States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
-    `due`, the sha256 that payloads must have, nothing is left behind unless all of them agree. `device` may be a
+    `expected`, the sha256 of the payloads, no file is kept unless all of them agree. `device` may be a
     context that gives one: it ends with the last pass, before the payloads are hashed.
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
@@ -59,7 +64,7 @@ def extract(
         for payload in payloads.values():
             payload.flush()
         facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
-        for n, checksum in (due or {}).items():
+        for n, checksum in (expected or {}).items():
             if facts[n]["sha256"] != checksum:
                 raise UserError(
                     f"{store.payload_path(n)}, made again on {hardware(device)['device']}, is not what its card "
@@ -80,11 +85,11 @@ def remake(store: FeatureStore, encoder_folder, boundaries: list[int], device) -
     log(f"making freed payloads again: boundaries {', '.join(map(str, boundaries))} of {store.folder}")
     try:
         set_threads(store.card["threads"])
-        due = {n: card["sha256"] for n, card in cards.items() if _gives_the_same(card, here)}
-        facts = extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, due)
+        expected = {n: card["sha256"] for n, card in cards.items() if _gives_the_same(card, here)}
+        facts = extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, expected)
     finally:
         set_threads(threads)
-    for n in facts.keys() - due.keys():
+    for n in facts.keys() - expected.keys():
         log(f"boundary {n} was made on {cards[n]['device']} and now on {here}: its states may differ in rounding")
         write_json(store.card_path(n), cards[n] | facts[n] | {"device": here})
 
@@ -95,7 +100,7 @@ def _gives_the_same(card: dict, device: str) -> bool:
 
 
 def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Payload], device) -> None:
-    """Compare what was written with what the encoder says once more, on the shortest training rows.
+    """Compare the written states with a second pass of the encoder, on the shortest training rows.
 
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
     """
@@ -103,8 +108,8 @@ def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Paylo
         batch, places = store.batch("train", rows), store.places("train", rows)
         again = encoder.states(batch.to(device), list(payloads))
         for n, payload in payloads.items():
-            found, due = floats(payload.take("train", places), payload.dtype), again[n].cpu()[batch.mask]
-            if (found - due).abs().max() > ROUNDING * due.abs().max():
+            stored, recomputed = floats(payload.take("train", places), payload.dtype), again[n].cpu()[batch.mask]
+            if (stored - recomputed).abs().max() > ROUNDING * recomputed.abs().max():
                 raise UserError(
                     f"{store.payload_path(n)}: what was written is not what {store.card['encoder']} gives at boundary "
                     f"{n} when it reads the same texts again: states at random, or of another layer; nothing was kept"

@@ -52,12 +52,12 @@ class Payload:
     def open(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
         """Return a file open for reading; another size or another header than these shapes ask for is a UserError."""
         header = _header(dtype, shapes)
-        size, due = path.stat().st_size, len(header) + _bytes(dtype, shapes)
+        size, expected = path.stat().st_size, len(header) + _bytes(dtype, shapes)
         with open(path, "rb") as file:
-            if size != due or file.read(len(header)) != header:
+            if size != expected or file.read(len(header)) != header:
                 raise UserError(
-                    f"{path} does not hold the tensors on its card ({size} bytes where {due} are due, or another "
-                    "header); delete it, and it is made again"
+                    f"{path} does not hold the tensors on its card ({size} bytes where {expected} are expected, or "
+                    "another header); delete it, and it is made again"
                 )
         return cls(_map(path, "r", len(header), dtype, shapes), dtype)
 
@@ -69,9 +69,9 @@ class Payload:
 
     def take(self, split: str, places: np.ndarray) -> np.ndarray:
         """Return the values at some places [n] of a split, [n, d], as they are stored."""
-        found = self.tensors[split].take(places, 0)  # numpy gathers rows in less time than torch
-        self._touch(found.nbytes)
-        return found
+        rows = self.tensors[split].take(places, 0)  # numpy gathers rows in less time than torch
+        self._touch(rows.nbytes)
+        return rows
 
     def flush(self) -> None:
         """Write to disk what is still in memory."""
@@ -91,8 +91,8 @@ class Payload:
 
 def floats(values: np.ndarray, dtype: str) -> torch.Tensor:
     """Return stored values of any shape as float32."""
-    found = torch.from_numpy(values)
-    return found.view(torch.bfloat16).float() if dtype == "bf16" else found
+    tensor = torch.from_numpy(values)
+    return tensor.view(torch.bfloat16).float() if dtype == "bf16" else tensor
 
 
 def _header(dtype: str, shapes: dict) -> bytes:

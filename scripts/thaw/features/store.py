@@ -86,10 +86,10 @@ class Boundary:
         places, real = self._tokens.places(self._tokens.of(rows))
         if tuple(batch.mask.shape) != places.shape:
             raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
-        found = self._payload.take(self._split, places.ravel())
+        states = self._payload.take(self._split, places.ravel())
         if not real.all():
-            found[~real.ravel()] = 0
-        return floats(found, self._payload.dtype).view(*places.shape, -1)
+            states[~real.ravel()] = 0
+        return floats(states, self._payload.dtype).view(*places.shape, -1)
 
 
 class FeatureStore:
@@ -131,8 +131,8 @@ class FeatureStore:
 
     def vocabulary(self) -> np.ndarray:
         """Return the ids of the tokens that any split has, the padding's among them, rising, int64 [U]."""
-        found = [self._columns(split)["input_ids"].flat for split in self.splits]
-        return np.unique(np.concatenate([*found, [self.card["pad"]]])).astype(np.int64)
+        ids = [self._columns(split)["input_ids"].flat for split in self.splits]
+        return np.unique(np.concatenate([*ids, [self.card["pad"]]])).astype(np.int64)
 
     def batch(self, split: str, rows) -> Batch:
         """Return some rows of a split as token ids, padded to the longest of them."""
@@ -149,13 +149,13 @@ class FeatureStore:
         return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)), texts)
 
     def places(self, split: str, rows) -> np.ndarray:
-        """Return where the tokens of some rows lie in a payload, row after row, int64 [tokens of the rows]."""
+        """Return the positions of the tokens of some rows in a payload, row after row, int64 [tokens of the rows]."""
         ids = self._columns(split)["input_ids"]
         places, real = ids.places(ids.of(rows))
         return places[real]
 
     def in_texts(self, split: str) -> np.ndarray:
-        """Return where the tokens of texts lie in a payload, without special ones, rising int64."""
+        """Return the positions of the tokens of texts in a payload, without special tokens, rising int64."""
         return np.flatnonzero(self._columns(split)["texts"].flat)
 
     def has(self, boundary: int) -> bool:
@@ -177,7 +177,7 @@ class FeatureStore:
         """Make sure that payloads are there and are what their cards say, or raise a UserError.
 
         `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
-        the others wait; what it writes must have the checksum on the card, which another device writes anew.
+        the others wait; what it writes must have the checksum on the card, which another device rewrites.
         """
         with self._lock():
             missing = [boundary for boundary in boundaries if not self.payload_path(boundary).is_file()]
@@ -279,7 +279,7 @@ def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
 
 
 def _may_hold(group, split: str) -> bool:
-    """Tell from the statistics of a row group, where it has any, whether rows of a split can stand in it."""
+    """Tell from the statistics of a row group, where it has any, whether it can hold rows of a split."""
     columns = [group.column(place) for place in range(group.num_columns)]
     known = next(column for column in columns if column.path_in_schema == "split").statistics
     return known is None or not known.has_min_max or known.min <= split <= known.max

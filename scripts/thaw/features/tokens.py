@@ -46,7 +46,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
     if separate_encoding and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
     with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(separate_encoding)) as writer:
-        found = {}
+        facts = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
             pieces = source.iter_batches(ROWS_AT_ONCE, columns=[*names, *labels])
@@ -60,8 +60,8 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
                 table = {"split": [split] * len(piece), "row": rows, **columns}
                 writer.write_table(pyarrow.table(table, schema=schema(separate_encoding)))
                 counted.add(columns, cut, piece)
-            found[split] = counted.facts()
-    return found
+            facts[split] = counted.facts()
+    return facts
 
 
 class Counted:
@@ -87,7 +87,7 @@ class Counted:
                     counter[value] += 1
 
     def facts(self) -> dict:
-        """Return the counts as they stand on the card."""
+        """Return the counts of the card."""
         facts = {"examples": self.examples, "tokens": self.tokens, "truncated": self.truncated}
         labels = {target: dict(sorted(counter.items())) for target, counter in self.labels.items()}
         return facts | {"max_length": self.longest, "truncated_labels": labels}
@@ -123,7 +123,7 @@ def tokenise(texts: list[list], tokenizer, view: ViewConfig, words: bool) -> tup
 
 
 def has_types(tokenizer) -> bool:
-    """Tell whether the tokenizer tells the first text of a pair from the second by type ids."""
+    """Tell whether the tokenizer marks the second text of a pair by type ids."""
     return "token_type_ids" in tokenizer.model_input_names
 
 

@@ -1,4 +1,4 @@
-"""What every head is: states in, logits out, a loss, and answers.
+"""The base of all heads: hidden states in, logits out, a loss, and predictions.
 
 B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs
 (classes or tags; 1 for a score), F width of the vectors that a head's last matrix reads, M heads side by side.
@@ -43,7 +43,7 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def name_outputs(self, labels: list[str]) -> None:
-        """Be told the labels or tags in the order of the outputs; by default do nothing."""
+        """Set the labels or tags in the order of the outputs; by default do nothing."""
 
     def start(self, targets) -> None:
         """Look at all training targets (encoded) before the first update; by default do nothing."""
@@ -53,7 +53,7 @@ class Head(nn.Module):
         return matrix(self.width, self.outputs, batch.first_pieces.numel() if self.words else len(batch))
 
     def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the mean loss of a batch, in float32; of heads side by side that of each, [M].
+        """Return the mean loss of a batch, in float32; of several heads at once that of each, [M].
 
         Cross-entropy over examples, or over all words of the batch whose target is not -100 (0 where there is
         none); mean squared error for scores.
@@ -67,7 +67,7 @@ class Head(nn.Module):
         return each.sum() / (targets != IGNORED).sum().clamp(min=1)
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the answers: class indices [B], scores [B], or tag indices [B, W], -1 for unseen words.
+        """Return the predictions: class indices [B], scores [B], or tag indices [B, W], -1 for unseen words.
 
         Tags are the best of each word on its own: a sequence that BIO forbids is left to the metric.
         """
@@ -106,7 +106,7 @@ class VectorHead(Head):
         nn.init.zeros_(self.output.bias)
 
     def start(self, targets) -> None:
-        """For scores, begin at their mean over train: the first updates need not find it."""
+        """For scores, start at their mean over train, which saves the first updates."""
         if self.scores:
             nn.init.constant_(self.output.bias, float(np.mean(targets)))
 

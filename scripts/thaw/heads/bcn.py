@@ -71,9 +71,15 @@ class BcnHead(VectorHead):
 
     def _pooled(self, text: torch.Tensor, said: torch.Tensor, mask: torch.Tensor, lengths) -> torch.Tensor:
         """Return the four poolings [B, 8h] of a text integrated with what was said to it, both [B, n, 2h]."""
-        found = self.integrator(torch.cat([text, text - said, text * said], -1), mask, lengths)
+        integrated = self.integrator(torch.cat([text, text - said, text * said], -1), mask, lengths)
         return torch.cat(
-            [largest(found, mask), mean(found, mask), -largest(-found, mask), self.attention(found, mask)], -1
+            [
+                largest(integrated, mask),
+                mean(integrated, mask),
+                -largest(-integrated, mask),
+                self.attention(integrated, mask),
+            ],
+            -1,
         )
 
     def vector_flops(self, batch: Batch) -> float:

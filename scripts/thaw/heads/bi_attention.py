@@ -13,11 +13,11 @@ from thaw.schema.head import HeadConfig
 
 
 class BiAttentionHead(VectorHead):
-    """Each token beside what the other text says to it, the largest over each text, and the output.
+    """Each token with its attention over the other text, max pooling over each text, and the output.
 
     After Peters et al. 2019, section 3, for encoders that read sentences separately: bi-attention between the states of
-    the two, a pooling, a softmax. What stands beside what they do not say; here [a; b; a - b; a * b], as in Chen et al.
-    2017, equation 14, and dot products divided by the square root of d, since nothing bounds an encoder's states.
+    the two, a pooling, a softmax. The paper does not state the concatenation; here [a; b; a - b; a * b], as in Chen et
+    al. 2017, equation 14, and dot products divided by the square root of d, since nothing bounds an encoder's states.
     """
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):

@@ -15,7 +15,7 @@ from thaw.schema.head import HeadConfig
 class BiLstmHead(LinearHead):
     """Dropout and layers of BiLSTM below a linear head (on words: Peters et al. 2019 and Wang et al. 2019 for NER).
 
-    A word without a piece that stands between others reads the first token's state; those after the last seen one are
+    A word without a piece between other words reads the first token's state; those after the last seen one are
     not read.
     """
 
@@ -31,6 +31,6 @@ class BiLstmHead(LinearHead):
         return self.recurrent(self.dropout(states), mask, ends(counted))
 
     def vector_flops(self, batch: Batch) -> float:
-        """Return the operations of the BiLSTM on all tokens, or all seen words, padding apart."""
+        """Return the operations of the BiLSTM on all tokens, or all seen words, without padding."""
         chosen, seen = self.entry.chosen, batch.first_pieces >= 0 if self.words else batch.mask
         return bilstm(self.recurrent.lstm.input_size, chosen.size, chosen.layers, int(seen.sum()))

@@ -20,7 +20,7 @@ class BiMpmHead(VectorHead):
     """Bilateral multi-perspective matching (Wang, Hamza, Florian 2017, section 3), in place of its words the encoder.
 
     A BiLSTM reads each text; each direction is matched with the same direction of the other text, whose last state in
-    that direction stands for the whole; a second BiLSTM reads the matches [B, n, 8l], its last states of both texts go
+    that direction represents the whole; a second BiLSTM reads the matches [B, n, 8l], its last states of both texts go
     through a layer of ReLU.
     """
 
@@ -45,9 +45,9 @@ class BiMpmHead(VectorHead):
         self.hidden = nn.Linear(4 * size, size)
 
     def read(self, text: torch.Tensor, mask: torch.Tensor, lengths) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Return each stream of a text [B, n, d]: its states [B, n, h] and what stands for the whole [B, h]."""
-        found = self.reading(self.dropout(text), mask, lengths)
-        return list(zip(found.chunk(2, -1), self.reading.whole(found, mask), strict=True))
+        """Return each stream of a text [B, n, d]: its states [B, n, h] and the vector of the whole text [B, h]."""
+        contextual = self.reading(self.dropout(text), mask, lengths)
+        return list(zip(contextual.chunk(2, -1), self.reading.whole(contextual, mask), strict=True))
 
     def aggregated(self, matches: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
         """Return one vector [B, 2h] of the matches [B, n, m] of a text."""

@@ -12,7 +12,7 @@ from thaw.heads.pairs import mean
 class BiMpmNoLstmHead(BiMpmHead):
     """`BiMpmHead` on the encoder's states (Wang, Su et al. 2019, whose encoder has read them in both directions).
 
-    They are one stream, without a last state that stands for the whole; here the mean does.
+    They are one stream, without a last state of the whole text; here the mean replaces it.
     """
 
     def make_reading(self, width: int, size: int) -> list[int]:

@@ -1,7 +1,7 @@
 """A linear-chain conditional random field: which sequence of tags is likely, and which is best.
 
 B sentences, W words of the longest, C tags. Emissions [B, W, C], mask [B, W] bool: the words that are in the chain;
-what is masked is left out of it, wherever it stands. Each sentence needs at least one word in the chain, or has a
+what is masked is left out, at any position. Each sentence needs at least one word in the chain, or has a
 log-likelihood of 0.
 """
 
@@ -29,7 +29,7 @@ class LinearChainCrf(nn.Module):
         self.register_buffer("barred_start", torch.zeros(tags), persistent=False)
 
     def constrain(self, labels: list[str]) -> None:
-        """Keep answers to what BIO allows: I-X stands after B-X or I-X alone, never at the start."""
+        """Restrict predictions to valid BIO: I-X only after B-X or I-X, never at the start."""
         for after, label in enumerate(labels):
             if label.startswith("I-"):
                 self.barred_start[after] = FORBIDDEN
@@ -40,7 +40,7 @@ class LinearChainCrf(nn.Module):
     def log_likelihood(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the log-likelihood [B] of tags [B, W]: their score less the logarithm of the sum over all sequences.
 
-        The sum is taken by the forward algorithm in log space. The score of the tags is added up beside it on a CPU,
+        The sum is taken by the forward algorithm in log space. The score of the tags is summed separately on a CPU,
         and at once on a GPU, where each word's few operations would wait for their launches.
         """
         tags, at_once = tags.masked_fill(~mask, 0), emissions.device.type != "cpu"
@@ -83,8 +83,8 @@ class LinearChainCrf(nn.Module):
             origins.append(torch.where(seen & begun.unsqueeze(1), origin, stay))
             begun = begun | seen[:, 0]
         tag = (total + self.end).argmax(1)
-        found = []
+        tags = []
         for origin in reversed(origins):
-            found.append(tag)
+            tags.append(tag)
             tag = origin.gather(1, tag.unsqueeze(1)).squeeze(1)
-        return torch.stack(found[::-1], 1)
+        return torch.stack(tags[::-1], 1)

@@ -28,7 +28,7 @@ CACHE = 2**24  # bytes of vectors up to which a CPU solves layers at once; more 
 
 @dataclass(frozen=True)
 class Solution:
-    """A fitted linear head on raw features, float32, and how it was found."""
+    """A fitted linear head on raw features, float32, with its penalty and convergence."""
 
     l2: float
     weight: torch.Tensor
@@ -83,11 +83,12 @@ def fit_classes(
 
     Args: vectors [K, N, d]; targets [N] class indices; number of classes C, some of which may have no vector; gap, the
     estimated distance from the least objective, as a share of it, that is allowed. Two classes have a row each, so
-    that l2 weighs half of what it does where a single row stands for both. As many layers are solved at once as pays.
+    that l2 weighs half of what it does with a single row for both. Layers are solved in groups that fit the cache.
     """
     fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
     at_once = max(1, fitting)
-    return [found for layers in vectors.split(at_once) for found in _classes(layers, targets, classes, strengths, gap)]
+    parts = [_classes(layers, targets, classes, strengths, gap) for layers in vectors.split(at_once)]
+    return [solutions for part in parts for solutions in part]
 
 
 def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list[Solution]]:
@@ -102,13 +103,13 @@ def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list
     objective = MeanCrossEntropy(scaled, targets, classes, directions)
     spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
     ordered = sorted(set(strengths), reverse=True)
-    found = {}
+    by_penalty = {}
     for l2, end in zip(ordered, descend(objective, spread * variances, spread, ordered, gap), strict=True):
         weights, biases = scale.fold(end.place[..., :-1] @ directions.mT, end.place[..., -1])
         flops = 2.0 * count * width * (width / len(ordered) + 2 * classes * end.steps.double())
         parts = (weights, biases, end.converged.tolist(), end.steps.tolist(), end.value.tolist(), flops.tolist())
-        found[l2] = [Solution(l2, *part) for part in zip(*parts, strict=True)]
-    return [[found[l2][layer] for l2 in strengths] for layer in range(layers)]
+        by_penalty[l2] = [Solution(l2, *part) for part in zip(*parts, strict=True)]
+    return [[by_penalty[l2][layer] for l2 in strengths] for layer in range(layers)]
 
 
 def fit_scores(vectors: torch.Tensor, targets: torch.Tensor, strengths: Sequence[float]) -> list[list[Solution]]:
@@ -133,9 +134,9 @@ def _scores(vectors, centred, mean, strengths) -> list[Solution]:
     moments = moments @ directions
     flops, solutions = 2.0 * vectors.numel() * vectors.shape[1] / len(strengths), []
     for l2 in strengths:
-        place = 2 * moments / (2 * variances + max(l2, LEAST))
-        explained = (2 * place * moments - (variances + l2 / 2) * place.square()).sum()
+        scores = 2 * moments / (2 * variances + max(l2, LEAST))
+        explained = (2 * scores * moments - (variances + l2 / 2) * scores.square()).sum()
         objective = centred.square().mean() - explained
-        folded = scale.fold((directions @ place).unsqueeze(0), mean.unsqueeze(0))
+        folded = scale.fold((directions @ scores).unsqueeze(0), mean.unsqueeze(0))
         solutions.append(Solution(l2, *folded, True, 1, objective.item(), flops))
     return solutions

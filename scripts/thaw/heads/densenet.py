@@ -1,4 +1,4 @@
-"""Blocks of convolutions over words or tokens, each linked to all before it, beside the encoder's own states.
+"""Blocks of convolutions over words or tokens, each linked to all earlier ones, concatenated with the encoder's states.
 
 N sequences, n tokens or words of the longest, d width, c channels.
 """
@@ -33,13 +33,13 @@ class Block(nn.Module):
         real = mask.unsqueeze(1)
         read = self.norm(states).transpose(1, 2).masked_fill(~real, 0.0)
         for convolution in self.convolutions:
-            found = torch.relu(convolution(read)).masked_fill(~real, 0.0)
-            read = torch.cat([read, found], 1)
-        return states + found.transpose(1, 2)
+            output = torch.relu(convolution(read)).masked_fill(~real, 0.0)
+            read = torch.cat([read, output], 1)
+        return states + output.transpose(1, 2)
 
 
 class DenseNetHead(LinearHead):
-    """Four blocks of four convolutions, and beside each token [CLS], beside each word its own state; then linear.
+    """Four blocks of four convolutions, concatenated with [CLS] (for words, the word's state); then linear.
 
     After Wang et al. 2019, who describe it in words: four blocks, each of four CNNs with residual links, the output
     concatenated with the first token's vector. Pooling (max is usual) leaves [CLS] as it is.
@@ -55,10 +55,10 @@ class DenseNetHead(LinearHead):
 
     def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return [N, n, c + d]: the last block's states, and [CLS] or, for words, the states themselves."""
-        found = self.narrowed(self.dropout(states))
+        output = self.narrowed(self.dropout(states))
         for block in self.blocks:
-            found = block(found, mask)
-        return torch.cat([found, states if self.words else states[:, :1].expand_as(states)], -1)
+            output = block(output, mask)
+        return torch.cat([output, states if self.words else states[:, :1].expand_as(states)], -1)
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all convolutions on what is padded too."""

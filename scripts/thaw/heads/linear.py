@@ -16,7 +16,7 @@ from thaw.schema.head import HeadConfig
 
 
 class LinearHead(VectorHead):
-    """Dropout, then `output` [C, F]; unless said otherwise its weights start normal with deviation 0.02, as in BERT."""
+    """Dropout, then `output` [C, F], by default initialised from N(0, 0.02), as in BERT."""
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling (none for words) and the output layer, for tokens or words of this width."""
@@ -32,7 +32,7 @@ class LinearHead(VectorHead):
 
     @property
     def fixed(self) -> bool:
-        """Whether nothing learned has a part in its vectors; of a head of one's own nothing is known."""
+        """Whether its vectors depend on no trained parameter; unknown for a custom head."""
         kind = HEAD_KINDS.get(self.entry.kind)
         learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
         return kind is not None and kind.fixed and not learned
@@ -68,7 +68,7 @@ class LinearHead(VectorHead):
 
 
 class CosineHead(LinearHead):
-    """The same on one number, the cosine of the two texts: a correlation with it is that of the untrained cosine."""
+    """The same on one number, the cosine of the two texts: a correlation with it equals that of the cosine baseline."""
 
     @staticmethod
     def reads(width: int, separate_encoding: bool) -> int:

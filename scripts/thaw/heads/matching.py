@@ -17,7 +17,7 @@ TINY = 1e-8  # least norm that is divided by
 class PerspectiveMatching(nn.Module):
     """Four ways to match each token with the other text (Wang, Hamza, Florian 2017, section 3.2).
 
-    full: with one vector that stands for the whole other text; maxpooling: with each of its tokens, the best kept;
+    full: with one vector of the whole other text; maxpooling: with each of its tokens, the best kept;
     attentive: with its mean weighted by cosine; max_attentive: with its token of the highest cosine. A match is l
     cosines, each of both vectors weighted by a row of the strategy's matrix [l, d] (equations 4 and 5).
     """
@@ -37,13 +37,13 @@ class PerspectiveMatching(nn.Module):
         mean = weights @ v
         nearest = cosines.masked_fill(hidden, -torch.inf).argmax(2)
         nearest = states_at(v, nearest)
-        found = [
+        matched = [
             perspective_cosine(u, whole.unsqueeze(1), self.full),
             every_cosine(u, v, self.maxpooling).masked_fill(hidden.unsqueeze(1), -torch.inf).amax(3).transpose(1, 2),
             perspective_cosine(u, mean, self.attentive),
             perspective_cosine(u, nearest, self.max_attentive),
         ]
-        return torch.cat(found, -1)
+        return torch.cat(matched, -1)
 
 
 def perspective_cosine(u: torch.Tensor, v: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

@@ -50,8 +50,8 @@ def one_text(
     lengths = (chosen if batch.origin is None else owned(batch.host.texts[read], number)).sum(1)
     order = (~chosen).to(torch.int8).argsort(dim=1, stable=True)[:, : int(lengths.max())]
     mask = chosen.gather(1, order)
-    found = states_at(states, order)
-    return found.masked_fill(~mask.unsqueeze(2), 0.0), mask, lengths
+    text = states_at(states, order)
+    return text.masked_fill(~mask.unsqueeze(2), 0.0), mask, lengths
 
 
 def owned(texts: torch.Tensor, number: int) -> torch.Tensor:

@@ -41,9 +41,9 @@ def _plugin_head(entry: HeadConfig, width: int, outputs: int, task_type: str, se
             shape = tuple(head.eval()(*example(width, head.words, separate_encoding)).shape)
     except Exception as error:  # it is the user's code and may raise anything
         raise UserError(f"{entry.kind}: {plugins.said(error, part.path)}") from error
-    if shape != due_shape(head, 2):
-        due = list(due_shape(head, 2))
-        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {due} are due")
+    if shape != logit_shape(head, 2):
+        expected = list(logit_shape(head, 2))
+        raise UserError(f"{part.place}: {entry.kind}: logits of shape {list(shape)} where {expected} is expected")
     return head.train()
 
 
@@ -56,8 +56,8 @@ def example(width: int, words: bool, separate_encoding: bool) -> tuple[torch.Ten
     return torch.ones(sequences, 3, width), Batch(ids, ids == 0, None, pieces, torch.arange(2), texts.expand(ids.shape))
 
 
-def due_shape(head: Head, examples: int, words: int = 2) -> tuple[int, ...]:
-    """Return the shape that a head's logits of so many examples (with so many words each) must have."""
+def logit_shape(head: Head, examples: int, words: int = 2) -> tuple[int, ...]:
+    """Return the required shape of a head's logits. Args: number of examples, words of each."""
     if head.words:
         return examples, words, head.outputs
     return (examples,) if head.scores else (examples, head.outputs)

@@ -32,11 +32,11 @@ class SimTransformerHead(BiMpmNoLstmHead):
 
     def aggregated(self, matches: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
         """Return one vector [B, h] of the matches [B, n, m] of a text."""
-        found = self.widened(matches)
-        found = found + positions(found.shape[1], found.shape[2], found.device).to(found.dtype)
+        hidden = self.widened(matches)
+        hidden = hidden + positions(hidden.shape[1], hidden.shape[2], hidden.device).to(hidden.dtype)
         for layer in self.layers:
-            found = layer(found, src_key_padding_mask=~mask)
-        return mean(found, mask)
+            hidden = layer(hidden, src_key_padding_mask=~mask)
+        return mean(hidden, mask)
 
     def aggregation_flops(self, u: int, v: int, tokens: int, pairs: int) -> float:
         """Return the operations of the matrix and of the layers: queries, keys, values, output, and 8 for the rest."""

@@ -1,4 +1,4 @@
-"""A gap in the place of an output that could not be drawn: the page says which one it is, and why."""
+"""The placeholder of an output that could not be drawn, with the reason."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ WIDTH, LETTERS = 6.4, 100  # inches, and letters of a line in them
 
 
 def draw_or_gap(draw: Callable[[], None], draw_gap: Callable[[str], None], prefix) -> None:
-    """Draw an output; where that fails, draw a gap that says why, and record it for the next run of the workflow.
+    """Draw an output; if that fails, draw a placeholder with the reason, and record it for the next run.
 
     Args: what builds and writes it; what writes the gap, from the reason; the path of its files without endings.
     """
@@ -24,7 +24,7 @@ def draw_or_gap(draw: Callable[[], None], draw_gap: Callable[[str], None], prefi
         draw()
     except Exception as error:  # whatever it is: one output must not take the report with it
         why = str(error) if isinstance(error, UserError) else explain_error(error) or _named(error)
-        log(f"FAILED, a gap is drawn in its place: {prefix}: {why}")
+        log(f"FAILED, a placeholder is drawn instead: {prefix}: {why}")
         draw_gap(why)
         note_failure(prefix, why)
     else:
@@ -32,13 +32,13 @@ def draw_or_gap(draw: Callable[[], None], draw_gap: Callable[[str], None], prefi
 
 
 def table(spec: dict, why: str) -> TextTable:
-    """Return a table without rows that says why."""
+    """Return a table without rows, with the reason as its note."""
     note = f"This table could not be drawn: {why}"
     return TextTable(spec["id"], spec["caption"], [], [], [], [], [note], header=["failed"], lines=[[why]])
 
 
 def figure(spec: dict, why: str) -> panels.Figure:
-    """Return a picture that says why."""
+    """Return a figure with the reason as its text."""
     text = "\n".join(textwrap.wrap(f"This figure could not be drawn: {why}", LETTERS))
 
     def draw(axis) -> None:
@@ -52,6 +52,6 @@ def figure(spec: dict, why: str) -> panels.Figure:
 
 
 def _named(error: Exception) -> str:
-    """Return an error that nobody foresaw in one line, and print where it came from."""
+    """Return an unexpected error in one line, and print its traceback."""
     traceback.print_exception(error)
     return f"{type(error).__name__}: {error}; its log says where"

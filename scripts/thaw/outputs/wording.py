@@ -23,34 +23,33 @@ METRIC_LABELS = {
 BASELINE_LABELS = {
     "majority": "Majority class",
     "bag_of_words": "Bag of words",
-    "cosine": "Untrained cosine",
+    "cosine": "Cosine similarity (no training)",
     "random_encoder": "Random weights, frozen",
 }
 TYPE_LABELS = {
     "classification": "classification",
-    "pair_classification": "classification of pairs",
+    "pair_classification": "pair classification",
     "regression": "regression",
-    "pair_regression": "regression on pairs",
+    "pair_regression": "pair regression",
     "tagging": "tagging",
-    "spans": "span recognition",
+    "spans": "span labelling (NER)",
     "edges": "edge probing",
 }
+PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 FLAG_LABELS = {
     "one_class": "predicts a single class on validation",
-    "diverged": "the loss left the finite numbers",
-    "undefined": "a score is not defined",
+    "diverged": "loss became NaN or inf",
+    "undefined": "a score is undefined",
     "below_majority": "scores below the majority class on validation",
-    "test_below_majority": "scores below the majority class on test, by more than chance",
-    "validation_flat": "has one and the same validation score after every epoch",
-    "rate_stuck": "was trained at a rate that never moved, against its schedule",
-    "same_seeds": "has the very losses of another seed",
-    "memorised": "knows its training rows by heart and hardly beats the majority class on validation, "
-    "as a head does that is too large for its data",
-    "all_seen": "is judged on rows that all share a sentence with train",
-    "label_unknown": "is tested on a label that train does not have",
-    "foreign_tokenizer": "reads its texts by a tokenizer that seems to be another model's",
-    "not_deterministic": "was computed on a GPU by kernels that are not deterministic: the same spec gives other last "
-    "digits each time",
+    "test_below_majority": "scores below the majority class on test by more than two standard errors",
+    "validation_flat": "identical validation score after every epoch",
+    "rate_stuck": "learning rate stayed constant although its schedule varies it",
+    "same_seeds": "identical losses to another seed",
+    "memorised": "memorises the training set: train score at least 0.99, validation barely above the majority class",
+    "all_seen": "evaluated on a split whose rows all share a sentence with train",
+    "label_unknown": "the test split has a label that train lacks",
+    "foreign_tokenizer": "the tokenizer seems to belong to another model",
+    "not_deterministic": "computed on a GPU with non-deterministic kernels: a rerun differs in the last digits",
 }
 SYNTHETIC = "SYNTHETIC"
 MISSING = "‡"
@@ -78,7 +77,7 @@ def strategy_name(labels: dict, strategy: str, variant: str) -> str:
 
 
 def task_name(labels: dict, task: str) -> str:
-    """Return a task's name; SYNTHETIC is written apart from it."""
+    """Return a task's name without its SYNTHETIC mark, which is printed separately."""
     return re.sub(r"\s*\(synthetic\)$", "", labels.get(task, task), flags=re.IGNORECASE)
 
 

@@ -11,16 +11,16 @@ GRID = ["task", "subset", "encoder", "run", "against"]
 
 def build(data, spec: dict) -> panels.Figure:
     """Return a grid for each task and strategy, and to its right that of two seeds; colours have one scale."""
-    found = heads(data.probes)
-    names = panels.Names(spec, found, run_names(data.probes, spec["labels"]))
-    low, drawn = min(found["cosine"].min(), 0.99), []
-    for key, rows in found.groupby(GRID, sort=False):
-        place = dict(zip(GRID, key, strict=True))
-        words = ", ".join([names.of("task", place["task"]), *names.several(place, "encoder")])
-        against = "two seeds" if place["against"] == BETWEEN_SEEDS else "with pretrained"
+    maps = heads(data.probes)
+    names = panels.Names(spec, maps, run_names(data.probes, spec["labels"]))
+    low, drawn = min(maps["cosine"].min(), 0.99), []
+    for key, rows in maps.groupby(GRID, sort=False):
+        cell = dict(zip(GRID, key, strict=True))
+        words = ", ".join([names.of("task", cell["task"]), *names.several(cell, "encoder")])
+        against = "two seeds" if cell["against"] == BETWEEN_SEEDS else "with pretrained"
         draw = partial(panels.head_grid, rows=rows, values="cosine", vmin=low, vmax=1.0)
-        drawn.append(panels.Panel(f"{words}\n{names.of('run', place['run'])}\n{against}", draw))
-    return panels.compose(drawn, panels.csv_of(found, 6), wide=2, colours="Cosine of maps; 1: no change")
+        drawn.append(panels.Panel(f"{words}\n{names.of('run', cell['run'])}\n{against}", draw))
+    return panels.compose(drawn, panels.csv_of(maps, 6), wide=2, colours="Cosine of maps; 1: no change")
 
 
 def heads(records: list[ProbeRecord]):
@@ -29,10 +29,10 @@ def heads(records: list[ProbeRecord]):
 
     rows = []
     for record in records:
-        place = {name: value for name, value in record.cell.items() if name != "probe"}
+        cell = {name: value for name, value in record.cell.items() if name != "probe"}
         for end in record.value("layers"):
             for name, values in end["heads"].items():
-                common = place | {"against": PRETRAINED if name == record.value("main") else BETWEEN_SEEDS}
+                common = cell | {"against": PRETRAINED if name == record.value("main") else BETWEEN_SEEDS}
                 rows += [common | {"layer": end["layer"], "head": n, "cosine": v} for n, v in enumerate(values)]
     if not rows:
         raise UserError("no attention maps were compared")

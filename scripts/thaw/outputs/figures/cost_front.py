@@ -11,7 +11,7 @@ from thaw.statistics.non_inferiority import pareto
 COSTS = {
     "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
     "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
-    "parameters": ("parameters", "Trained parameters (log scale)"),
+    "parameters": ("parameters", "Trainable parameters (log scale)"),
 }
 
 
@@ -20,19 +20,19 @@ def build(data, spec: dict) -> panels.Figure:
 
     Cost is the mean over seeds, with the runs that a run started from; seconds have the run's share of extraction.
     """
-    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
-    marks = strategy_panels.strategy_marks(found, spec)
+    marks = strategy_panels.strategy_marks(summary, spec)
     fronts, drawn = [], []
-    for title, column, rows in strategy_panels.task_panels(found, spec["labels"]):
-        fitted = rows[rows["fitted"] & (rows[cost] > 0)]  # what cost nothing has no place on a logarithmic axis
+    for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
+        fitted = rows[rows["fitted"] & (rows[cost] > 0)]  # a logarithmic axis has no zero
         front = fitted.loc[front_of(fitted, cost)].sort_values(cost)
         fronts += list(front.index)
         draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=(axis_name, column.metric))
         drawn.append(panels.Panel(title, draw, partial(_sweep_labels, rows=fitted, front=front, cost=cost)))
     line = panels.entry("Pareto front", (figure_style.GREY, None), linewidth=0.8)
-    legend = [*strategy_panels.legend(found, spec, marks, lines=False), line]
-    numbers = found.assign(pareto=found.index.isin(fronts))
+    legend = [*strategy_panels.legend(summary, spec, marks, lines=False), line]
+    numbers = summary.assign(pareto=summary.index.isin(fronts))
     return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], ["pareto"]), legend)
 
 

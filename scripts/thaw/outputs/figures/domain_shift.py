@@ -11,9 +11,9 @@ PANEL = ["task", "encoder", "run"]
 
 def build(data, spec: dict) -> panels.Figure:
     """Return the last layer's scores against divergence, a panel for each task and encoder; the CSV has all layers."""
-    found = points(data.probes, spec["split"])
-    names = panels.Names(spec, found, run_names(data.probes, spec["labels"]))
-    last = found[found["layer"] == found.groupby(["task", "encoder"])["layer"].transform("max")]
+    frame = points(data.probes, spec["split"])
+    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    last = frame[frame["layer"] == frame.groupby(["task", "encoder"])["layer"].transform("max")]
     marks = figure_style.marks(last["tested"])
 
     def draw(axis, rows) -> None:
@@ -22,18 +22,18 @@ def build(data, spec: dict) -> panels.Figure:
             face = colour if row.trained == row.tested else "white"
             axis.plot(row.divergence, row.score, marker, color=colour, markerfacecolor=face, zorder=4)
             axis.vlines(row.divergence, row.low, row.high, color=colour, linewidth=0.9)
-        axis.set_xlabel("Divergence of words, bits")
+        axis.set_xlabel("Word divergence, bits")
         axis.set_ylabel(f"{wording.metric_name(spec['labels'], rows['measure'].iloc[0])} × 100")
 
     drawn = []
     for key, rows in last.groupby(PANEL, sort=False):
-        place = dict(zip(PANEL, key, strict=True))
-        title = "\n".join([names.of("task", place["task"]), *names.several(place, "encoder", "run")])
+        cell = dict(zip(PANEL, key, strict=True))
+        title = "\n".join([names.of("task", cell["task"]), *names.several(cell, "encoder", "run")])
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
     hollow = {"markerfacecolor": "white", "linestyle": "none"}
     legend.append(panels.entry("fitted to another domain, or to all", (figure_style.GREY, "o"), **hollow))
-    return panels.compose(drawn, panels.csv_of(found), legend)
+    return panels.compose(drawn, panels.csv_of(frame), legend)
 
 
 def points(records: list[ProbeRecord], split: str):
@@ -52,7 +52,7 @@ def points(records: list[ProbeRecord], split: str):
             rows += [name | cell | {"layer": end["layer"]} for cell in cells]
     keys = [*name, "split", "layer", "trained", "tested"]
     groups = pandas.DataFrame(rows).astype({"score": float}).groupby(keys, sort=False)
-    found = groups["score"].agg(["mean", "min", "max", "count"]) * [100, 100, 100, 1]
-    found.columns = ["score", "low", "high", "seeds"]
-    found.insert(0, "divergence", groups["divergence"].mean())
-    return found.reset_index()
+    frame = groups["score"].agg(["mean", "min", "max", "count"]) * [100, 100, 100, 1]
+    frame.columns = ["score", "low", "high", "seeds"]
+    frame.insert(0, "divergence", groups["divergence"].mean())
+    return frame.reset_index()

@@ -9,7 +9,7 @@ import textwrap
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
-BESIDE = 0.5  # of a panel's width, what the vertical axis and its label take
+AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
 LETTERS = 14  # of a title, to the inch
 GREY = "#6b7280"
 BROKEN = ((0, (4, 3)), (0, (1, 1.5)), (0, (7, 2, 1, 2)), (0, (9, 3)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
@@ -50,7 +50,7 @@ def style():
 def grid(titles: list[str], wide: int | None = None):
     """Return a figure and one axes per title, `wide` in a row.
 
-    Unless stated there are at most three in a row, and four make two rows of two.
+    By default there are at most three in a row, and four make two rows of two.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def grid(titles: list[str], wide: int | None = None):
     axes = figure.subplots(high, wide, squeeze=False)
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     for axis, title in zip(axes.flat, titles, strict=False):
-        lines = [textwrap.fill(line, int(LETTERS * (width - BESIDE))) for line in title.splitlines()]
+        lines = [textwrap.fill(line, int(LETTERS * (width - AXIS_WIDTH))) for line in title.splitlines()]
         axis.set_title("\n".join(lines), loc="left", fontweight="bold")
     for axis in axes.flat[len(titles) :]:
         axis.remove()
@@ -71,7 +71,7 @@ def grid(titles: list[str], wide: int | None = None):
 
 
 def marks(strategies) -> dict[str, tuple]:
-    """Return {strategy: (colour, marker)}, by its place among the experiment's strategies."""
+    """Return {strategy: (colour, marker)}, by its position among the experiment's strategies."""
     import seaborn
 
     names = list(dict.fromkeys(strategies))
@@ -93,11 +93,11 @@ def legend(figure, handles) -> None:
     per_row = next(fitting, 1)
     by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
     figure.set_figheight(figure.get_figheight() + 0.1 + 0.19 * math.ceil(len(handles) / per_row))
-    place = {"loc": "outside lower center", "ncols": per_row}
-    figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **place)
+    position = {"loc": "outside lower center", "ncols": per_row}
+    figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **position)
 
 
 def freeze_layout(figure) -> None:
-    """Lay the figure out once and for all: what is placed by hand afterwards moves nothing."""
+    """Fix the layout, so that later additions move nothing."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

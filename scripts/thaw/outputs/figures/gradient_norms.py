@@ -1,4 +1,4 @@
-"""Figure: how large the gradients of each layer were in each epoch of training."""
+"""Figure: gradient norm of each layer in each epoch of training."""
 
 from functools import partial
 
@@ -14,8 +14,8 @@ LOOKS["embeddings"] = {"color": figure_style.GREY, "linestyle": figure_style.BRO
 
 def build(data, spec: dict) -> panels.Figure:
     """Return for each task and strategy the norm of each layer's gradient by epoch, on a logarithmic axis."""
-    found = norms(data)
-    names, looks = panels.Names(spec, found), _looks(sorted(set(found["layer"]) - set(LOOKS), key=_number))
+    frame = norms(data)
+    names, looks = panels.Names(spec, frame), _looks(sorted(set(frame["layer"]) - set(LOOKS), key=_number))
 
     def draw(axis, rows) -> None:
         for layer, part in rows.groupby("layer", sort=False):
@@ -24,28 +24,28 @@ def build(data, spec: dict) -> panels.Figure:
             axis.fill_between(part["passed"], part["low"], part["high"], **band)
         for begins in rows.loc[rows["phase"].diff() > 0, "passed"]:
             axis.axvline(begins - 0.5, color="#c4c9d0", linewidth=0.7)
-        _axes(axis, found)
+        _axes(axis, frame)
 
     drawn = []
-    for key, rows in found.groupby(CELL, sort=False):
-        place = dict(zip(CELL, key, strict=True))
-        words = [wording.strategy_name(names.labels.get("strategies", {}), place["strategy"], place["variant"])]
-        words += names.several(place, "subset", "encoder", "head")
-        drawn.append(panels.Panel(f"{names.of('task', place['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
-    numbers = found.drop(columns="passed").to_csv(index=False, lineterminator="\n", float_format="%.6g")
-    return panels.compose(drawn, numbers, _legend(looks, found))
+    for key, rows in frame.groupby(CELL, sort=False):
+        cell = dict(zip(CELL, key, strict=True))
+        words = [wording.strategy_name(names.labels.get("strategies", {}), cell["strategy"], cell["variant"])]
+        words += names.several(cell, "subset", "encoder", "head")
+        drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
+    numbers = frame.drop(columns="passed").to_csv(index=False, lineterminator="\n", float_format="%.6g")
+    return panels.compose(drawn, numbers, _legend(looks, frame))
 
 
-def _axes(axis, found) -> None:
+def _axes(axis, frame) -> None:
     """Label the axes; the vertical one is the same in all panels, with plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axis.set_yscale("log")
-    axis.set_ylim(found["low"].min() / 1.2, found["high"].max() * 1.2)
+    axis.set_ylim(frame["low"].min() / 1.2, frame["high"].max() * 1.2)
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.set_ylabel("Norm of the gradient")
+    axis.set_ylabel("Gradient norm")
     axis.set_xlabel("Epoch")
     axis.xaxis.get_major_locator().set_params(integer=True)
 
@@ -53,7 +53,7 @@ def _axes(axis, found) -> None:
 def norms(data):
     """Return a row for each cell, epoch and layer: mean, low and high over seeds, and `passed`, epochs of all phases.
 
-    What no run of a cell trained in an epoch has no row there. Raises UserError where no run has noted any.
+    Layers that no run of a cell trained in an epoch have no row. Raises UserError if no run recorded gradients.
     """
     import pandas
 
@@ -68,7 +68,9 @@ def norms(data):
             long = last.melt(["phase", "epoch", "passed"], columns, "layer", "norm").dropna()
             noted.append(long.assign(**{name: row[name] for name in CELL}))
     if not noted:
-        raise UserError("no run here has noted its gradients; say gradients: true, and run the workflow again")
+        raise UserError(
+            "no run of this experiment recorded its gradients; set gradients: true and run the workflow again"
+        )
     table = pandas.concat(noted)
     table["layer"] = table["layer"].str.removeprefix(GRADIENT)
     groups = table.groupby([*CELL, "phase", "epoch", "passed", "layer"], sort=False)["norm"]
@@ -86,12 +88,12 @@ def _looks(layers: list[str]) -> dict[str, dict]:
 
     shades = colormaps["viridis"]
     return {
-        layer: {"color": shades(0.95 * place / max(1, len(layers) - 1))} for place, layer in enumerate(layers)
+        layer: {"color": shades(0.95 * index / max(1, len(layers) - 1))} for index, layer in enumerate(layers)
     } | LOOKS
 
 
-def _legend(looks: dict, found) -> list:
+def _legend(looks: dict, frame) -> list:
     """Return the entries of the legend, from the embeddings up."""
     names = {"embeddings": "Embeddings"} | {layer: f"Layer {_number(layer)}" for layer in looks if layer not in LOOKS}
     names["head"] = "Head"
-    return [panels.entry(name, **looks[layer]) for layer, name in names.items() if layer in set(found["layer"])]
+    return [panels.entry(name, **looks[layer]) for layer, name in names.items() if layer in set(frame["layer"])]

@@ -1,4 +1,4 @@
-"""Figure: how important each attention head is, and what is left without those that are least so."""
+"""Figure: importance of attention heads, and the score after removing heads."""
 
 from functools import partial
 
@@ -11,12 +11,12 @@ KEYS = ["task", "subset", "encoder", "run"]
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return for each task and encoder a grid of heads, and beside it the score by share of heads removed."""
-    found, marks = points(data.probes), figure_style.marks(ORDERS)
-    names, drawn = panels.Names(spec, found, run_names(data.probes, spec["labels"])), []
-    for key, part in found.groupby(KEYS, sort=False):
-        place = dict(zip(KEYS, key, strict=True))
-        title = ", ".join([names.of("task", place["task"]), *names.several(place, "encoder", "run")])
+    """Return for each task and encoder a grid of heads, and the score by share of heads removed."""
+    frame, marks = points(data.probes), figure_style.marks(ORDERS)
+    names, drawn = panels.Names(spec, frame, run_names(data.probes, spec["labels"])), []
+    for key, part in frame.groupby(KEYS, sort=False):
+        cell = dict(zip(KEYS, key, strict=True))
+        title = ", ".join([names.of("task", cell["task"]), *names.several(cell, "encoder", "run")])
         for kind, rows in part.groupby("kind"):
             if kind == "head":
                 drawn.append(panels.Panel(f"{title}\nimportance of heads", partial(_grid, rows=rows)))
@@ -24,7 +24,7 @@ def build(data, spec: dict) -> panels.Figure:
                 draw = partial(_curves, rows=rows, marks=marks, labels=spec["labels"])
                 drawn.append(panels.Panel(f"{title}\nwithout heads", draw))
     legend = [panels.entry(f"heads removed {ORDERS[order]}", mark) for order, mark in marks.items()]
-    return panels.compose(drawn, panels.csv_of(found), legend, wide=2)
+    return panels.compose(drawn, panels.csv_of(frame), legend, wide=2)
 
 
 def points(records: list[ProbeRecord]):

@@ -1,4 +1,4 @@
-"""Figure: bits that layers share with the labels, or with the last layer; estimators stand in panels of their own."""
+"""Figure: mutual information of layers with the labels or with the last layer, one panel per estimator."""
 
 from functools import partial
 
@@ -10,16 +10,16 @@ WITH_LAST = {"with_last": "binned, not absolute", "cka_with_last": "CKA"}
 AXES = {"with_last": "Bits shared with the last layer", "cka_with_last": "CKA with the last layer"}
 LINE = ["encoder", "run"]
 PANEL = ["task", "subset", "estimator"]
-PROVED = 2  # standard errors over rows, on both sides of what is proved
+PROVED = 2  # standard errors over rows, on both sides of the lower bound
 
 
 def build(data, spec: dict) -> panels.Figure:
     """Return bits by layer, a panel for each task and estimator, a line for each encoder, pretrained or adapted."""
     last = bool(spec.get("last"))
     kinds = WITH_LAST if last else ESTIMATORS
-    found = points(data.probes, spec["split"], list(kinds))
-    names = panels.Names(spec, found, run_names(data.probes, spec["labels"]))
-    lines = list(found[LINE].drop_duplicates().itertuples(index=False))
+    frame = points(data.probes, spec["split"], list(kinds))
+    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    lines = list(frame[LINE].drop_duplicates().itertuples(index=False))
     marks = dict(zip(lines, figure_style.marks(map(" ".join, lines)).values(), strict=True))
 
     def draw(axis, estimator, rows) -> None:
@@ -31,59 +31,59 @@ def build(data, spec: dict) -> panels.Figure:
 
     drawn = [
         panels.Panel(f"{names.of('task', task)}: {kinds[kind]}", partial(draw, estimator=kind, rows=rows))
-        for (task, _, kind), rows in found.groupby(PANEL, sort=False)
+        for (task, _, kind), rows in frame.groupby(PANEL, sort=False)
     ]
     legend = [
         panels.entry("; ".join([names.of("encoder", line.encoder), *names.several(line._asdict(), "run")]), mark)
         for line, mark in marks.items()
     ]
-    return panels.compose(drawn, panels.csv_of(found), legend if last else legend + _explained(), wide=2)
+    return panels.compose(drawn, panels.csv_of(frame), legend if last else legend + _explained(), wide=2)
 
 
 def _explained() -> list:
-    """Return the entries of the legend for what stands beside the estimates."""
+    """Return the legend entries of lower bound, shuffled labels and unreliable estimates."""
     look = {"color": figure_style.GREY, "linewidth": 1}
     hollow = {"markerfacecolor": "white", "linestyle": "none"}
     return [
-        panels.entry("proved by a held-out probe", linestyle=figure_style.BROKEN[0], **look),
-        panels.entry("of shuffled labels, taken off", linestyle=figure_style.BROKEN[1], **look),
-        panels.entry("less than is proved, or noise", (figure_style.GREY, "o"), **hollow),
+        panels.entry("lower bound of a held-out probe", linestyle=figure_style.BROKEN[0], **look),
+        panels.entry("shuffled labels (subtracted)", linestyle=figure_style.BROKEN[1], **look),
+        panels.entry("below the lower bound, or noise", (figure_style.GREY, "o"), **hollow),
     ]
 
 
 def points(records: list[ProbeRecord], split: str, kinds: list[str]):
-    """Return a row for each line, layer and estimator: means over seeds of what the record says, and a flag.
+    """Return a row for each line, layer and estimator: means over seeds, and a flag.
 
-    Beside the mean stand low and high over seeds (mean less and more the deviation from three on, else the range) and
-    lowest and highest of the sweep. The flag says `below bound` where the estimate is less than is proved, `noise`
-    where it is no more than shuffled labels give. split: "test" (the first of a task) or "validation".
+    Further columns: low and high over seeds (mean ± standard deviation from three seeds on, else the range), lowest and
+    highest of the sweep. The flag is `below bound` if the estimate is below the lower bound, `noise` if it is not above
+    that of shuffled labels. split: "test" (the first of a task) or "validation".
     """
     import pandas
 
     rows = []
     for record in records:
-        wanted, place = record.split(split), {name: record.cell[name] for name in ("task", "subset", *LINE)}
+        wanted, cell = record.split(split), {name: record.cell[name] for name in ("task", "subset", *LINE)}
         for end in record.value("layers"):
             scores = end["scores"][wanted]
             for kind in (kind for kind in kinds if kind in scores):
-                row = place | {"estimator": kind, "split": wanted}
+                row = cell | {"estimator": kind, "split": wanted}
                 own = {name.removeprefix(f"{kind}_"): score for name, score in scores.items() if name.startswith(kind)}
                 row |= {"layer": end["layer"], "bits": own.pop(kind)} | own
                 rows.append(row | {name: scores[name] for name in ("bound", "bound_error", "entropy")})
     keys = [*PANEL, *LINE, "split", "layer"]
     table = pandas.DataFrame(rows)
-    found = table.groupby(keys, sort=False).mean()
+    means = table.groupby(keys, sort=False).mean()
     spread = over_seeds(table.assign(value=table["bits"]), keys).set_index(keys)
-    found = found.join(spread[["low", "high", "seeds"]])
-    found["flag"] = ""
-    labelled = found.index.get_level_values("estimator").isin(list(ESTIMATORS))
-    found.loc[labelled & (found["bits"] < found["bound"]), "flag"] = "below bound"
-    found.loc[labelled & (found["bits"] <= found["noise"]), "flag"] = "noise"
-    return found.reset_index()
+    means = means.join(spread[["low", "high", "seeds"]])
+    means["flag"] = ""
+    labelled = means.index.get_level_values("estimator").isin(list(ESTIMATORS))
+    means.loc[labelled & (means["bits"] < means["bound"]), "flag"] = "below bound"
+    means.loc[labelled & (means["bits"] <= means["noise"]), "flag"] = "noise"
+    return means.reset_index()
 
 
 def _line(axis, part, colour, marker, last: bool, alone: bool) -> None:
-    """Draw one line with its sweep, its seeds, what shuffled labels give, and what is proved."""
+    """Draw one line with its sweep, its seeds, shuffled labels and the lower bound."""
     layers = part["layer"]
     if "lowest" in part and part["lowest"].notna().all():
         axis.fill_between(layers, part["lowest"], part["highest"], color=colour, alpha=0.15, linewidth=0)

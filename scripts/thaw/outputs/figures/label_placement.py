@@ -1,4 +1,4 @@
-"""Texts beside points that cover neither each other nor the points nor a line.
+"""Labels of points that overlap neither each other nor the points nor a line.
 
 Boxes are rows of a float array [n, 4]: left, bottom, right, top, in pixels; a "bead" is a small box on a line.
 """
@@ -30,10 +30,10 @@ class Scene:
 
 
 def label_points(axis, points: list[tuple[float, float]], texts: list[str], path=()) -> None:
-    """Write a text beside each point that has one, where it covers no other text, point, or the line through `path`.
+    """Label points so that no label covers another label, a point, or the line through `path`.
 
-    Greedy: each text takes the cheapest of the places around its point, in the order given. A thin line leads to
-    its point where a text had to move away. Call it when layout and limits are final.
+    Greedy: each label takes the cheapest position around its point, in the order given. A thin line connects a distant
+    label with its point. Call it when layout and limits are final.
     """
     scale = axis.get_figure().dpi / 72
     centres = np.array([axis.transData.transform(point) for point in points])
@@ -43,8 +43,8 @@ def label_points(axis, points: list[tuple[float, float]], texts: list[str], path
     for i in (i for i, text in enumerate(texts) if text):
         label = axis.annotate(texts[i], points[i], **LOOK)
         extent = label.get_window_extent()
-        places = list(_places(centres[i], extent.width, extent.height, scale))
-        box, distance = min(places, key=lambda place: _cost(*place, centres[i], scene))
+        positions = list(_positions(centres[i], extent.width, extent.height, scale))
+        box, distance = min(positions, key=lambda position: _cost(*position, centres[i], scene))
         label.anncoords = "offset points"
         label.xyann = tuple(((box[:2] + box[2:]) / 2 - centres[i]) / scale)
         scene.take(box[None])
@@ -71,8 +71,8 @@ def _beads(start, end, scale: float):
     return _squares(start + (end - start) * np.arange(1, count)[:, None] / count, scale)
 
 
-def _places(centre, width: float, height: float, scale: float):
-    """Yield (box, distance in points) of the places for a text around a point, near ones first."""
+def _positions(centre, width: float, height: float, scale: float):
+    """Yield (box, distance in points) of the positions for a text around a point, near ones first."""
     size = np.array([width, height])
     for distance in DISTANCES:
         for step in range(16):
@@ -82,7 +82,7 @@ def _places(centre, width: float, height: float, scale: float):
 
 
 def _cost(box, distance: float, centre, scene: Scene) -> float:
-    """Return how bad a place is, in square points and the like.
+    """Return the cost of a position, about in square points.
 
     What it covers, or has outside the frame, counts most; then each other point that it is nearer to than to its own,
     whose name it would seem to be; then its distance.

@@ -1,4 +1,4 @@
-"""Figure: score against the number of thawed layers."""
+"""Figure: score against the number of fine-tuned layers."""
 
 import itertools
 from functools import partial
@@ -11,49 +11,49 @@ from thaw.outputs.frame import aggregate
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against the number of thawed layers, one panel per task.
 
-    A line joins the points of one sweep, with a band over seeds; the runs that train the embeddings too stand apart on
-    the right and are never joined; baselines and external predictions are broken lines.
+    A line joins the points of one sweep, with a band over seeds; runs that also train the embeddings are separate
+    points on the right; baselines and external predictions are broken lines.
     """
     from matplotlib.patches import Patch
 
-    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    marks = strategy_panels.strategy_marks(found, spec)
-    layers = int(found.loc[found["fitted"], "thawed"].max())
-    places = _places(found[found["fitted"]], list(marks), layers)
-    names = dict.fromkeys(aggregate.row_name(row, spec["labels"]) for row in found[~found["fitted"]].itertuples())
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    marks = strategy_panels.strategy_marks(summary, spec)
+    layers = int(summary.loc[summary["fitted"], "thawed"].max())
+    positions = _positions(summary[summary["fitted"]], list(marks), layers)
+    names = dict.fromkeys(aggregate.row_name(row, spec["labels"]) for row in summary[~summary["fitted"]].itertuples())
     broken = dict(zip(names, itertools.cycle(figure_style.BROKEN)))
 
     def draw(axis, column, rows) -> None:
-        _strategies(axis, rows, marks, places)
-        _layer_axes(axis, layers, places.values())
+        _strategies(axis, rows, marks, positions)
+        _layer_axes(axis, layers, positions.values())
         axis.margins(y=0.1)
         axis.set_ylabel(f"{column.metric} × 100")
-        _beside_lines(axis, rows, spec["labels"], broken)
+        _reference_lines(axis, rows, spec["labels"], broken)
 
-    shown = strategy_panels.task_panels(found, spec["labels"])
+    shown = strategy_panels.task_panels(summary, spec["labels"])
     drawn = [panels.Panel(title, partial(draw, column=column, rows=rows)) for title, column, rows in shown]
-    spread = _spread_name(found)
+    spread = _spread_name(summary)
     band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
-    legend = [*strategy_panels.legend(found, spec, marks), *band]
-    return panels.compose(drawn, strategy_panels.csv_of(found), legend)
+    legend = [*strategy_panels.legend(summary, spec, marks), *band]
+    return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
 
 
-def _places(fitted, strategies: list[str], layers: int) -> dict[str, float]:
-    """Return where the strategies without a sweep stand: at their number of layers, each clear of the others there.
+def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:
+    """Return the horizontal positions of strategies without a sweep: at their number of layers, side by side.
 
-    Those that train the embeddings too stand right of the last layer.
+    Strategies that also train the embeddings are right of the last layer.
     """
     single = fitted[~fitted["swept"]].drop_duplicates("strategy").set_index("strategy")
     whole = [id for id in strategies if id in single.index and single.loc[id, "embeddings"]]
-    places = {id: layers + 1.25 + 0.8 * i for i, id in enumerate(whole)}
+    positions = {id: layers + 1.25 + 0.8 * i for i, id in enumerate(whole)}
     swept = set(fitted.loc[fitted["swept"], "thawed"])
     for thawed, rows in single[~single.index.isin(whole)].groupby("thawed"):
         left = thawed - 0.14 * (len(rows) - 1) - 0.25 * (thawed in swept)
-        places |= {id: left + 0.28 * i for i, id in enumerate(id for id in strategies if id in rows.index)}
-    return places
+        positions |= {id: left + 0.28 * i for i, id in enumerate(id for id in strategies if id in rows.index)}
+    return positions
 
 
-def _strategies(axis, rows, marks: dict, places: dict) -> None:
+def _strategies(axis, rows, marks: dict, positions: dict) -> None:
     """Draw one panel's strategies."""
     fitted = rows[rows["fitted"]]
     for id, (colour, marker) in marks.items():
@@ -61,28 +61,28 @@ def _strategies(axis, rows, marks: dict, places: dict) -> None:
         if points.empty:
             continue
         low, high = _spread(points)
-        if id not in places:
+        if id not in positions:
             axis.plot(points["thawed"], points["mean"], color=colour, marker=marker, zorder=4)
             axis.fill_between(points["thawed"], low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
         else:
             bars = [points["mean"] - low, high - points["mean"]]
             axis.errorbar(
-                places[id], points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5
+                positions[id], points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5
             )
 
 
-def _layer_axes(axis, layers: int, places) -> None:
-    """Label the horizontal axis: 0 to L thawed layers, then everything with the embeddings."""
+def _layer_axes(axis, layers: int, positions) -> None:
+    """Label the horizontal axis: 0 to L fine-tuned layers, then the full model with the embeddings."""
     step = 1 if layers <= 6 else 2 if layers <= 12 else 4
     ticks, names = list(range(0, layers + 1, step)), [str(n) for n in range(0, layers + 1, step)]
-    whole = [place for place in places if place > layers + 0.6]
-    axis.set_xlim(min([-0.1, *places]) - 0.4, max([layers, *places]) + 0.5)
+    whole = [position for position in positions if position > layers + 0.6]
+    axis.set_xlim(min([-0.1, *positions]) - 0.4, max([layers, *positions]) + 0.5)
     if whole:
         middle = sum(whole) / len(whole)
         ticks, names = [*ticks, middle], [*names, "full"]
         axis.axvline(layers + 0.6, color="#c4c9d0", linewidth=0.7)
     axis.set_xticks(ticks, names)
-    axis.set_xlabel("Thawed layers, from the top" + ("\n(full: embeddings too)" if whole else ""))
+    axis.set_xlabel("Fine-tuned top layers" + ("\n(full: embeddings too)" if whole else ""))
 
 
 def _spread(points) -> tuple:
@@ -93,15 +93,15 @@ def _spread(points) -> tuple:
     return points["low"], points["high"]
 
 
-def _spread_name(found) -> str:
+def _spread_name(summary) -> str:
     """Return what band and bars show, empty for a single seed."""
-    seeds = int(found["seeds"].max())
+    seeds = int(summary["seeds"].max())
     if seeds < 2:
         return ""
     return f"Band, bar: mean ± sd of {seeds} seeds" if seeds >= 3 else "Band, bar: range of 2 seeds"
 
 
-def _beside_lines(axis, rows, labels: dict, broken: dict) -> None:
+def _reference_lines(axis, rows, labels: dict, broken: dict) -> None:
     """Draw baselines and external predictions as broken lines; one far below the runs is a note at the lower edge."""
     low, high = axis.get_ylim()
     span, lowest, far = high - low, rows.loc[rows["fitted"], "mean"].min(), []
@@ -115,8 +115,8 @@ def _beside_lines(axis, rows, labels: dict, broken: dict) -> None:
             low, high = min(low, row.mean - 0.03 * span), max(high, row.mean + 0.03 * span)
     if far:
         look = {"fontsize": 6.5, "color": figure_style.GREY, "ha": "right", "va": "bottom"}
-        place = {"xycoords": "axes fraction", "xytext": (0, 2), "textcoords": "offset points"}
-        axis.annotate("\n".join(far), (1, 0), **place, **look)
+        position = {"xycoords": "axes fraction", "xytext": (0, 2), "textcoords": "offset points"}
+        axis.annotate("\n".join(far), (1, 0), **position, **look)
         share = min(0.11 * len(far), 0.5)
         low = (low - share * high) / (1 - share)
     axis.set_ylim(low, high)

@@ -1,4 +1,4 @@
-"""Figure: where edge probing finds a task, by the weights of a mix of layers and by what each layer adds."""
+"""Figure: the layers that edge probing uses for a task, by mixing weights and by the gain of each layer."""
 
 from functools import partial
 
@@ -12,40 +12,40 @@ from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence
 KEYS = ["task", "subset", "encoder", "run", "probe"]
 COLOURS = {"weight": "#0173b2", "delta": "#8b6fc0"}
 AXES = {"weight": "Weight in the mix", "delta": "F1 added by the layer × 100"}
-# What stands above a panel: the layer that its bars point to, and how far they are from equal.
+# Titles of the panels: the expected layer of the bars, and their divergence from uniform.
 SUMMARIES = {"weight": ("centre_of_gravity", "k_s"), "delta": ("expected_layer", "k_delta")}
 NAMES = {"centre_of_gravity": "centre of gravity", "expected_layer": "expected layer"}
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return for each task the weights of the mix of all layers, and beside them what each layer adds to the score.
+    """Return for each task the weights of the mix of all layers, and the gain of each layer.
 
     Raises UserError where there is no result, or one of an encoder of which a single layer was read.
     """
-    found = quantities(data.probes, spec["split"], spec.get("negative", "keep"))
-    names, drawn = panels.Names(spec, found, run_names(data.probes, spec["labels"])), []
-    for key, rows in found.groupby(KEYS, sort=False):
-        place = dict(zip(KEYS, key, strict=True))
-        words = [names.of("task", place["task"]), *names.several(place, "subset", "encoder", "run", "probe")]
+    frame = quantities(data.probes, spec["split"], spec.get("negative", "keep"))
+    names, drawn = panels.Names(spec, frame, run_names(data.probes, spec["labels"])), []
+    for key, rows in frame.groupby(KEYS, sort=False):
+        cell = dict(zip(KEYS, key, strict=True))
+        words = [names.of("task", cell["task"]), *names.several(cell, "subset", "encoder", "run", "probe")]
         for kind in AXES:
             title = f"{', '.join(words)}\n{_summary(rows, kind)}"
             drawn.append(panels.Panel(title, partial(_bars, rows=rows, kind=kind)))
-    return panels.compose(drawn, panels.csv_of(found), wide=2)
+    return panels.compose(drawn, panels.csv_of(frame), wide=2)
 
 
 def quantities(records: list[ProbeRecord], split: str, negative: str):
     """Return a row for each quantity of each probe, by layer where it has one: mean, low, high and number of seeds.
 
     Quantities: weight, score (of a mix of the layers up to this one) and delta, by layer, scores x 100; and for all
-    layers centre_of_gravity and expected_layer in layers, k_s and k_delta in bits. Low and high are mean less and more
-    the deviation from three seeds on, else the range. A seed for which one is not defined has no part in it.
+    layers centre_of_gravity and expected_layer in layers, k_s and k_delta in bits. Low and high are mean ±
+    standard deviation from three seeds on, else the range. Undefined values of a seed are left out.
     """
     import pandas
 
     rows = []
     for record in records:
         main, shown = record.value("main"), record.split(split)
-        place = record.cell | {"split": shown}
+        cell = record.cell | {"split": shown}
         for seed in record.record["spec"]["seeds"]:
             ends = [end for end in record.value("layers") if end["seed"] == seed]
             layers = [end["layer"] for end in ends]
@@ -55,7 +55,7 @@ def quantities(records: list[ProbeRecord], split: str, negative: str):
                 )
             scores = [end["mix"]["scores"][shown][main] for end in ends]
             scores = [np.nan if score is None else 100 * score for score in scores]
-            rows += [place | row for row in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
+            rows += [cell | row for row in _of_seed(ends[-1]["mix"]["weights"], scores, negative)]
     keys = [*KEYS, "split", "quantity", "layer"]
     table = pandas.DataFrame(rows).astype({"value": float}).dropna(subset="value")
     return over_seeds(table, keys).drop(columns="sd")

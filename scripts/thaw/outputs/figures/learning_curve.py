@@ -17,22 +17,22 @@ def build(data, spec: dict) -> panels.Figure:
     A line joins the means over all draws of a size and all seeds; bars go from the lowest to the highest. Baselines are
     broken lines. One size alone is a UserError.
     """
-    found = sizes(data.runs, spec)
-    if found["train_rows"].nunique() < 2:
+    frame = sizes(data.runs, spec)
+    if frame["train_rows"].nunique() < 2:
         raise UserError("a size_figure needs several sizes: name two subsets or more in the experiment")
-    names, lines = panels.Names(spec, found), _lines_of(found, spec["labels"])
-    groups = list(found[["encoder", "head"]][found["kind"] == "run"].drop_duplicates().itertuples(index=False))
-    ticks, drawn = sorted(found["train_rows"].unique()), []
-    for group, column in itertools.product(groups, aggregate.columns(found, spec["labels"])):
+    names, lines = panels.Names(spec, frame), _lines_of(frame, spec["labels"])
+    groups = list(frame[["encoder", "head"]][frame["kind"] == "run"].drop_duplicates().itertuples(index=False))
+    ticks, drawn = sorted(frame["train_rows"].unique()), []
+    for group, column in itertools.product(groups, aggregate.columns(frame, spec["labels"])):
         both = ", ".join(names.of(kind, id) for kind, id in group._asdict().items())
         title = "\n".join([column.title] + [both] * (len(groups) > 1))
-        rows = found[(found["task"] == column.task) & (found["split"] == column.split)]
+        rows = frame[(frame["task"] == column.task) & (frame["split"] == column.split)]
         rows = rows[rows["encoder"].isin(["", group.encoder]) & rows["head"].isin(["", group.head])]
         shared = {"rows": rows, "lines": lines, "ticks": ticks}
         drawn.append(panels.Panel(title, partial(_scores, **shared, name=f"{column.metric} × 100")))
         drawn.append(panels.Panel(title, partial(_seconds, **shared)))
     legend = [panels.entry(name, (colour, marker), linestyle=style) for name, colour, marker, style in lines.values()]
-    return panels.compose(drawn, panels.csv_of(found), legend, wide=2)
+    return panels.compose(drawn, panels.csv_of(frame), legend, wide=2)
 
 
 def _scores(axis, rows, lines: dict, ticks: list, name: str) -> None:
@@ -53,7 +53,7 @@ def _seconds(axis, rows, lines: dict, ticks: list) -> None:
 def sizes(runs, spec: dict):
     """Return one row per line and number of training rows: mean, low and high of the score x 100, seconds, seeds."""
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == spec["split"]) & (runs["missing"] == "")]
-    chosen = chosen[~chosen["kind"].isin(aggregate.BESIDE)]
+    chosen = chosen[~chosen["kind"].isin(aggregate.EXTERNAL)]
     spent = chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"]
     chosen = chosen.assign(value=100 * chosen["value"], spent=spent)
     return (
@@ -71,9 +71,9 @@ def sizes(runs, spec: dict):
     )
 
 
-def _lines_of(found, labels: dict) -> dict[tuple, tuple]:
+def _lines_of(frame, labels: dict) -> dict[tuple, tuple]:
     """Return {(kind, strategy, variant): (name, colour, marker, line style)}."""
-    rows = found.drop_duplicates(["kind", "strategy", "variant"])
+    rows = frame.drop_duplicates(["kind", "strategy", "variant"])
     named = {(row.kind, row.strategy, row.variant): aggregate.row_name(row, labels) for row in rows.itertuples()}
     marks = figure_style.marks([name for key, name in named.items() if key[0] == "run"])
     broken = itertools.cycle(figure_style.BROKEN)
@@ -102,4 +102,4 @@ def _rows_axis(axis, ticks: list) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xticks(ticks, [wording.count(tick) for tick in ticks])
-    axis.set_xlabel("Training rows (log scale)")
+    axis.set_xlabel("Training examples (log scale)")

@@ -22,10 +22,10 @@ FORMATS = ("svg", "pdf", "png")
 
 
 def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[int]]:
-    """Return the rates [L + 2, S] of some phases as specs hold them, NaN where frozen, and how many epochs each has.
+    """Return the learning rates [L + 2, S] of phases, NaN where frozen, and the epochs of each phase.
 
-    A tiny module stands for each component, and goes through the code that groups a real one's parameters. A phase of
-    optimizer lbfgs has no rate and is left out.
+    A tiny module represents each component, and its parameters are grouped as a real module's. A phase with optimizer
+    lbfgs has no learning rate and is left out.
     """
     rows = ["head", *(f"layer.{n}" for n in range(layers, 0, -1)), "embeddings"]
     columns, lengths = [], []
@@ -46,28 +46,28 @@ def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[int]]:
 
 
 def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
-    """Draw the rates of some strategies {label: phases}, a panel each on one scale of colours, into a file.
+    """Draw the learning rates of some strategies {label: phases}, a panel each on one scale of colours, into a file.
 
-    Raises UserError for a kind of file that can not be drawn, and where no strategy has a rate.
+    Raises UserError for an unknown file type, and if no strategy has a learning rate.
     """
-    found = {label: rates(phases, layers) for label, phases in strategies.items()}
-    found = {label: pair for label, pair in found.items() if pair[1]}
+    rates_by_label = {label: rates(phases, layers) for label, phases in strategies.items()}
+    rates_by_label = {label: pair for label, pair in rates_by_label.items() if pair[1]}
     kind = Path(path).suffix.removeprefix(".")
     if kind not in FORMATS:
-        raise UserError(f"{path}: a figure of rates is drawn as {', '.join(FORMATS)}; end the name in one of them")
-    if not found:
+        raise UserError(f"{path}: the file must end in one of {', '.join(FORMATS)}")
+    if not rates_by_label:
         raise UserError("none of these strategies has a learning rate: lbfgs fits a head to convergence without one")
     from matplotlib.colors import LogNorm
     from matplotlib.patches import Patch
 
-    every = np.concatenate([matrix.ravel() for matrix, _ in found.values()])
+    every = np.concatenate([matrix.ravel() for matrix, _ in rates_by_label.values()])
     norm = LogNorm(np.nanmin(every), max(np.nanmax(every), 1.01 * np.nanmin(every)))
     with figure_style.style():
-        figure, axes = figure_style.grid(list(found), wide=min(2, len(found)))
-        for axis, (matrix, lengths) in zip(axes, found.values(), strict=True):
+        figure, axes = figure_style.grid(list(rates_by_label), wide=min(2, len(rates_by_label)))
+        for axis, (matrix, lengths) in zip(axes, rates_by_label.values(), strict=True):
             mesh = _panel(axis, matrix, lengths, norm)
         figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)
-        figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(found)])
+        figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(rates_by_label)])
         with atomic_write(path) as temporary:
             figure.savefig(temporary, format=kind, metadata={"Date": None} if kind == "svg" else {}, dpi=220)
 
@@ -89,9 +89,9 @@ def _panel(axis, matrix: np.ndarray, lengths: list[int], norm):
     return mesh
 
 
-def _phase_mark(found: dict) -> list:
-    """Return what the legend says of the lines between phases, where there are any."""
+def _phase_mark(rates_by_label: dict) -> list:
+    """Return the legend entry of the lines between phases, if there are any."""
     from matplotlib.lines import Line2D
 
-    several = any(len(lengths) > 1 for _, lengths in found.values())
-    return [Line2D([], [], color="black", linewidth=1, label="a new phase begins")] if several else []
+    several = any(len(lengths) > 1 for _, lengths in rates_by_label.values())
+    return [Line2D([], [], color="black", linewidth=1, label="start of a phase")] if several else []

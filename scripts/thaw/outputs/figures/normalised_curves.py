@@ -15,40 +15,40 @@ SCALED = ("scaled_mean", "scaled_low", "scaled_high")
 
 def build(data, spec: dict) -> panels.Figure:
     """Return scores by layer, each task from 0, its lowest mean of all panels, to 1, its highest."""
-    found = scaled(points(data.probes, spec["split"])[0], spec["labels"])
+    frame = scaled(points(data.probes, spec["split"])[0], spec["labels"])
     runs = run_names(data.probes, spec["labels"])
-    names = panels.Names(spec, found, runs)
-    rows = found.to_dict("records")
+    names = panels.Names(spec, frame, runs)
+    rows = frame.to_dict("records")
     titles = ["; ".join([names.of("run", row["run"]), *names.several(row, "encoder", "probe")]) for row in rows]
-    found = found.assign(panel=titles)
-    marks = figure_style.marks(found["line"])
+    frame = frame.assign(panel=titles)
+    marks = figure_style.marks(frame["line"])
 
     def draw(axis, rows) -> None:
         for line, part in rows.groupby("line", sort=False):
             panels.curve(axis, part["layer"], part, marks[line], SCALED, alpha=0.15)
         axis.set_ylim(-0.1, 1.1)
-        panels.layer_axis(axis, int(found["layer"].max()))
+        panels.layer_axis(axis, int(frame["layer"].max()))
         axis.set_ylabel("Score, lowest 0, highest 1")
 
-    shown = [title for run in runs for title in dict.fromkeys(found.loc[found["run"] == run, "panel"])]
-    drawn = [panels.Panel(title, partial(draw, rows=found[found["panel"] == title])) for title in shown]
+    shown = [title for run in runs for title in dict.fromkeys(frame.loc[frame["run"] == run, "panel"])]
+    drawn = [panels.Panel(title, partial(draw, rows=frame[frame["panel"] == title])) for title in shown]
     legend = [panels.entry(line, mark) for line, mark in marks.items()]
-    return panels.compose(drawn, panels.csv_of(found.drop(columns=["line", "panel"])), legend)
+    return panels.compose(drawn, panels.csv_of(frame.drop(columns=["line", "panel"])), legend)
 
 
-def scaled(found, labels: dict):
+def scaled(frame, labels: dict):
     """Return the rows of `points` with `scaled_` columns, and the name of each one's line: its task and measure.
 
     A task is scaled over all its layers and encoders of one probe; where nothing differs, it is 0.
     """
-    groups = found.groupby(["task", "subset", "measure", "probe"], sort=False)["mean"]
+    groups = frame.groupby(["task", "subset", "measure", "probe"], sort=False)["mean"]
     low = groups.transform("min")
     span = groups.transform("max") - low
     for name in SCALED:
-        found[name] = ((found[name.removeprefix("scaled_")] - low) / span.where(span > 0)).fillna(0.0)
-    tasks = [wording.task_name(labels.get("tasks", {}), task) for task in found["task"]]
-    found["line"] = [
+        frame[name] = ((frame[name.removeprefix("scaled_")] - low) / span.where(span > 0)).fillna(0.0)
+    tasks = [wording.task_name(labels.get("tasks", {}), task) for task in frame["task"]]
+    frame["line"] = [
         f"{task} ({wording.metric_name(labels, measure)})"
-        for task, measure in zip(tasks, found["measure"], strict=True)
+        for task, measure in zip(tasks, frame["measure"], strict=True)
     ]
-    return found
+    return frame

@@ -50,7 +50,7 @@ def compose(
     """Return the figure of some panels.
 
     Args: the numbers behind it; entries of the legend, to which the lines of panels are added that have a label; how
-    many panels stand in a row; width and height in inches; the name of the colours that all panels share. A figure is
+    panels in a row; width and height in inches; the name of the colours that all panels share. A figure is
     laid out once for all formats, which is most of the time that many panels take.
     """
     with figure_style.style():

@@ -1,4 +1,4 @@
-"""Figure: how near a task is to what an encoder was pretrained on, and what thawing the encoder gains on it."""
+"""Figure: gain of full fine-tuning against the proximity of a task to the pretraining data."""
 
 from functools import partial
 
@@ -24,14 +24,14 @@ def build(data, spec: dict) -> panels.Figure:
 
     Args: spec with `whole`, the strategy that trains everything. Raises UserError where no task has both.
     """
-    found = nearness(data.probes).merge(gains(data.runs, spec["whole"], data.predictions), on=PLACE)
-    if found.empty:
+    frame = nearness(data.probes).merge(gains(data.runs, spec["whole"], data.predictions), on=PLACE)
+    if frame.empty:
         raise UserError(
-            f"a gain_figure needs runs of {spec['whole']} and of a strategy that trains the head alone, with as many "
+            f"a gain_figure needs runs of {spec['whole']} and of a strategy that trains only the head, with as many "
             "seeds, and a measure that the encoder has: logme, or what it was pretrained with"
         )
-    names, marks = panels.Names(spec, found), figure_style.marks(found["task"])
-    shown = found.groupby([name for name in found if name in ("measure", *PLACE[1:], *FROZEN)], sort=False)
+    names, marks = panels.Names(spec, frame), figure_style.marks(frame["task"])
+    shown = frame.groupby([name for name in frame if name in ("measure", *PLACE[1:], *FROZEN)], sort=False)
     drawn = [
         panels.Panel(
             ", ".join(names.several(rows.iloc[0], *PLACE[1:], *FROZEN[:2])), partial(_points, rows=rows, marks=marks)
@@ -39,7 +39,7 @@ def build(data, spec: dict) -> panels.Figure:
         for _, rows in shown
     ]
     legend = [panels.entry(names.of("task", task), mark, linestyle="none") for task, mark in marks.items()]
-    return panels.compose(drawn, panels.csv_of(found), legend)
+    return panels.compose(drawn, panels.csv_of(frame), legend)
 
 
 def _points(axis, rows, marks: dict) -> None:
@@ -51,7 +51,7 @@ def _points(axis, rows, marks: dict) -> None:
         axis.errorbar(row.near, row.gain, **bars, color=colour, marker=marker, elinewidth=0.9, zorder=4)
     axis.axhline(0, color=figure_style.GREY, linewidth=0.7)
     axis.set_xlabel(MEASURES[rows["measure"].iloc[0]][1])
-    axis.set_ylabel("Gain of thawing, points")
+    axis.set_ylabel("Gain of fine-tuning, points")
     axis.margins(x=0.15)
 
 
@@ -61,21 +61,21 @@ def nearness(records: list[ProbeRecord]):
 
     rows = []
     for record in records:
-        place, spec = record.cell, record.record["spec"]
+        cell, spec = record.cell, record.record["spec"]
         measure = spec["probe"]["kind"]
-        if measure == "logme" and place["run"] != PRETRAINED:
+        if measure == "logme" and cell["run"] != PRETRAINED:
             continue
         for end in (end for end in record.value("layers") if end["layer"] == spec["layers"]):
             (scores,) = end["scores"].values()
             near = {"measure": measure, "near": scores[MEASURES[measure][0]]}
-            rows.append({name: place[name] for name in PLACE} | near)
+            rows.append({name: cell[name] for name in PLACE} | near)
     table = pandas.DataFrame(rows, columns=[*PLACE, "measure", "near"])
     groups = table.groupby([*PLACE, "measure"], sort=False)["near"]
     return groups.agg(near="mean", near_low="min", near_high="max").reset_index()
 
 
 def gains(runs, whole: str, answers: PredictionFiles):
-    """Return a row for each task and strategy that trains the head alone: what training everything gains over it.
+    """Return a row for each task and strategy that trains only the head: what training everything gains over it.
 
     `gain`, in points of the main metric on the task's first test split, is the difference of means over the seeds that
     both have; `low` and `high` bound its 95 % interval, by a bootstrap over seeds and examples.
@@ -88,7 +88,7 @@ def gains(runs, whole: str, answers: PredictionFiles):
     for (*cell, metric, split), _ in head_alone(tested).groupby([*CELL, "metric", "split"], sort=False):
         contrast = contrasts.between((*cell[:4], whole, "base"), tuple(cell), split)
         if contrast:
-            found = interval(contrast.mean, contrast.draws)
-            gain = {"metric": metric, "split": split, "gain": found.value, "low": found.low, "high": found.high}
+            ci = interval(contrast.mean, contrast.draws)
+            gain = {"metric": metric, "split": split, "gain": ci.value, "low": ci.low, "high": ci.high}
             rows.append(dict(zip(CELL, cell, strict=True)) | gain | {"seeds": len(contrast.differences)})
     return pandas.DataFrame(rows, columns=[*CELL, "metric", "split", "gain", "low", "high", "seeds"])

@@ -22,9 +22,9 @@ def build(data, spec: dict) -> panels.Figure:
 
     Scores of unlike kinds share no axis. A broken line is what the most frequent answer scores.
     """
-    found, majority = points(data.probes, spec["split"])
-    names = panels.Names(spec, found, run_names(data.probes, spec["labels"]))
-    lines = list(found[LINE].drop_duplicates().itertuples(index=False))
+    frame, majority = points(data.probes, spec["split"])
+    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    lines = list(frame[LINE].drop_duplicates().itertuples(index=False))
     marks = dict(zip(lines, figure_style.marks(map(" ".join, lines)).values(), strict=True))
 
     def draw(axis, key, rows) -> None:
@@ -36,14 +36,14 @@ def build(data, spec: dict) -> panels.Figure:
         panels.layer_axis(axis, int(rows["layer"].max()))
 
     drawn = []
-    for key, rows in found.groupby(PANEL, sort=False):
-        place = dict(zip(PANEL, key, strict=True))
-        title = "\n".join([names.of("task", place["task"]), *names.several(place, "subset")])
+    for key, rows in frame.groupby(PANEL, sort=False):
+        cell = dict(zip(PANEL, key, strict=True))
+        title = "\n".join([names.of("task", cell["task"]), *names.several(cell, "subset")])
         drawn.append(panels.Panel(title, partial(draw, key=key, rows=rows)))
     legend = [panels.entry(_line_name(line._asdict(), names), mark) for line, mark in marks.items()]
     chance = dict.fromkeys(CHANCE.get(key[2], wording.BASELINE_LABELS["majority"]) for key in majority)
     legend += [panels.entry("; ".join(chance), **panels.REFERENCE)] if majority else []
-    return panels.compose(drawn, panels.csv_of(found), legend)
+    return panels.compose(drawn, panels.csv_of(frame), legend)
 
 
 def points(records: list[ProbeRecord], split: str):
@@ -57,15 +57,15 @@ def points(records: list[ProbeRecord], split: str):
 
     rows, majority = [], {}
     for record in records:
-        main, wanted, place = record.value("main"), record.split(split), record.cell
+        main, wanted, cell = record.value("main"), record.split(split), record.cell
         factor = axis_name(main, {})[1]
         for end in record.value("layers"):
             shown = wanted if wanted in end["scores"] else next(iter(end["scores"]))
             score = end["scores"][shown][main]
             score = None if score is None else factor * score
-            rows.append({**place, "measure": main, "split": shown, "layer": end["layer"], "value": score})
+            rows.append({**cell, "measure": main, "split": shown, "layer": end["layer"], "value": score})
         score = record.record["majority"].get(wanted, {}).get(main)
-        majority |= {} if score is None else {(place["task"], place["subset"], main): factor * score}
+        majority |= {} if score is None else {(cell["task"], cell["subset"], main): factor * score}
     keys = [*PANEL, *LINE, "split", "layer"]
     return over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys), majority
 

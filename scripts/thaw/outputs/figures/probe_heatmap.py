@@ -10,7 +10,7 @@ from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord, over_seeds, 
 
 ROW = ["task", "subset", "probe", "measure"]
 PANEL = ["encoder", "run"]
-# Scores beside a probe's main one that have a row of their own.
+# Further scores of a probe with a row of their own.
 MORE = {"uuas": ["dspr", "nspr", "root"]}
 
 
@@ -19,9 +19,9 @@ def build(data, spec: dict) -> panels.Figure:
 
     Numbers are means over seeds x 100; the best layer of a row is bold.
     """
-    found = scores(data.probes, spec["split"])
-    names = panels.Names(spec, found, run_names(data.probes, spec["labels"]))
-    shown, layers = list(found.groupby(PANEL, sort=False)), sorted(found["layer"].unique())
+    frame = scores(data.probes, spec["split"])
+    names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
+    shown, layers = list(frame.groupby(PANEL, sort=False)), sorted(frame["layer"].unique())
     rows = max(len(part[ROW].drop_duplicates()) for _, part in shown)
     drawn = [
         panels.Panel(
@@ -31,30 +31,30 @@ def build(data, spec: dict) -> panels.Figure:
         for (encoder, run), part in shown
     ]
     size = (2.6 + 0.5 * len(layers), (1.1 + 0.27 * rows) * len(shown))
-    return panels.compose(drawn, panels.csv_of(found), wide=1, size=size)
+    return panels.compose(drawn, panels.csv_of(frame), wide=1, size=size)
 
 
 def scores(records: list[ProbeRecord], split: str):
     """Return a row for each score and layer: mean and sd over seeds x 100, their number, and `share`.
 
-    That is how far the mean lies from the least layer (0) to the greatest (1) of its row.
+    The mean is scaled from the lowest layer (0) to the highest (1) of its row.
     """
     import pandas
 
     rows = []
     for record in records:
-        main, place = record.value("main"), record.cell | {"split": record.split(split)}
+        main, cell = record.value("main"), record.cell | {"split": record.split(split)}
         for end in record.value("layers"):
             for measure in [main, *MORE.get(main, [])]:
-                score = end["scores"][place["split"]][measure]
+                score = end["scores"][cell["split"]][measure]
                 score = None if score is None else 100 * score
-                rows.append(place | {"measure": measure, "layer": end["layer"], "value": score})
+                rows.append(cell | {"measure": measure, "layer": end["layer"], "value": score})
     keys = [*ROW, *PANEL, "split", "layer"]
-    found = over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys).drop(columns=["low", "high"])
-    of_row = found.groupby([*ROW, *PANEL], sort=False)["mean"]
+    frame = over_seeds(pandas.DataFrame(rows).astype({"value": float}), keys).drop(columns=["low", "high"])
+    of_row = frame.groupby([*ROW, *PANEL], sort=False)["mean"]
     least, greatest = of_row.transform("min"), of_row.transform("max")
     spread = (greatest - least).where(greatest > least)
-    return found.assign(share=((found["mean"] - least) / spread).fillna(0.0))
+    return frame.assign(share=((frame["mean"] - least) / spread).fillna(0.0))
 
 
 def _map(axis, part, layers: list[int], names: panels.Names) -> None:
@@ -83,8 +83,8 @@ def _map(axis, part, layers: list[int], names: panels.Names) -> None:
 
 def _line_name(key: dict, names: panels.Names) -> str:
     """Return a row's name: its task, its subset and probe where several have the same score, and what is scored."""
-    found = names.frame
+    frame = names.frame
     words = [names.of("task", key["task"]), *names.several(key, "subset")]
-    alike = found[(found["task"] == key["task"]) & (found["measure"] == key["measure"])]
+    alike = frame[(frame["task"] == key["task"]) & (frame["measure"] == key["measure"])]
     words += [names.of("probe", key["probe"])] * (alike["probe"].nunique() > 1)
     return f"{', '.join(words)}: {wording.metric_name(names.labels, key['measure'])}"

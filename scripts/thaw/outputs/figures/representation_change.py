@@ -6,7 +6,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures import figure_style, panels
 from thaw.outputs.frame.probe_frame import BETWEEN_SEEDS, PRETRAINED, ProbeRecord, run_names
 
-# what stands on the axis
+# labels of the axes
 MEASURES = {
     "cka": "CKA; 1: no change",
     "rsa": "RSA; 1: no change",
@@ -20,13 +20,13 @@ SEEDS = panels.REFERENCE | {"linewidth": 1.0}  # the look of what compares two s
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return each measure by layer, a panel for each task and probe, a line for each strategy.
+    """Return each measure by layer, a panel per task and probe, a line per strategy.
 
-    Whole lines compare with the pretrained encoder, broken ones two seeds of the same strategy; bands go from the
-    lowest to the highest seed.
+    Solid lines compare with the pretrained encoder, broken lines two seeds of the same strategy; bands are the range
+    over seeds.
     """
-    found, runs = changes(data.probes), run_names(data.probes, spec["labels"])
-    names, marks = panels.Names(spec, found, runs), figure_style.marks(runs)
+    frame, runs = changes(data.probes), run_names(data.probes, spec["labels"])
+    names, marks = panels.Names(spec, frame, runs), figure_style.marks(runs)
 
     def draw(axis, rows) -> None:
         for (run, against), part in rows.groupby(["run", "against"], sort=False):
@@ -42,13 +42,13 @@ def build(data, spec: dict) -> panels.Figure:
             axis.set_ylim(bottom=0)
 
     drawn = []
-    for key, rows in found.groupby(PANEL, sort=False):
-        place = dict(zip(PANEL, key, strict=True))
-        words = [names.of("probe", place["probe"]), *names.several(place, "encoder", "subset")]
-        drawn.append(panels.Panel(f"{names.of('task', place['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
+    for key, rows in frame.groupby(PANEL, sort=False):
+        cell = dict(zip(PANEL, key, strict=True))
+        words = [names.of("probe", cell["probe"]), *names.several(cell, "encoder", "subset")]
+        drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
     legend = [panels.entry(f"{runs[run]}, with pretrained", mark) for run, mark in marks.items()]
     legend.append(panels.entry("Two seeds of the strategy, in its colour", **SEEDS))
-    return panels.compose(drawn, panels.csv_of(found, 6), legend)
+    return panels.compose(drawn, panels.csv_of(frame, 6), legend)
 
 
 def changes(records: list[ProbeRecord]):
@@ -67,6 +67,6 @@ def changes(records: list[ProbeRecord]):
             for against, name in ((PRETRAINED, kind), (BETWEEN_SEEDS, BETWEEN_SEEDS)):
                 rows.append(common | {"against": against, "value": scores[name]})
     if not rows:
-        raise UserError("nothing was compared: no encoder here has what these probes compare")
+        raise UserError("nothing was compared: no encoder of this experiment has what these probes compare")
     groups = pandas.DataFrame(rows).astype({"value": float}).groupby(KEYS, sort=False)["value"]
     return groups.agg(mean="mean", low="min", high="max", seeds="count").reset_index()

@@ -1,4 +1,4 @@
-"""Figure: what a search is worth, the best validation score to expect against the number of trials."""
+"""Figure: expected best validation score against the number of search trials."""
 
 from functools import partial
 
@@ -14,21 +14,21 @@ HEADER = ["task", "subset", "encoder", "head", "strategy", "variant", "metric", 
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return the expected best score of 1, 2, ... trials, a panel for each task, a line for each search.
+    """Return the expected best score of 1, 2, ... trials, a panel per task, a line per search.
 
-    Raises UserError where no run took its settings from a search of its own.
+    Raises UserError if no run has a search of its own.
     """
     import pandas
 
     curves = expected(data)
     if not curves:
-        raise UserError("a trial_figure needs strategies with a search: of their own, and none has one here")
-    found = aggregate.summarise(data.runs, "validation", spec["order"])
-    found = found[[key in curves for key in found[CELL].itertuples(index=False, name=None)]]
-    marks, drawn = strategy_panels.strategy_marks(found, spec), []
-    for title, column, rows in strategy_panels.task_panels(found, spec["labels"]):
+        raise UserError("a trial_figure needs a strategy with a search: of its own")
+    summary = aggregate.summarise(data.runs, "validation", spec["order"])
+    summary = summary[[key in curves for key in summary[CELL].itertuples(index=False, name=None)]]
+    marks, drawn = strategy_panels.strategy_marks(summary, spec), []
+    for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
         lines = [(row, curves[tuple(getattr(row, name) for name in CELL)]) for row in rows.itertuples()]
-        name = f"Best {column.metric} × 100\nto expect on validation"
+        name = f"Expected best {column.metric} × 100\non validation"
         draw = partial(_searches, lines=lines, marks=marks, name=name)
         drawn.append(panels.Panel(title, draw, partial(_points_of_sweeps, lines=lines)))
     numbers = [
@@ -37,7 +37,7 @@ def build(data, spec: dict) -> panels.Figure:
         for n, score in enumerate(curve["expected"], 1)
     ]
     frame = pandas.DataFrame(numbers, columns=HEADER)
-    return panels.compose(drawn, panels.csv_of(frame), strategy_panels.legend(found, spec, marks))
+    return panels.compose(drawn, panels.csv_of(frame), strategy_panels.legend(summary, spec, marks))
 
 
 def _points_of_sweeps(axis, lines: list[tuple]) -> None:
@@ -47,23 +47,23 @@ def _points_of_sweeps(axis, lines: list[tuple]) -> None:
 
 
 def expected(data) -> dict[tuple, dict]:
-    """Return by cell {expected, metric, seeds} of its own search: the best of 1, 2, ... trials to expect, x 100.
+    """Return by cell {expected, metric, seeds} of its own search: the expected best score of 1, 2, ... trials, x 100.
 
-    Trials are drawn with replacement from those that were run, each with its mean over seeds; one without a score is
-    left out. A cell that takes the settings of another strategy's search has none.
+    Trials are drawn with replacement from those that were run, each with its mean over seeds; a trial without a
+    score is left out. A cell that uses another strategy's search has none.
     """
-    found, runs = {}, data.runs
+    curves, runs = {}, data.runs
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")]
     for row in present.drop_duplicates(CELL).to_dict("records"):
         run = data.folder(row)
-        record, due = run.parent / "chosen.json", read_json(run / "metrics.json")["spec"].get("chosen")
-        made = read_json(record) if due and record.exists() else {}
+        record, digest = run.parent / "chosen.json", read_json(run / "metrics.json")["spec"].get("chosen")
+        made = read_json(record) if digest and record.exists() else {}
         trials = [trial for trial in made.get("trials", []) if trial["mean"] is not None]
-        if made.get("digest") == due and trials:
+        if made.get("digest") == digest and trials:
             best = expected_maximum([100 * trial["mean"] for trial in trials])
             seeds = len(trials[0]["seeds"])
-            found[tuple(row[name] for name in CELL)] = {"expected": best, "metric": made["metric"], "seeds": seeds}
-    return found
+            curves[tuple(row[name] for name in CELL)] = {"expected": best, "metric": made["metric"], "seeds": seeds}
+    return curves
 
 
 def _searches(axis, lines: list[tuple], marks: dict, name: str) -> None:

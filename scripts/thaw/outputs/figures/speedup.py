@@ -1,4 +1,4 @@
-"""Figure: how many times cheaper a frozen encoder is than one that trains whole, beside the claim of ten times."""
+"""Figure: speed-up of training only the head over full fine-tuning, compared with the claim of ten times."""
 
 from functools import partial
 
@@ -11,19 +11,19 @@ from thaw.outputs.frame.runs_frame import RUN, head_alone
 CLAIM = 10
 WIDTH = 6.4  # inches, as are the height of a panel's title and axis and that of one of its lines
 FRAME, LINE = 1.0, 0.3
-WAYS = {"alone": "Alone: the whole extraction charged", "shared": "Shared: an equal part of the extraction"}
+WAYS = {"alone": "Alone: with the whole extraction", "shared": "Shared: with an equal share of the extraction"}
 CELL = ["subset", "encoder", "head", "task", "strategy", "variant"]
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return the seconds of the full model by those of each strategy that trains the head alone, a line for each task.
+    """Return the speed-up of each strategy that trains only the head over full fine-tuning, a line per task.
 
     Args: spec with `whole`, the strategy that trains everything. Raises UserError where no task has both.
     """
-    found = savings(data.runs, spec["whole"])
-    if found.empty:
-        raise UserError(f"a saving_figure needs runs of {spec['whole']} and of a strategy that trains the head alone")
-    several = found[["strategy", "variant"]].drop_duplicates().shape[0] > 1
+    frame = savings(data.runs, spec["whole"])
+    if frame.empty:
+        raise UserError(f"a saving_figure needs runs of {spec['whole']} and of a strategy that trains only the head")
+    several = frame[["strategy", "variant"]].drop_duplicates().shape[0] > 1
     looks = dict(zip(WAYS, figure_style.marks(WAYS).values(), strict=True))
 
     def draw(axis, rows) -> None:
@@ -31,50 +31,50 @@ def build(data, spec: dict) -> panels.Figure:
         axis.set_yticks(range(len(rows)), [_line_name(row, spec["labels"], several) for row in rows.itertuples()])
         axis.set_ylim(len(rows) - 0.5, -0.5)
 
-    groups = aggregate.group_names(found.assign(fitted=True), spec["labels"])
-    shown = {name: found[(found[aggregate.GROUP] == list(group)).all(axis=1)] for group, name in groups.items()}
+    groups = aggregate.group_names(frame.assign(fitted=True), spec["labels"])
+    shown = {name: frame[(frame[aggregate.GROUP] == list(group)).all(axis=1)] for group, name in groups.items()}
     drawn = [panels.Panel(name, partial(draw, rows=rows)) for name, rows in shown.items()]
     legend = [panels.entry(WAYS[way], mark) for way, mark in looks.items()]
     legend.append(panels.entry("Ten times", **panels.REFERENCE))
     size = (WIDTH, len(drawn) * (FRAME + LINE * max(map(len, shown.values()))))
-    return panels.compose(drawn, panels.csv_of(found), legend, wide=1, size=size)
+    return panels.compose(drawn, panels.csv_of(frame), legend, wide=1, size=size)
 
 
 def savings(runs, whole: str):
-    """Return a row for each task and strategy that trains the head alone, with the full model's seconds by its own.
+    """Return a row for each task and strategy that trains only the head, with its speed-up over the full model.
 
-    Columns beside those of CELL: seconds_whole, seconds_alone, seconds_shared (means over seeds), and for both ways the
-    ratio of the means with the lowest and highest one of a seed. Seconds are of training, with the runs that a run
-    starts from and what it reads extracted; a search before is left out of both.
+    Columns besides those of CELL: seconds_whole, seconds_alone, seconds_shared (means over seeds), and for both ways
+    the ratio of the means with the lowest and highest ratio of a seed. Seconds include the runs that a run starts from
+    and feature extraction, but no search.
     """
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")].drop_duplicates(RUN)
     own = present["train_seconds"] + present["after_seconds"]
     spent = {"shared": own + present["extraction_seconds"], "alone": own + present["extraction_whole_seconds"]}
     present = present.assign(**spent)
-    place = ["subset", "encoder", "head", "task", "seed"]
-    full = present.loc[present["strategy"] == whole, [*place, "shared"]].rename(columns={"shared": "whole"})
-    both = head_alone(present).merge(full, on=place)
+    keys = ["subset", "encoder", "head", "task", "seed"]
+    full = present.loc[present["strategy"] == whole, [*keys, "shared"]].rename(columns={"shared": "whole"})
+    both = head_alone(present).merge(full, on=keys)
     both = both.assign(**{f"ratio_{way}": both["whole"] / both[way] for way in WAYS})
-    found = both.groupby(CELL, sort=False).agg(
+    frame = both.groupby(CELL, sort=False).agg(
         seconds_whole=("whole", "mean"),
         **{f"seconds_{way}": (way, "mean") for way in WAYS},
         **{f"{end}_{way}": (f"ratio_{way}", of) for way in WAYS for end, of in (("low", "min"), ("high", "max"))},
         seeds=("seed", "size"),
         synthetic=("synthetic", "first"),
     )
-    found = found.assign(**{way: found["seconds_whole"] / found[f"seconds_{way}"] for way in WAYS})
-    return found.reset_index()
+    frame = frame.assign(**{way: frame["seconds_whole"] / frame[f"seconds_{way}"] for way in WAYS})
+    return frame.reset_index()
 
 
 def _ratios(axis, rows, looks: dict) -> None:
     """Draw the lines of one encoder, head and subset; bars go from the lowest seed to the highest."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    for place, row in enumerate(rows.itertuples()):
+    for index, row in enumerate(rows.itertuples()):
         for way, (colour, marker) in looks.items():
             value = getattr(row, way)
             ends = [[max(0, value - getattr(row, f"low_{way}"))], [max(0, getattr(row, f"high_{way}") - value)]]
-            axis.errorbar(value, place, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
+            axis.errorbar(value, index, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
     axis.axvline(CLAIM, **panels.REFERENCE)
     axis.set_xscale("log")
     values = rows[[f"{end}_{way}" for end in ("low", "high") for way in WAYS]].to_numpy()
@@ -83,8 +83,12 @@ def _ratios(axis, rows, looks: dict) -> None:
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.grid(axis="x")
-    few = "\nof runs on a part of train; what is extracted is all of it" if (rows["subset"] != "all").any() else ""
-    axis.set_xlabel(f"Seconds of the full model by those of the frozen one (log scale){few}")
+    few = (
+        "\nsome runs train on a subset; features are extracted for the whole dataset"
+        if (rows["subset"] != "all").any()
+        else ""
+    )
+    axis.set_xlabel(f"Speed-up over full fine-tuning (log scale){few}")
 
 
 def _line_name(row, labels: dict, several: bool) -> str:

@@ -1,4 +1,4 @@
-"""What figures of strategies share: a panel for each task and group of runs, a mark for each strategy, the CSV."""
+"""Shared by figures of strategies: panels per task and group of runs, marks, legend and CSV."""
 
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels
@@ -10,7 +10,7 @@ CSV_COLUMNS = [
 ]
 
 
-def task_panels(found, labels: dict) -> list[tuple]:
+def task_panels(summary, labels: dict) -> list[tuple]:
     """Return (title, column, rows) per panel: each task with a score, and where there are several, each group of runs.
 
     A title ends in ‡ where a run is missing.
@@ -18,10 +18,10 @@ def task_panels(found, labels: dict) -> list[tuple]:
     import pandas
 
     shown = []
-    for group, name in aggregate.group_names(found, labels).items():
-        beside = found[found["kind"].isin(aggregate.BESIDE)]
-        mine = pandas.concat([aggregate.runs_of(found, group), aggregate.baselines_of(found, group), beside])
-        for column in aggregate.columns(found, labels):
+    for group, name in aggregate.group_names(summary, labels).items():
+        extra = summary[summary["kind"].isin(aggregate.EXTERNAL)]
+        mine = pandas.concat([aggregate.runs_of(summary, group), aggregate.baselines_of(summary, group), extra])
+        for column in aggregate.columns(summary, labels):
             rows = mine[(mine["task"] == column.task) & (mine["split"] == column.split)]
             if rows.loc[rows["fitted"], "mean"].notna().any():
                 mark = f" {wording.MISSING}" if rows["missing"].any() else ""
@@ -31,25 +31,25 @@ def task_panels(found, labels: dict) -> list[tuple]:
 
 
 def csv_of(frame, extra=()) -> str:
-    """Return the numbers behind a figure: the same means and deviations as in the tables (scores x 100)."""
+    """Return the numbers behind a figure: the same means and standard deviations as in the tables (scores x 100)."""
     numbers = frame[[*CSV_COLUMNS, *extra]].round({name: 4 for name in ("mean", "sd", "low", "high", "seconds")})
     return numbers.to_csv(index=False, lineterminator="\n")
 
 
-def strategy_marks(found, spec: dict) -> dict[str, tuple]:
+def strategy_marks(summary, spec: dict) -> dict[str, tuple]:
     """Return the marks of the strategies that a figure shows."""
-    shown = set(found.loc[found["fitted"], "strategy"])
+    shown = set(summary.loc[summary["fitted"], "strategy"])
     known = [strategy for strategy, _ in spec["order"].get("strategies", [])]
-    marks = figure_style.marks([*known, *found.loc[found["fitted"], "strategy"]])
+    marks = figure_style.marks([*known, *summary.loc[summary["fitted"], "strategy"]])
     return {strategy: mark for strategy, mark in marks.items() if strategy in shown}
 
 
-def legend(found, spec: dict, marks: dict, lines: bool = True) -> list:
+def legend(summary, spec: dict, marks: dict, lines: bool = True) -> list:
     """Return a legend entry per strategy, a line where it is swept and `lines` are drawn, and one for missing runs."""
-    names, swept = spec["labels"].get("strategies", {}), set(found.loc[found["swept"] & lines, "strategy"])
+    names, swept = spec["labels"].get("strategies", {}), set(summary.loc[summary["swept"] & lines, "strategy"])
     entries = [
         panels.entry(names.get(id, id), mark, linestyle="-" if id in swept else "none") for id, mark in marks.items()
     ]
     sign = (figure_style.GREY, r"$\ddagger$")
     missing = [panels.entry("A run is missing", sign, markersize=7, linestyle="none")]
-    return entries + missing * bool(found["missing"].any())
+    return entries + missing * bool(summary["missing"].any())

@@ -1,7 +1,7 @@
-"""Means and deviations over seeds: the numbers that every table and figure of an experiment shares.
+"""Means and standard deviations over seeds, shared by all tables and figures of an experiment.
 
-A row is what a table shows as one: a point of a strategy, a baseline, or external predictions. Scores are x 100. A
-deviation is the sample standard deviation (n - 1), undefined for one seed.
+A row is a point of a strategy, a baseline, or external predictions. Scores are x 100. The standard deviation is the
+sample standard deviation (n - 1), undefined for one seed.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from thaw.outputs import wording
 GROUP = ["subset", "encoder", "head"]
 ROW = ["kind", *GROUP, "strategy", "variant"]
 COLUMN = ["task", "split"]
-BESIDE = ("external", "ensemble")  # kinds that belong to no encoder and head
+EXTERNAL = ("external", "ensemble")  # kinds that belong to no encoder and head
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Column:
 def summarise(runs, shown: str, order: dict):
     """Return one row per task, split and `ROW`: the main metric over seeds.
 
-    Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns beside
-    the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (those that are there), missing (those that
-    are not), undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
+    Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns
+    besides the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without),
+    undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
     seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
     extraction_whole. Rows are in the order given.
     """
@@ -88,8 +88,8 @@ def summarise(runs, shown: str, order: dict):
 
 def columns(summary, labels: dict) -> list[Column]:
     """Return the columns of a summary in its order; a task with several test splits has one for each."""
-    found = summary.drop_duplicates(COLUMN)
-    several = found["task"].value_counts() > 1
+    unique = summary.drop_duplicates(COLUMN)
+    several = unique["task"].value_counts() > 1
     return [
         Column(
             row.task,
@@ -98,12 +98,12 @@ def columns(summary, labels: dict) -> list[Column]:
             wording.metric_name(labels, row.metric),
             bool(row.synthetic),
         )
-        for row in found.itertuples()
+        for row in unique.itertuples()
     ]
 
 
-def place(columns: list[Column], task: str, split: str) -> int:
-    """Return which column is that of a task and split."""
+def column_index(columns: list[Column], task: str, split: str) -> int:
+    """Return the index of the column of a task and split."""
     return [(column.task, column.split) for column in columns].index((task, split))
 
 
@@ -119,21 +119,21 @@ def group_names(summary, labels: dict) -> dict[tuple, str]:
     }
 
 
-def baselines_of(found, group: tuple):
+def baselines_of(summary, group: tuple):
     """Return the baselines that the runs of a group (subset, encoder, head) are compared with."""
     subset, encoder, _ = group
-    return found[found["baseline"] & (found["subset"] == subset) & found["encoder"].isin(["", encoder])]
+    return summary[summary["baseline"] & (summary["subset"] == subset) & summary["encoder"].isin(["", encoder])]
 
 
-def runs_of(found, group: tuple):
+def runs_of(summary, group: tuple):
     """Return the runs of a group (subset, encoder, head)."""
     subset, encoder, head = group
-    mine = (found["subset"] == subset) & (found["encoder"] == encoder) & (found["head"] == head)
-    return found[mine & found["fitted"]]
+    mine = (summary["subset"] == subset) & (summary["encoder"] == encoder) & (summary["head"] == head)
+    return summary[mine & summary["fitted"]]
 
 
 def row_name(row, labels: dict) -> str:
-    """Return the name in print of a summary row: a baseline, what stands beside, or a strategy with its point."""
+    """Return the printed name of a summary row: a baseline, external predictions, or a strategy with its point."""
     if row.kind == "run":
         return wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
     known = wording.BASELINE_LABELS if row.kind == "baseline" else labels.get("external", {})
@@ -146,18 +146,18 @@ def _joined(flags) -> str:
 
 
 def _ordered(summary, order: dict):
-    """Sort by the order of tasks and strategies; what it leaves out follows as it stands in the runs.
+    """Sort by the order of tasks and strategies; the others follow in the order of the runs.
 
-    Column `place` is added: where a row's strategy stands among all.
+    Adds the column `rank`, the position of a row's strategy in that order.
     """
-    tasks = {task: place for place, task in enumerate(order.get("tasks", []))}
+    tasks = {task: rank for rank, task in enumerate(order.get("tasks", []))}
     pairs = list(zip(summary["strategy"], summary["variant"], strict=True))
     known = dict.fromkeys([*(tuple(pair) for pair in order.get("strategies", [])), *pairs])
-    places = {pair: place for place, pair in enumerate(known)}
+    ranks = {pair: rank for rank, pair in enumerate(known)}
     summary = summary.assign(
         _task=[tasks.get(task, len(tasks)) for task in summary["task"]],
         _group=summary.groupby(GROUP, sort=False).ngroup(),
-        place=[places[pair] for pair in pairs],
+        rank=[ranks[pair] for pair in pairs],
     )
-    ordered = summary.sort_values(["_task", "_group", "place"], kind="stable")
+    ordered = summary.sort_values(["_task", "_group", "rank"], kind="stable")
     return ordered.drop(columns=["_task", "_group"]).reset_index(drop=True)

@@ -152,7 +152,7 @@ class Cards:
         self._read: dict[Path, dict] = {}
 
     def facts(self, task: dict) -> dict:
-        """Return what a row says of its corpus; nothing where that was never prepared."""
+        """Return the columns about a row's dataset; none if it was never prepared."""
         path = self.results / layout.file("prepare", {"corpus": task["corpus"]})
         if not path.exists():
             return {}
@@ -166,7 +166,7 @@ class Cards:
         return sanity_flags.sanity_flags(record, folder, self.results, self.read)
 
     def truncated(self, store: str) -> dict[str, int]:
-        """Return for each split of a store how many of its texts were cut."""
+        """Return the number of truncated texts of each split of a store."""
         path = self.results / store / "tokens.json"
         return {name: split["truncated"] for name, split in value(self.read(path), path, "splits").items()}
 
@@ -178,7 +178,7 @@ class Cards:
 
 
 def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dict[str, float]]:
-    """Return for each run, by its folder, what the cached states that it reads cost: its columns of runs.csv.
+    """Return for each run, by its folder, the cost columns of the cached hidden states that it reads.
 
     The seconds of the encoder passes that wrote the boundaries which the listed runs read, per folder of features: as a
     whole, and divided equally among the runs that read any of them. All cards of one pass state its seconds (to the
@@ -236,7 +236,7 @@ def _costs(result: CollectedResult, results) -> dict:
 
 
 def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, repeated: bool) -> list[dict]:
-    """Return one row per split and metric of a result that is there; `repeated`: it is that of another seed again."""
+    """Return one row per split and metric of a present result. Args: repeated: another seed has identical losses."""
     path = Path(results, result.folder, "metrics.json")
     record = read_json(path)
     phases, task = record.get("spec", {}).get("phases", []), value(record, path, "spec", "task")
@@ -256,10 +256,10 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, re
     common["flags"] = ";".join(flags)
     rows, main = [], value(record, path, "spec", "task", "metrics")[0]
     for split, scores in value(record, path, "scores").items():
-        place = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        split_facts = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
             measured = {"metric": metric, "main": metric == main, "value": score}
-            rows.append({**common, **place, **measured, "truncated": cut.get(split, "")})
+            rows.append({**common, **split_facts, **measured, "truncated": cut.get(split, "")})
     return rows
 
 
@@ -269,7 +269,7 @@ def joined(phases: list[dict], key: str, default: str) -> str:
 
 
 def _gap_rows(common: dict, task: dict) -> list[dict]:
-    """Return one row without a score for the validation and each test split of a result that is not there."""
+    """Return one row without a score for the validation and each test split of a missing result."""
     bare = {"metric": task["metrics"][0], "main": True, "n": 0}
     splits = dict.fromkeys([task["validation"], *task["test"]])
     return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]

@@ -1,4 +1,4 @@
-"""Why a result is not there: what the logs of the jobs behind it say."""
+"""The reason why a result is missing, from the logs of its jobs."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two cells of runs.csv on the same task and split: their difference seed by seed, and its interval.
+"""Two cells of runs.csv on the same task and split: their difference per seed, and its 95 % CI.
 
 D draws. Scores are in points (x 100).
 """
@@ -27,7 +27,7 @@ class Contrast:
 
     @property
     def text(self) -> str:
-        """The mean with its 95 % interval in print: −1.2 [−2.0, −0.4]."""
+        """The mean with its 95 % CI in print: −1.2 [−2.0, −0.4]."""
         return printed(self.mean, self.draws)
 
 
@@ -35,7 +35,7 @@ class Contrasts:
     """Differences between cells of an experiment's runs, by the main metric."""
 
     def __init__(self, runs, role: str, answers: PredictionFiles):
-        """Args: runs as `read_runs` gives them; the role of the splits compared, as test; the answers of the runs."""
+        """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""
         main = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
         self.shown, self.validated = main[main["role"] == role], main[main["role"] == "validation"]
         self.answers = answers
@@ -68,12 +68,12 @@ class Contrasts:
 
 
 def plain(mean: float, draws: np.ndarray) -> list[str]:
-    """Return a mean with both ends of its 95 % interval for programs."""
-    found = interval(mean, draws)
-    return [f"{value:.4f}" for value in (mean, found.low, found.high)]
+    """Return a mean with both ends of its 95 % CI as CSV fields."""
+    ci = interval(mean, draws)
+    return [f"{value:.4f}" for value in (mean, ci.low, ci.high)]
 
 
 def printed(mean: float, draws: np.ndarray) -> str:
-    """Return a mean with the 95 % interval of its draws in print."""
-    found = interval(mean, draws)
-    return f"{wording.number(mean)} [{wording.number(found.low)}, {wording.number(found.high)}]"
+    """Return a mean with its 95 % CI in print."""
+    ci = interval(mean, draws)
+    return f"{wording.number(mean)} [{wording.number(ci.low)}, {wording.number(ci.high)}]"

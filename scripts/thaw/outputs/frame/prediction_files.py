@@ -1,4 +1,4 @@
-"""The answers of runs, read back from their folders, as functions of resampled examples."""
+"""The predictions of runs, read from their folders, as functions of resampled examples."""
 
 from pathlib import Path
 from zlib import crc32
@@ -18,7 +18,7 @@ BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
 
 
 class PredictionFiles:
-    """Answers of runs to the test and validation splits of their tasks.
+    """Predictions of runs on the test and validation splits of their tasks.
 
     Corpora and records are read once, and the draws of the same runs are drawn once, however often they are compared.
     """
@@ -48,8 +48,8 @@ class PredictionFiles:
         with wrap_corruption(path, f"{path.parent}/metrics.json"):
             data, frame = self._corpus(task["corpus"]), pandas.read_parquet(path)
         asked, labels = data.frame(split)["row"].to_numpy()[rows], data.labels(task["target"])
-        found = frame[frame["split"] == split].set_index("row").loc[asked, "prediction"]
-        return scorer(task, metric, select_rows(data.targets(task, split), rows), _encoded(found, labels), labels)
+        predictions = frame[frame["split"] == split].set_index("row").loc[asked, "prediction"]
+        return scorer(task, metric, select_rows(data.targets(task, split), rows), _encoded(predictions, labels), labels)
 
     def draws(self, rows, metric: str, split: str) -> np.ndarray:
         """Return the resampled means over seeds of some rows of runs.csv, [D]; the same for all of a task and split."""
@@ -58,7 +58,7 @@ class PredictionFiles:
         if asked not in self._draws:
             key = crc32(f"{rows['task'].iloc[0]}/{split}".encode())
             draws = Draws(len(folders), self.groups(folders[0], split), random_seed=key)
-            self._draws[asked] = draws.means([self.scorer(place, metric, split) for place in folders])
+            self._draws[asked] = draws.means([self.scorer(folder, metric, split) for folder in folders])
         return self._draws[asked]
 
     def _task(self, folder: str) -> dict:
@@ -84,7 +84,7 @@ def _encoded(predictions, labels: list[str]):
     """Return predictions as metrics want them: class indices, floats, or lists of tag indices."""
     if not labels:
         return predictions.to_numpy(np.float64)
-    index = {label: place for place, label in enumerate(labels)}
+    index = {label: position for position, label in enumerate(labels)}
     if isinstance(predictions.iloc[0], str):
         return np.array([index[label] for label in predictions])
     return [[index.get(tag, NO_TAG) for tag in tags] for tags in predictions]

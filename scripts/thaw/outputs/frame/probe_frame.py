@@ -23,7 +23,7 @@ class ProbeRecord:
 
     @property
     def of(self) -> dict:
-        """What was probed: task, subset, encoder and probe, and for runs what tells them from others."""
+        """What was probed: task, subset, encoder and probe, and for runs their strategy, head and task."""
         return self.value("spec", "of")
 
     @property
@@ -74,11 +74,11 @@ def run_names(records: list[ProbeRecord], labels: dict) -> dict[str, str]:
 def over_seeds(table, keys: list[str]):
     """Return a row for each of the keys: mean, sd, low, high and number of seeds of the column `value`.
 
-    Low and high are mean less and more the deviation from three seeds on, else the range.
+    Low and high are mean ± standard deviation from three seeds on, else the range.
     """
-    found = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
-    found.columns = [*keys, "mean", "sd", "low", "high", "seeds"]
-    spread = found["seeds"] >= 3
-    found["low"] = found["low"].where(~spread, found["mean"] - found["sd"])
-    found["high"] = found["high"].where(~spread, found["mean"] + found["sd"])
-    return found
+    frame = table.groupby(keys, sort=False)["value"].agg(["mean", "std", "min", "max", "count"]).reset_index()
+    frame.columns = [*keys, "mean", "sd", "low", "high", "seeds"]
+    spread = frame["seeds"] >= 3
+    frame["low"] = frame["low"].where(~spread, frame["mean"] - frame["sd"])
+    frame["high"] = frame["high"].where(~spread, frame["mean"] + frame["sd"])
+    return frame

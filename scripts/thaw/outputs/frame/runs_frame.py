@@ -2,9 +2,9 @@
 
 One row per result, split and metric.
 
-    kind                run; baseline; external: predictions that were made elsewhere; ensemble: answers of several
-                        runs put together. A baseline has no head, and an encoder only where it is compared with that
-                        encoder's runs; an external one and an ensemble have neither
+    kind                run; baseline; external: predictions that were made elsewhere; ensemble: combined
+                        predictions of several runs. A baseline has no head, and an encoder only if it is compared
+                        with that encoder's runs; external predictions and ensembles have neither
     weights             the folder below encoders/ and features/ that the run begins with: the encoder's, or that of
                         its further pretraining on a corpus
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on
@@ -21,9 +21,9 @@ One row per result, split and metric.
     extraction_seconds  the run's equal share of the encoder passes that wrote the boundaries which it and its
                         neighbours in this experiment read; 0 where it read none. extraction_whole_seconds: those
                         passes undivided
-    missing             why the result is not there, empty where it is; one row per split then, without scores
+    missing             the reason why the result is missing, else empty; one row per split then, without scores
     carved              True where the task's validation split was carved out of train
-    folder              where the result lies, below the results folder
+    folder              of the result, below the results folder
 """
 
 from thaw.core.errors import UserError
@@ -66,5 +66,5 @@ def of_cell(frame, cell):
 
 
 def head_alone(frame):
-    """Return the rows of what trains the head alone."""
+    """Return the rows of runs that train only the head."""
     return frame[(frame["thawed"] == 0) & ~frame["embeddings"].astype(bool)]

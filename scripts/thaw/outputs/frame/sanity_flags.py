@@ -1,7 +1,7 @@
-"""What speaks against a run's numbers without being an error: found in its records, and told wherever they are shown.
+"""Warnings about a run's scores, detected from its records and shown with them.
 
-A run's own flags stand in its metrics.json. What is found here is found when results are collected, so that it is told
-of results too that were made before anybody looked for it.
+A run writes its own flags to metrics.json. The flags of this module are set when results are collected, so that older
+results have them too.
 """
 
 import csv
@@ -19,15 +19,15 @@ from thaw.core.files import read_json
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.result_files import task_with_defaults
 
-JUDGED = 3  # from so many equal validation scores on, validation is said not to move
-LEARNT = 0.99  # a training score from here on: the training rows are known by heart
-GAINED = 0.1  # of the way from the constant answer to a perfect score: less is hardly anything
-ROOM = 0.97  # a tokenizer that fills less of the embeddings is another model's; padding takes at most some per cent
+JUDGED = 3  # equal validation scores needed for the flag validation_flat
+LEARNT = 0.99  # smallest training score of a run that memorises the training set
+GAINED = 0.1  # share of the distance from the majority class to a perfect score: less is barely above it
+ROOM = 0.97  # smallest share of the embeddings that a matching tokenizer uses; the rest is padding
 OF_CLASSES = {"accuracy", "f1", "f1_macro", "mcc"}
 
 
 def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path], dict]) -> list[str]:
-    """Return all doubts that a run raises by itself.
+    """Return the flags of a run that follow from its own records.
 
     Args: its metrics.json; its folder below the results folder; `read`, which returns a card by its path.
     """
@@ -41,7 +41,7 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
 
 
 def _of_history(record: dict, folder: Path) -> list[str]:
-    """Return the doubts that the way of a run's training raises."""
+    """Return the flags of a run's training history."""
     history = folder / "history.csv"
     if not history.is_file():
         return []
@@ -50,8 +50,8 @@ def _of_history(record: dict, folder: Path) -> list[str]:
     if not notes or "rate" not in notes[0]:  # a convex fit has strengths, no epochs
         return []
     phases = range(1, len(record["spec"]["phases"]) + 1)
-    found = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], _phase(notes, n)) for n in phases) else []
-    return found + (["validation_flat"] if any(_flat(_phase(notes, n)) for n in phases) else [])
+    flags = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], _phase(notes, n)) for n in phases) else []
+    return flags + (["validation_flat"] if any(_flat(_phase(notes, n)) for n in phases) else [])
 
 
 def _of_kernels(cost: Path) -> list[str]:
@@ -65,7 +65,7 @@ def _phase(notes: list[dict], number: int) -> list[dict]:
 
 
 def _stuck(entry: dict, notes: list[dict]) -> bool:
-    """Tell whether the rate of a phase stayed where it began, although its schedule lets it rise or fall."""
+    """Tell whether the learning rate of a phase stayed constant although its schedule varies it."""
     moves = entry.get("schedule", "linear") != "constant"
     return moves and len(notes) > 2 and len({note["rate"] for note in notes}) == 1
 
@@ -77,23 +77,23 @@ def _flat(notes: list[dict]) -> bool:
 
 
 def _of_scores(record: dict, card: dict) -> list[str]:
-    """Return the doubts that scores raise beside the card of their corpus."""
+    """Return the flags of a run's scores, given the card of its dataset."""
     task, scores = task_with_defaults(record["spec"]["task"]), record["scores"]
     main, validation = task["metrics"][0], task["validation"]
-    tests, found = [split for split in task["test"] if split in scores], []
+    tests, flags = [split for split in task["test"] if split in scores], []
     if any(_all_seen(card, split) for split in (validation, *tests)):
-        found.append("all_seen")
+        flags.append("all_seen")
     labels = {split: part.get("labels", {}).get(task["target"], {}) for split, part in card["splits"].items()}
     if any(count and not labels["train"].get(label) for split in tests for label, count in labels[split].items()):
-        found.append("label_unknown")
+        flags.append("label_unknown")
     least = {split: _constant(main, labels["train"], labels.get(split, {})) for split in (validation, *tests)}
     got = {split: -math.inf if scores[split][main] is None else scores[split][main] for split in scores}
     if any(least[split] - got[split] > 1 / math.sqrt(record["rows"][split]) for split in tests):  # two standard errors
-        found.append("test_below_majority")
+        flags.append("test_below_majority")
     train, held = got.get("train", -math.inf), got.get(validation, math.inf)
     if train >= LEARNT and held - least[validation] < GAINED * (1 - least[validation]):
-        found.append("memorised")
-    return found
+        flags.append("memorised")
+    return flags
 
 
 def _all_seen(card: dict, split: str) -> bool:
@@ -110,16 +110,16 @@ def _constant(metric: str, train: dict[str, int], split: dict[str, int]) -> floa
 
 @functools.cache
 def _score_of_one(metric: str, answer: int, counts: tuple[int, ...]) -> float:
-    """Return the score of one answer to so many rows of each class, 0 where it is not defined."""
+    """Return the score of a constant prediction, given the rows of each class; 0 if undefined."""
     gold = np.repeat(np.arange(len(counts)), counts)
-    found = METRICS[metric](gold, np.full(len(gold), answer))
-    return found if math.isfinite(found) else 0.0
+    score = METRICS[metric](gold, np.full(len(gold), answer))
+    return score if math.isfinite(score) else 0.0
 
 
 def identical_runs(folders: list[Path]) -> set[Path]:
-    """Return the folders of runs whose losses are, to the last digit, those of the same run with another seed.
+    """Return the folders of runs whose losses equal those of another seed to the last digit.
 
-    Convex fits, which all seeds share, are none of them.
+    Convex fits are excluded: all seeds share them.
     """
     known: dict[tuple[Path, str], list[Path]] = {}
     for folder in folders:
@@ -131,25 +131,25 @@ def identical_runs(folders: list[Path]) -> set[Path]:
 
 
 def _of_tokenizer(encoder: Path, pads: set) -> list[str]:
-    """Return the doubt that an encoder's folder raises whose tokenizer seems to be another model's.
+    """Return the flag of an encoder whose tokenizer seems to belong to another model.
 
-    Args: the folder; the ids with which texts were padded. Either that is not the one that the model was trained with,
-    or the embeddings have many rows that the tokenizer never names.
+    Either texts were padded with another id than the model's, or the tokenizer uses too few rows of the embeddings.
+    Args: the encoder's folder; the ids with which texts were padded.
     """
     config, tokenizer = encoder / "config.json", encoder / "tokenizer.json"
     if not config.is_file() or not tokenizer.is_file():
         return []
     stated = read_json(config)
-    due, ends = stated.get("pad_token_id"), stated.get("eos_token_id")
-    foreign = due is not None and due >= 0 and bool(pads - {due, ends, None})
+    pad, ends = stated.get("pad_token_id"), stated.get("eos_token_id")
+    foreign = pad is not None and pad >= 0 and bool(pads - {pad, ends, None})
     rows = stated.get("vocab_size")
     return ["foreign_tokenizer"] if foreign or (rows and _tokens(tokenizer) < ROOM * rows) else []
 
 
 @functools.cache
 def _tokens(path: Path) -> int:
-    """Return how many tokens a tokenizer.json names."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    model = found["model"]["vocab"]
+    """Return the number of tokens of a tokenizer.json."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    model = content["model"]["vocab"]
     names = set(model) if isinstance(model, dict) else {name for name, _ in model}
-    return len(names | {token["content"] for token in found["added_tokens"]})
+    return len(names | {token["content"] for token in content["added_tokens"]})

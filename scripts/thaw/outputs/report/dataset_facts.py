@@ -1,4 +1,4 @@
-"""What the report says of tasks, encoders and texts that were cut, from their cards."""
+"""Facts of the report about tasks, encoders and truncated texts, from their cards."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ from thaw.outputs.report import methods
 
 
 def tasks(spec: dict, results) -> list[dict]:
-    """Return a line per task: sizes, where validation is from, repeats, overlap, source; less where it has no card."""
+    """Return a line per task: sizes, origin of validation, duplicates, overlap, source; fewer facts without a card."""
     return [_task(id, spec["tasks"][id], spec["labels"], results) for id in spec["order"]["tasks"]]
 
 
 def _task(id: str, entry: dict, labels: dict, results) -> dict:
-    """Return what is known of a task; `prepared` is False where its corpus is not there."""
+    """Return the facts of a task; `prepared` is False if its dataset is missing."""
     facts = {
         "label": wording.task_name(labels["tasks"], id),
         "corpus": entry["corpus"],
@@ -49,24 +49,24 @@ def _task(id: str, entry: dict, labels: dict, results) -> dict:
 
 
 def encoders(spec: dict, results) -> list[dict]:
-    """Return what the report says of each encoder; no text where it was never fetched."""
-    found = []
+    """Return the facts of each encoder; no text if it was never fetched."""
+    entries = []
     for id, entry in spec["encoders"].items():
         path = Path(results, layout.file("fetch", {"encoder": id}))
         facts = {"label": spec["labels"]["encoders"].get(id, id), "note": spec["notes"].get(id), "text": None}
         if path.exists():
             card = read_json(path)
             facts |= {"text": methods.encoder(entry, card), "sha256": card["sha256"], "digest": card["digest"]}
-        found.append(facts)
-    return found
+        entries.append(facts)
+    return entries
 
 
 def cuts(present, spec: dict, results) -> list[dict]:
-    """Return a line per task, encoder, view and split in which texts were cut, with how many there are of each label.
+    """Return a line per task, encoder, view and split with truncated texts, with their number by label.
 
-    Args: present, the runs that are there; spec of the report.
+    Args: present, the runs with results; spec of the report.
     """
-    found, labels = [], spec["labels"]
+    lines, labels = [], spec["labels"]
     for row in present.drop_duplicates(["task", "encoder", "pairs"]).itertuples():
         task = spec["tasks"][row.task]
         view = task["separate"] if row.pairs == "separate" else task["view"]
@@ -83,5 +83,5 @@ def cuts(present, spec: dict, results) -> list[dict]:
                 "examples": split["examples"],
                 "labels": sorted(((n, str(label)) for label, n in by_label.items() if n), reverse=True),
             }
-            found += [line] if split["truncated"] else []
-    return found
+            lines += [line] if split["truncated"] else []
+    return lines

@@ -1,7 +1,8 @@
-"""Sentences of the report, made from settings and numbers; they claim no more than the numbers carry."""
+"""Sentences of the report, generated from settings and scores."""
 
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.keys import Context
@@ -10,7 +11,7 @@ from thaw.statistics.verdicts import FAILS, HOLDS, NOT_TESTABLE, UNDECIDED, over
 
 
 def strategy(id: str, spec: dict) -> str:
-    """Return what a strategy does, from its settings. Args: spec of the report."""
+    """Return the description of a strategy, from its settings. Args: spec of the report."""
     listed = {name for name, _ in spec["order"]["strategies"]}
     entries = {name: StrategyConfig.model_validate(entry) for name, entry in spec["strategies"].items()}
     further = spec.get("further_pretraining", {}).items()
@@ -26,23 +27,23 @@ def strategy(id: str, spec: dict) -> str:
 
 
 def heads(spec: dict) -> list[tuple[str, str]]:
-    """Return (name, what it is) of each head. Args: spec of the report."""
+    """Return (name, description) of each head. Args: spec of the report."""
     entries = {id: HeadConfig.model_validate(entry) for id, entry in spec["heads"].items()}
     return [(entry.label or id, head_text(entry, Context(spec["labels"]))) for id, entry in entries.items()]
 
 
 def subsets(spec: dict) -> list[str]:
-    """Return a sentence for each subset of an experiment that is not all rows. Args: spec of the report."""
+    """Return a sentence for each subset of an experiment that is smaller than the dataset. Args: spec of the report."""
     lines = []
     for name, entry in spec["subsets"].items():
-        told = [f"{wording.count(entry['rows'])} rows of train (draw {entry['draw']})"] if entry["rows"] else []
-        told += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
-        lines += [f"Subset {spec['labels']['subsets'].get(name, name)}: {wording.listing(told)}."] if told else []
+        parts = [f"{wording.count(entry['rows'])} examples of train (draw {entry['draw']})"] if entry["rows"] else []
+        parts += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
+        lines += [f"Subset {spec['labels']['subsets'].get(name, name)}: {wording.listing(parts)}."] if parts else []
     return lines
 
 
 def encoder(entry: dict, card: dict) -> str:
-    """Return what an encoder is: its entry as plain values and the card of the fetched one."""
+    """Return the description of an encoder. Args: its entry as plain values; the card of the fetched encoder."""
     case = "cased" if entry["cased"] else "uncased"
     source = f"Source: {card['source']}" + (f", revision {card['revision']}" if card.get("revision") else "")
     return (
@@ -52,86 +53,94 @@ def encoder(entry: dict, card: dict) -> str:
     )
 
 
-def findings(found, labels: dict) -> list[tuple[str, str]]:
+def findings(summary, labels: dict) -> list[tuple[str, str]]:
     """Return (task, sentences) per task and group of runs, from a summary on test.
 
-    The sentences name the best strategy, what lies within its deviation, the cheapest within a point, the baselines.
+    The sentences name the best strategy, those within one standard deviation of it, the cheapest within one point,
+    and the baselines.
     """
-    groups, lines = aggregate.group_names(found, labels), []
-    for column in aggregate.columns(found, labels):
-        here = found[(found["task"] == column.task) & (found["split"] == column.split)]
+    groups, lines = aggregate.group_names(summary, labels), []
+    for column in aggregate.columns(summary, labels):
+        here = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
         here = here[here["mean"].notna()]
         for group, name in groups.items():
             mine = aggregate.runs_of(here, group)
             if len(mine):
-                beside = aggregate.baselines_of(here, group), here[here["kind"].isin(aggregate.BESIDE)]
-                lines.append(_finding(mine, beside, column, name, labels))
+                references = aggregate.baselines_of(here, group), here[here["kind"].isin(aggregate.EXTERNAL)]
+                lines.append(_finding(mine, references, column, name, labels))
     return lines
 
 
-def _finding(mine, beside: tuple, column, group: str, labels: dict) -> tuple[str, str]:
-    """Return the task's name and the sentences of one column within one group; beside: baselines, external rows."""
+def _finding(mine, references: tuple, column, group: str, labels: dict) -> tuple[str, str]:
+    """Return the task's name and the sentences of one column and group. Args: references: baselines, external rows."""
     best = mine.loc[mine["mean"].idxmax()]
     marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", group]
     spread = f" ± {wording.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
     others = mine[mine.index != best.name]
     text = f"({', '.join(mark for mark in marks if mark)}): {aggregate.row_name(best, labels)} "
-    text += f"{'has the highest mean,' if len(others) else 'alone was run:'} {wording.number(best['mean'])}{spread}."
+    text += "has the highest mean, " if len(others) else "is the only strategy run: "
+    text += f"{wording.number(best['mean'])}{spread}."
     if spread and len(others):
         near = others[others["mean"] >= best["mean"] - best["sd"]]
         names = wording.listing(aggregate.row_name(row, labels) for row in near.itertuples())
-        verb = "lies" if len(near) == 1 else "lie"
+        verb = "is" if len(near) == 1 else "are"
         text += f" {names} {verb} within one standard deviation of it." if len(near) else ""
     cheap = others[(others["mean"] >= best["mean"] - 1) & (others["seconds"] < best["seconds"])]
     if len(cheap):
         least = cheap.loc[cheap["seconds"].idxmin()]
         costs = f"{wording.seconds(least['seconds'])} against {wording.seconds(best['seconds'])} of training"
         text += f" The cheapest within one point is {aggregate.row_name(least, labels)}, with {costs}."
-    for what, rows in zip(("Baselines", "From elsewhere"), beside, strict=True):
+    for what, rows in zip(("Baselines", "External"), references, strict=True):
         scores = [f"{aggregate.row_name(row, labels)} {wording.number(row.mean)}" for row in rows.itertuples()]
         text += f" {what}: {wording.listing(scores)}." if scores else ""
     if (mine["pairs"] == "joint").any() and not (mine["pairs"] == "separate").any():
-        text += " No run here reads the two texts apart, and on similarity that decides more than the strategy."
+        text += f" No run uses a bi-encoder. {BI_ENCODER_NOTE}"
     return column.label, text
 
 
 def claims(lines) -> str:
-    """Return how many claims hold, fail or stay open, and which do hold or fail. Args: a findings table's lines."""
+    """Return how many claims hold, fail or are undecided, and which hold or fail. Args: a findings table's lines."""
     tests: dict[tuple, list[str]] = {}
     for line in lines.itertuples():
-        found = tests.setdefault((line.claim, line.encoder), [])
-        found += [line.answer] if line.answer != NOT_TESTABLE else []
-    answers = {key: overall(found) for key, found in sorted(tests.items())}
-    told = []
+        results = tests.setdefault((line.claim, line.encoder), [])
+        results += [line.answer] if line.answer != NOT_TESTABLE else []
+    answers = {key: overall(results) for key, results in sorted(tests.items())}
+    counts = []
     for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
-        named = [claim.rstrip(".") for (claim, _), found in answers.items() if found == answer]
+        named = [claim.rstrip(".") for (claim, _), given in answers.items() if given == answer]
         which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
-        told += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
-    return f"What papers claim about these strategies, each claim tested over seeds.{''.join(told)}"
+        counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
+    return f"Published claims about these strategies, each tested over seeds.{''.join(counts)}"
 
 
-def pairs(found, spec: dict) -> list[tuple[str, str]]:
-    """Return (strategies, how they read the tasks on pairs) from a summary on test."""
-    names, read = {}, found[found["fitted"] & found["pairs"].isin(["joint", "separate"])]
+def pairs(summary, spec: dict) -> list[tuple[str, str]]:
+    """Return (strategies, how they encode sentence pairs) from a summary on test."""
+    names, read = {}, summary[summary["fitted"] & summary["pairs"].isin(["joint", "separate"])]
     for strategy, rows in read.groupby("strategy", sort=False):
         views = {}
         for row in rows.drop_duplicates(["task", "pairs"]).itertuples():
             views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"]["tasks"], row.task))
-        text = "; ".join(f"{view} for {wording.listing(tasks)}" for view, tasks in views.items())
+        text = "; ".join(f"{wording.PAIR_LABELS[view]} for {wording.listing(tasks)}" for view, tasks in views.items())
         best = spec["strategies"].get(strategy, {}).get("pairs") == "best"
-        text = f"{text}, as validation chose" if best else next(iter(views)) if len(views) == 1 else text
+        text = (
+            f"{text}, selected on validation"
+            if best
+            else wording.PAIR_LABELS[next(iter(views))]
+            if len(views) == 1
+            else text
+        )
         names.setdefault(text, []).append(spec["labels"]["strategies"].get(strategy, strategy))
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
 
-def caution(found) -> str:
-    """Return the sentence on what the number of seeds allows one to read from differences."""
-    seeds = int(found.loc[found["fitted"], "seeds"].max())
+def caution(summary) -> str:
+    """Return the sentence on what differences mean with this number of seeds."""
+    seeds = int(summary.loc[summary["fitted"], "seeds"].max())
     if seeds == 1:
-        return "Each run has one seed: differences between strategies may be within the noise of a single run."
+        return "One seed per run: differences between strategies may be noise."
     return (
-        f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of the size of a standard "
-        "deviation is no evidence that one strategy is better than another."
+        f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
+        "deviation is not evidence that one strategy is better than another."
         if seeds < 5
-        else f"Means are over {seeds} seeds; differences are tested in tables of comparisons and of findings alone."
+        else f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
     )

@@ -1,4 +1,4 @@
-"""What the runs of a report were made with, where they differ in it, and which were flagged or are missing."""
+"""Versions and machines of a report's runs, differences between them, runs with warnings and missing results."""
 
 from pathlib import Path
 
@@ -7,54 +7,54 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
 
-NAMED = 3  # so many runs are named where they are counted
+NAMED = 3  # runs named next to their count; longer lists have a section of their own
 
 
 def circumstances(present, results) -> list[dict]:
-    """Return for each run that is there what its numbers depend on beside its settings.
+    """Return for each present run what its scores depend on besides its settings.
 
-    Keys: folder, date, and `found`, {what: value}: the versions of libraries, machine, precision and protocol.
+    Keys: folder, date, and `facts`, {kind: value}: the versions of libraries, machine, precision and protocol.
     """
     rows = []
     for row in present.drop_duplicates(RUN).itertuples():
         record = read_json(Path(results, row.folder, "cost.json"))
         hardware = record["hardware"]
         machine = f"{hardware['device']}; {hardware['cpu']}; {wording.plural(hardware['threads'], 'thread')}"
-        found = {**record["versions"], "machine": machine, "precision": row.precision, "protocol": row.protocol}
-        rows.append({"folder": row.folder, "date": record["date"][:10], "found": found})
+        facts = {**record["versions"], "machine": machine, "precision": row.precision, "protocol": row.protocol}
+        rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts})
     return rows
 
 
 def values(runs: list[dict]) -> dict[str, dict[str, list[str]]]:
-    """Return {what: {value: [folders of the runs that have it]}}, the most frequent value first."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """Return {kind: {value: [folders of its runs]}}, the most frequent value first."""
+    by_kind: dict[str, dict[str, list[str]]] = {}
     for run in runs:
-        for what, value in run["found"].items():
-            found.setdefault(what, {}).setdefault(value, []).append(run["folder"])
+        for what, value in run["facts"].items():
+            by_kind.setdefault(what, {}).setdefault(value, []).append(run["folder"])
     return {
         what: dict(sorted(having.items(), key=lambda item: len(item[1]), reverse=True))
-        for what, having in found.items()
+        for what, having in by_kind.items()
     }
 
 
 def differences(runs: list[dict]) -> list[dict]:
-    """Return in what the runs differ, each with what most of them have and which runs have anything else.
+    """Return the facts in which runs differ: the most frequent value, and the runs with another value.
 
-    An other value with many runs has an `anchor`, under which the report lists them apart.
+    A value with many runs has an `anchor`: the report lists them in a section of their own.
     """
-    found = []
+    rows = []
     for what, having in values(runs).items():
         (usual, most), *others = having.items()
         others = [
             {"value": value, "folders": folders, "anchor": f"{what}_{i}" if len(folders) > NAMED else None}
             for i, (value, folders) in enumerate(others)
         ]
-        found += [{"what": what, "usual": usual, "count": len(most), "others": others}] if others else []
-    return found
+        rows += [{"what": what, "usual": usual, "count": len(most), "others": others}] if others else []
+    return rows
 
 
 def flagged(present, labels: dict) -> list[dict]:
-    """Return the flagged runs: their name and what was found, in words."""
+    """Return the runs with warnings: their name, and the warnings in words."""
     rows = present[present["flags"] != ""].drop_duplicates(RUN)
     return [
         {**_named(row, labels), "flags": [wording.flag_label(flag) for flag in row.flags.split(";")]}
@@ -63,14 +63,14 @@ def flagged(present, labels: dict) -> list[dict]:
 
 
 def missing(runs, labels: dict) -> list[dict]:
-    """Return what is missing, runs first: its name, and why."""
+    """Return the missing results, runs first: name and reason."""
     rows = runs[runs["missing"] != ""].drop_duplicates(["kind", *RUN])
     rows = rows.sort_values("kind", key=lambda kinds: kinds != "run", kind="stable")
     return [{**_named(row, labels), "reason": row.missing} for row in rows.itertuples()]
 
 
 def listing(present) -> list[dict]:
-    """Return a line per run: where it lies, its test score, seconds and digest."""
+    """Return a line per run: folder, test score, seconds and digest."""
     rows = present[present["main"].astype(bool) & (present["role"] == "test")].drop_duplicates(RUN)
     return [
         {"folder": row.folder, "score": 100 * row.value, "seconds": row.train_seconds, "digest": row.digest}
@@ -79,7 +79,7 @@ def listing(present) -> list[dict]:
 
 
 def _named(row, labels: dict) -> dict:
-    """Return the name in print of a row of runs: task, what it is, and the rest of what tells it from others."""
+    """Return the printed name of a row of runs: task, strategy or baseline, encoder, head, subset and seed."""
     rest = [
         labels.get(f"{kind}s", {}).get(id, id) for kind in ("encoder", "head", "subset") if (id := getattr(row, kind))
     ]

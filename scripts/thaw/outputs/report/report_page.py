@@ -2,16 +2,16 @@
 
 What it reads of its spec (the other steps' specs are in the docstrings of `collection`, `summary` and `tables`):
     experiment, title
-    outputs      [{id, kind, step, caption, label}] in order; step table or figure says where the made file lies
+    outputs      [{id, kind, step, caption, label}] in order; step, table or figure, decides the folder of its file
     labels       {tasks|encoders|heads|subsets|strategies|external: {id: name in print}}
     order        {tasks: [id], strategies: [[strategy, variant]]}
     notes        {encoder: footnote}
     tasks        {id: Task as plain values, defaults filled in}
     encoders     {id: Encoder, likewise}
     heads        {id: HeadConfig without defaults}, those of sets of heads included
-    strategies   {id: StrategyConfig without defaults}: those of the experiment, and those that they start from or whose
-                 search they take
-    search_seeds at most so many of a search's seeds, only where the experiment says so
+    strategies   {id: StrategyConfig without defaults}: those of the experiment, those that they start from, and those
+                 whose search they use
+    search_seeds the largest number of seeds of a search, only if the experiment sets it
     further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
     left_out     [sentence], only where the experiment was scaled down
@@ -38,23 +38,23 @@ SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
 
 
 def page(content: dict, command: str) -> str:
-    """Return the report as HTML. Args: what `content` gives; what makes files again, up to their names."""
+    """Return the report as HTML. Args: what `content` returns; the command before the names of files."""
     return templates.render("report.html.j2", **content, command=command)
 
 
 def paper(content: dict) -> str:
-    """Return the report as LaTeX, which reads the tables and figures that lie beside it. Args: what `content` gives."""
+    """Return the report as LaTeX, which includes the tables and figures of its folder. Args: what `content` returns."""
     return templates.render_tex("paper.tex.j2", **content)
 
 
 def content(runs, spec: dict, results, folder: Path) -> dict:
-    """Return what page and article say, by name, and what the outputs' files hold.
+    """Return the values of both templates by name, with the content of the outputs' files.
 
     Args: runs as `read_runs` gives them; spec as above; results: the results folder; folder: the experiment's
-    outputs, where tables/ and figures/ lie.
+    outputs with tables/ and figures/.
     """
-    labels, found = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
-    columns, fitted = aggregate.columns(found, labels), runs[runs["kind"] == "run"]
+    labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
+    columns, fitted = aggregate.columns(summary, labels), runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
     made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
     cuts, synthetic = (
@@ -67,7 +67,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "words": wording,
         "columns": columns,
         "synthetic_tasks": list(dict.fromkeys(synthetic)),
-        "counts": _counts(found, fitted, present),
+        "counts": _counts(summary, fitted, present),
         "missing": provenance.missing(runs, labels),
         "differences": provenance.differences(made_with),
         "tasks": dataset_facts.tasks(spec, results),
@@ -76,15 +76,15 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "encoders": dataset_facts.encoders(spec, results),
         "heads": methods.heads(spec),
         "strategies": _strategies(spec),
-        "pairs": methods.pairs(found, spec),
-        "baselines": _baselines(found, labels),
-        "findings": methods.findings(found, labels),
+        "pairs": methods.pairs(summary, spec),
+        "baselines": _baselines(summary, labels),
+        "findings": methods.findings(summary, labels),
         "claims": _claims(spec["outputs"], folder),
-        "caution": methods.caution(found),
+        "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
         "cells": CELLS,
-        "splits": [{**table, "number": next(tables)} for table in split_tables(runs, found, columns, labels, results)],
-        "cost": {"rows": cost_rows(found, columns, labels), "number": next(tables)},
+        "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels, results)],
+        "cost": {"rows": cost_rows(summary, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels),
         "values": provenance.values(made_with),
@@ -94,11 +94,10 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
 
 
 def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:
-    """Return the outputs with their number and content: a table's markup, a figure's SVG as a data address.
+    """Return the outputs with number and content: a table's markup, a figure's SVG as a data URL.
 
-    Of one that could not be drawn `failed` says why; it has no content.
-
-    tables counts the tables of the page; figures are counted here.
+    An output that could not be drawn has no content, and the reason in `failed`. Args: tables: counter of the page's
+    tables.
     """
     from markupsafe import Markup
 
@@ -119,7 +118,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
 
 
 def _claims(outputs: list[dict], folder: Path) -> list[str]:
-    """Return what the tables of findings say of the papers' claims, a sentence for each table."""
+    """Return a sentence about the published claims for each table of findings."""
     import pandas
 
     paths = [folder / f"tables/{output['id']}.csv" for output in outputs if output["kind"] == "finding_table"]
@@ -128,7 +127,7 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
 
 
 def _table_body(path: Path) -> str:
-    """Return what stands between caption and end of a made table: rows and notes."""
+    """Return the rows and notes of a table's HTML file."""
     text = _bytes(path).decode()
     match = re.search(r"</figcaption>(.*)</figure>", text, flags=re.DOTALL)
     if not match:
@@ -145,45 +144,45 @@ def _bytes(path: Path) -> bytes:
 
 
 def _strategies(spec: dict) -> list[dict]:
-    """Return the strategies in the experiment's order, each once: name, what it is, and its settings in words."""
-    names, found = spec["labels"]["strategies"], []
+    """Return each strategy in the experiment's order: name, description, and its settings in words."""
+    names, entries = spec["labels"]["strategies"], []
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
         text = methods.strategy(id, spec)
-        found.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
-    return found
+        entries.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
+    return entries
 
 
-def _baselines(found, labels: dict) -> list[str]:
+def _baselines(summary, labels: dict) -> list[str]:
     """Return the names of the baselines, in the order of the tables."""
-    rows = found[found["baseline"]].sort_values("place", kind="stable")
+    rows = summary[summary["baseline"]].sort_values("rank", kind="stable")
     return list(dict.fromkeys(aggregate.row_name(row, labels) for row in rows.itertuples()))
 
 
-def _counts(found, fitted, present) -> dict:
-    """Return how much was asked for, and how many of the runs are there."""
-    axes = {name: found.loc[found["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
+def _counts(summary, fitted, present) -> dict:
+    """Return the numbers of tasks, encoders, heads, subsets, seeds, and of planned and present runs."""
+    axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     return axes | {
         "seeds": seeds,
-        "asked": len(fitted[RUN].drop_duplicates()),
+        "planned": len(fitted[RUN].drop_duplicates()),
         "runs": len(present[RUN].drop_duplicates()),
     }
 
 
-def split_tables(runs, found, columns, labels: dict, results) -> list[dict]:
-    """Return per task the main metric on every scored split: mean over seeds, x 100; and the files behind a row."""
-    tables, groups = [], aggregate.group_names(found, labels)
+def split_tables(runs, summary, columns, labels: dict, results) -> list[dict]:
+    """Return per task the main metric on every scored split: mean over seeds, x 100; and the files of a row."""
+    tables, groups = [], aggregate.group_names(summary, labels)
     for task in dict.fromkeys(column.task for column in columns):
         scores = runs[(runs["task"] == task) & runs["main"].astype(bool)]
-        places = scores[["split", "role"]].drop_duplicates().itertuples()
-        splits = [row.split for row in sorted(places, key=lambda row: SPLITS[row.role])]
+        split_roles = scores[["split", "role"]].drop_duplicates().itertuples()
+        splits = [row.split for row in sorted(split_roles, key=lambda row: SPLITS[row.role])]
         sizes = {split: int(scores.loc[scores["split"] == split, "n"].max()) for split in splits}
         scores = scores.assign(value=100 * scores["value"])
         means = scores.groupby([*aggregate.ROW, "split"], dropna=False)["value"].mean()
         folders = scores.groupby(aggregate.ROW, dropna=False)["folder"].unique()
         rows = []
-        for row in found[found["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
+        for row in summary[summary["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
             key = tuple(getattr(row, name) for name in aggregate.ROW)
             cells = [means.get((*key, split)) for split in splits]
             files = shlex.join(f"{results}/{folder}/metrics.json" for folder in folders[key])
@@ -197,16 +196,16 @@ def split_tables(runs, found, columns, labels: dict, results) -> list[dict]:
 
 
 def _in_group(row, groups: dict, labels: dict) -> str:
-    """Return a row's name, with that of its group where there are several."""
+    """Return a row's name, with its group if there are several."""
     group = groups.get((row.subset, row.encoder, row.head))
     return aggregate.row_name(row, labels) + (f"; {group}" if group else "")
 
 
-def cost_rows(found, columns, labels: dict) -> list[dict]:
+def cost_rows(summary, columns, labels: dict) -> list[dict]:
     """Return per strategy its trained parameters, largest memory in bytes, and by task the mean seconds and FLOPs."""
-    rows, groups = [], aggregate.group_names(found, labels)
+    rows, groups = [], aggregate.group_names(summary, labels)
     tasks = list(dict.fromkeys(column.task for column in columns))
-    fitted = found[found["fitted"]].sort_values("place", kind="stable")
+    fitted = summary[summary["fitted"]].sort_values("rank", kind="stable")
     for _, part in fitted.groupby(aggregate.ROW, sort=False):
         by_task = {row.task: row for row in part.itertuples()}
         cells = [by_task.get(task) for task in tasks]
@@ -217,7 +216,7 @@ def cost_rows(found, columns, labels: dict) -> list[dict]:
 
 
 def _extraction(present) -> dict:
-    """Return the seconds of all extraction and of all training, and how many runs read what was extracted."""
+    """Return the seconds of extraction and of training, and the number of runs that read cached features."""
     runs = present.drop_duplicates(RUN)
     spent = runs["extraction_seconds"]
     return {"seconds": spent.sum(), "readers": int((spent > 0).sum()), "training": runs["train_seconds"].sum()}

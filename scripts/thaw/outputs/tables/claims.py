@@ -1,4 +1,4 @@
-"""A table of findings: what papers claim, and whether it holds here."""
+"""A table of published claims, and whether they hold in this study."""
 
 from thaw.outputs import wording
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
@@ -10,16 +10,16 @@ HEADER = "finding claim paper encoder task split metric margin contrast p seeds 
 def build(data, spec: dict) -> TextTable:
     """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
     names, entries = spec["labels"], spec["findings"]
-    tests = [(place, test) for place, entry in enumerate(entries) for test in entry.get("tests", [])]
-    contrasts = [_contrast(data.runs, entries[place]["encoder"], test) for place, test in tests]
-    kept = [(place, test, values) for (place, test), values in zip(tests, contrasts, strict=True) if values]
-    margins = [_margin(entries[place]) for place, _, _ in kept]
+    tests = [(index, test) for index, entry in enumerate(entries) for test in entry.get("tests", [])]
+    contrasts = [_contrast(data.runs, entries[index]["encoder"], test) for index, test in tests]
+    kept = [(index, test, values) for (index, test), values in zip(tests, contrasts, strict=True) if values]
+    margins = [_margin(entries[index]) for index, _, _ in kept]
     answers = verdicts([values for *_, values in kept], margins)
     by_entry: dict[int, list[tuple[dict, Verdict]]] = {}
-    for (place, test, _), verdict in zip(kept, answers, strict=True):
-        by_entry.setdefault(place, []).append((test, verdict))
-    rows = [_row(entry, by_entry.get(place, []), names) for place, entry in enumerate(entries)]
-    lines = [line for place, entry in enumerate(entries) for line in _lines(entry, by_entry.get(place, []))]
+    for (index, test, _), verdict in zip(kept, answers, strict=True):
+        by_entry.setdefault(index, []).append((test, verdict))
+    rows = [_row(entry, by_entry.get(index, []), names) for index, entry in enumerate(entries)]
+    lines = [line for index, entry in enumerate(entries) for line in _lines(entry, by_entry.get(index, []))]
     encoders = dict.fromkeys(entry["encoder"] for entry in entries)
     groups = [
         Group(
@@ -29,7 +29,7 @@ def build(data, spec: dict) -> TextTable:
         )
         for encoder in encoders
     ]
-    titles = ("Whose", "Answer", "By task")
+    titles = ("Paper", "Answer", "By task")
     return text_table(spec, titles, groups, _notes(), HEADER, lines, of="Claim", sentences=True)
 
 
@@ -49,43 +49,43 @@ def _margin(entry: dict) -> dict:
     return {key: entry[key] for key in ("above", "within") if key in entry}
 
 
-def _row(entry: dict, found: list[tuple[dict, Verdict]], labels: dict) -> Row:
+def _row(entry: dict, tested: list[tuple[dict, Verdict]], labels: dict) -> Row:
     """Return the line of a claim."""
-    answer = overall([verdict.answer for _, verdict in found])
-    several = {test["task"] for test, _ in found if sum(other["task"] == test["task"] for other, _ in found) > 1}
+    answer = overall([verdict.answer for _, verdict in tested])
+    several = {test["task"] for test, _ in tested if sum(other["task"] == test["task"] for other, _ in tested) > 1}
     tasks = [
         f"{wording.column_name(labels['tasks'], one['task'], one['split'], one['task'] in several)}: {_said(verdict)}"
-        for one, verdict in found
+        for one, verdict in tested
     ]
-    detail = "; ".join(tasks) or entry.get("reason", "no seed has all its scores")
+    detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
     return Row({}, entry["claim"], [TextCell(entry["paper"]), TextCell(answer), TextCell(detail)])
 
 
 def _said(verdict: Verdict) -> str:
-    """Return an answer in print."""
+    """Return an answer with difference, effect and p."""
     more = f", {wording.plural(verdict.more, 'more seed')}" if verdict.more else ""
     effect = "" if verdict.effect is None else f", d {wording.number(verdict.effect)}"
     return f"{verdict.answer} ({wording.number(verdict.contrast)}{effect}, p {wording.number(verdict.p, 2)}{more})"
 
 
-def _lines(entry: dict, found: list[tuple[dict, Verdict]]) -> list[list]:
-    """Return a claim's lines for programs."""
+def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
+    """Return a claim's CSV lines."""
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
-    if not found:
+    if not tested:
         return [[*common, "", "", "", margin, "", "", "", NOT_TESTABLE, "", entry.get("reason", "no scores"), ""]]
     return [
         [*common, test["task"], test["split"], test["metric"], margin, f"{v.contrast:.4f}", f"{v.p:.4f}", v.seeds]
         + [v.answer, v.more or "", "", "" if v.effect is None else f"{v.effect:.4f}"]
-        for test, v in found
+        for test, v in tested
     ]
 
 
 def _notes() -> list[str]:
     return [
-        "In brackets: the mean contrast over seeds in points (what is claimed to be higher less the other; of a share "
-        "the first less that share of the second), d, the mean way to the margin in its own "
-        "deviations, and p of a sign-flip test over seeds, by Holm over the table.",
-        "Over all tasks a claim fails where it fails on one and holds where it holds on all. Undecided: p above 0.05, "
-        "or fewer than six seeds; beside it how many more would do, if mean and deviation stayed.",
+        "In brackets: the mean difference over seeds in points (claimed higher minus claimed lower; for a share, the "
+        "first minus that share of the second); d, Cohen's d of the distance to the margin; p of a sign-flip test "
+        "over seeds, Holm-corrected over the table.",
+        "A claim holds if it holds on all tasks and fails if it fails on one. Undecided: p above 0.05, or fewer than "
+        "six seeds; the number of extra seeds needed assumes the same mean and standard deviation.",
     ]

@@ -1,36 +1,40 @@
-"""Footnotes of a table: what its numbers are, and what a reader must know before comparing them."""
+"""Footnotes of a table of scores: metrics, split, seeds, and what limits comparisons."""
 
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 
+BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder matters more than the strategy."
 
-def notes(found, runs, columns, spec: dict, role: str) -> list[str]:
-    """Return the sentences under a table, none of them where it has nothing to say.
 
-    Args: found, the table's summary; runs as `read_runs` gives them; columns of the table; spec of step `table`; the
+def notes(summary, runs, columns, spec: dict, role: str) -> list[str]:
+    """Return the footnotes of a table of scores.
+
+    Args: summary of the table's runs; runs as `read_runs` gives them; columns of the table; spec of step `table`; the
     role of the scores.
     """
-    labels, fitted = spec["labels"], found[found["fitted"]]
+    labels, fitted = spec["labels"], summary[summary["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
     lines = [_numbers(columns, fitted, role)]
-    lines.append("Best of each column in bold" + (", within its group" if _groups(found) > 1 else "") + ".")
+    lines.append("Best value of each column in bold" + (", within its group" if _groups(summary) > 1 else "") + ".")
     lines += [*_synthetic(columns), *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
-    lines += [*_truncated(shown, labels), *_pairs(found, labels), *_empty(found), *_undefined(found)]
+    lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
-    lines += [f"Selected and reported on one split: {_tasks(paper, labels)}."] if len(paper) else []
+    lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
     names = labels.get("encoders", {})
     lines += [f"{names.get(id, id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
     flags = dict.fromkeys(flag for entry in fitted["flags"] for flag in entry.split(";") if flag)
-    lines += [f"† A run {wording.listing([wording.flag_label(flag) for flag in flags])}."] if flags else []
-    lines += [f"{wording.MISSING} A run is missing; the report says which, and why."] if found["missing"].any() else []
+    lines += [f"† Warning: {wording.listing([wording.flag_label(flag) for flag in flags])}."] if flags else []
+    lines += [f"{wording.MISSING} A run is missing; the report lists it with the reason."] * bool(
+        summary["missing"].any()
+    )
     return lines
 
 
-def _groups(found) -> int:
+def _groups(summary) -> int:
     """Return how many groups of encoder, head and subset a summary has."""
-    return len(found.loc[found["fitted"], aggregate.GROUP].drop_duplicates())
+    return len(summary.loc[summary["fitted"], aggregate.GROUP].drop_duplicates())
 
 
 def _tasks(tasks, labels: dict) -> str:
@@ -39,19 +43,19 @@ def _tasks(tasks, labels: dict) -> str:
 
 
 def _numbers(columns, fitted, role: str) -> str:
-    """Return the sentences about metrics, split, means, deviations and the number of seeds."""
+    """Return the sentences about metrics, split, means, standard deviations and the number of seeds."""
     metrics = wording.listing(dict.fromkeys(column.metric for column in columns))
     text = f"{metrics}, × 100, on {'the test splits of other tasks' if role == 'transfer' else role}."
     low, high = int(fitted["seeds"].min()), int(fitted["seeds"].max())
     size = f"{low}" if low == high else f"{low} to {high}"
     seeds = f"Mean ± standard deviation (n − 1) over {size} seeds."
     if high == 1:
-        seeds = "One seed, so that no deviation can be given."
+        seeds = "One seed, hence no standard deviation."
     return f"{text[0].upper()}{text[1:]} {seeds}"
 
 
 def _synthetic(columns) -> list[str]:
-    """Return the sentence about what Thaw wrote itself."""
+    """Return the sentence about synthetic data."""
     names = dict.fromkeys(column.label for column in columns if column.synthetic)
     return [f"{wording.SYNTHETIC}: {wording.listing(names)} written by Thaw's own grammar, not natural text."] * bool(
         names
@@ -64,7 +68,7 @@ def _shared(fitted, labels: dict) -> list[str]:
         return []
     known = labels.get("strategies", {})
     names = dict.fromkeys(known.get(id, id) for id in fitted.loc[fitted["shared"], "strategy"])
-    return [f"{wording.listing(names)}: one convex fit shared by all seeds, hence no deviation."]
+    return [f"{wording.listing(names)}: one convex fit shared by all seeds, hence no standard deviation."]
 
 
 def _splits(shown, labels: dict) -> list[str]:
@@ -74,13 +78,13 @@ def _splits(shown, labels: dict) -> list[str]:
         f"{_tasks([task], labels)} on {wording.listing(dict.fromkeys(rows['split']))}"
         for task, rows in other.groupby("task", sort=False)
     ]
-    return [f"The split that serves as test is not called so: {'; '.join(parts)}."] if parts else []
+    return [f"Scored on another split than test: {'; '.join(parts)}."] if parts else []
 
 
 def _carved(shown, labels: dict) -> list[str]:
     """Return the sentence about tasks whose validation is a part of train."""
     tasks = shown.loc[shown["carved"].fillna(False).astype(bool), "task"]
-    return [f"Validation carved from train: {_tasks(tasks, labels)}."] if len(tasks) else []
+    return [f"Validation held out from train: {_tasks(tasks, labels)}."] if len(tasks) else []
 
 
 def _overlap(runs, labels: dict) -> list[str]:
@@ -94,7 +98,7 @@ def _overlap(runs, labels: dict) -> list[str]:
         parts.append(f"{where} {wording.number(100 * (1 - rows['n'].iloc[0] / whole['n'].max()))} %")
     if not parts:
         return []
-    return [f"Test rows that share a sentence with train: {', '.join(parts)}; the report scores the others apart."]
+    return [f"Test rows that share a sentence with train: {', '.join(parts)}; the report scores the others separately."]
 
 
 def _truncated(shown, labels: dict) -> list[str]:
@@ -105,36 +109,36 @@ def _truncated(shown, labels: dict) -> list[str]:
         f"{wording.number(100 * (rows['truncated'] / rows['n']).max())} %"
         for (task, split), rows in cut.groupby(["task", "split"], sort=False)
     ]
-    return [f"Texts cut at the longest length that their view allows: {', '.join(parts)}."] if parts else []
+    return [f"Texts truncated at the maximum length: {', '.join(parts)}."] if parts else []
 
 
-def _pairs(found, labels: dict) -> list[str]:
-    """Return the sentence about pair tasks that lack a frozen row reading both texts apart, or the untrained cosine.
+def _pairs(summary, labels: dict) -> list[str]:
+    """Return the sentence about pair tasks that lack a frozen bi-encoder row or the cosine baseline.
 
-    On similarity the view decides more than the strategy: a table with the joint view alone hides that.
+    On similarity tasks the choice of cross-encoder or bi-encoder matters more than the strategy.
     """
-    lines, pairs = [], found[found["pairs"] != ""]
+    lines, pairs = [], summary[summary["pairs"] != ""]
     frozen = pairs[pairs["fitted"] & (pairs["thawed"] == 0) & (pairs["pairs"] == "separate") & (pairs["seeds"] > 0)]
     cosine = pairs[pairs["baseline"] & (pairs["strategy"] == "cosine")]
-    for what, has in (("frozen row that reads both texts apart", frozen), ("untrained cosine", cosine)):
+    for what, has in (("frozen bi-encoder row", frozen), ("cosine baseline", cosine)):
         tasks = [task for task in dict.fromkeys(pairs["task"]) if task not in set(has["task"])]
-        lines += [f"No {what} stands here for {_tasks(tasks, labels)}."] if tasks else []
-    lines = [" ".join([*lines, "On similarity the view of a pair decides more than the strategy."])] if lines else []
+        lines += [f"No {what} for {_tasks(tasks, labels)}."] if tasks else []
+    lines = [" ".join([*lines, BI_ENCODER_NOTE])] if lines else []
     classes = cosine[~cosine["metric"].isin(METRICS_OF_TYPE["pair_regression"])]
     name = wording.BASELINE_LABELS["cosine"]
-    return lines + [f"{name}: on classes, the cut points on that one number are fitted."] * bool(len(classes))
+    return lines + [f"{name}: on classes, thresholds on the similarity are fitted to train."] * bool(len(classes))
 
 
-def _empty(found) -> list[str]:
+def _empty(summary) -> list[str]:
     """Return the sentence about rows that only tasks on pairs can have, where the table has other tasks too."""
-    others = set(found["task"]) - set(found.loc[found["pairs"] != "", "task"])
-    tasks = found[~found["kind"].isin(aggregate.BESIDE)].groupby(aggregate.ROW, dropna=False)["task"].agg(set)
+    others = set(summary["task"]) - set(summary.loc[summary["pairs"] != "", "task"])
+    tasks = summary[~summary["kind"].isin(aggregate.EXTERNAL)].groupby(aggregate.ROW, dropna=False)["task"].agg(set)
     empty = bool(others) and any(others.isdisjoint(scored) for scored in tasks)
-    return ["Empty: the row reads pairs of texts, and the task has none."] * empty
+    return ["Blank: applies to sentence pairs only."] * empty
 
 
-def _undefined(found) -> list[str]:
+def _undefined(summary) -> list[str]:
     """Return the sentence about scores that are not defined, if there are any."""
-    if not found["undefined"].any():
+    if not summary["undefined"].any():
         return []
-    return [f"{wording.DASH}: a score that is not defined; a mean is taken over the seeds that have one."]
+    return [f"{wording.DASH}: undefined score; means are over the seeds with a defined score."]

@@ -1,6 +1,6 @@
-"""A table of guidelines: frozen or fine-tuned, large or small head, by type of task, from the runs and from papers.
+"""Guidelines by type of task: frozen or fine-tuned, large or small head, from the runs and from papers.
 
-A side of a question is a set of cells; the one that is best on validation stands for it. Scores are in points (x 100).
+A side of a question is a set of cells, represented by the cell that is best on validation. Scores are in points.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ QUESTIONS = {
     "tuning": "head under fine-tuning",
 }
 EITHER, UNDECIDED = "either", "undecided"
-TITLES = ("Here", "Difference", "By task", "Papers")
+TITLES = ("This study", "Difference", "By task", "Papers")
 HEADER = "encoder question types task split difference low high seeds answer first second papers"
 
 
@@ -34,17 +34,17 @@ class Answered:
 
     question: str
     types: list[str]
-    found: dict[tuple, tuple[Contrast, tuple, tuple]]
+    contrasts: dict[tuple, tuple[Contrast, tuple, tuple]]
 
     @property
     def mean(self) -> float:
         """The mean over tasks."""
-        return float(np.mean([contrast.mean for contrast, *_ in self.found.values()]))
+        return float(np.mean([contrast.mean for contrast, *_ in self.contrasts.values()]))
 
     @property
     def draws(self) -> np.ndarray:
-        """The mean over tasks in each draw; tasks are drawn apart from each other."""
-        return np.mean([contrast.draws for contrast, *_ in self.found.values()], axis=0)
+        """The mean over tasks in each draw; tasks are resampled independently."""
+        return np.mean([contrast.draws for contrast, *_ in self.contrasts.values()], axis=0)
 
     def answer(self, margin: float) -> str:
         """Return what to do over all its tasks."""
@@ -52,33 +52,33 @@ class Answered:
 
 
 def answer(mean: float, draws: np.ndarray, margin: float, sides: tuple[str, str]) -> str:
-    """Return either, where the interval of the difference lies within the margin; else the side that it favours.
+    """Return which side the 95 % CI of a difference favours.
 
-    The first side where the interval lies above 0, the second where it lies below, undecided where it holds 0.
+    "either" if the CI is within the margin, the first side if it is above 0, the second if below, else undecided.
     """
-    found = interval(mean, draws)
-    if -margin < found.low and found.high < margin:
+    ci = interval(mean, draws)
+    if -margin < ci.low and ci.high < margin:
         return EITHER
-    return sides[0] if found.low > 0 else sides[1] if found.high < 0 else UNDECIDED
+    return sides[0] if ci.low > 0 else sides[1] if ci.high < 0 else UNDECIDED
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return for every encoder and guideline what the runs say, beside what papers say.
+    """Return for every encoder and guideline what the runs show and what papers say.
 
     Args: spec with `margin` in points, `types` {task: type} and `guidelines` as the plan makes them. Raises UserError
     where no question has both sides.
     """
     labels, groups, lines = spec["labels"], [], []
-    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     fitted, against = (
-        found[found["fitted"] & found["mean"].notna()],
+        summary[summary["fitted"] & summary["mean"].notna()],
         Contrasts(data.runs, spec["split"], data.predictions),
     )
     for encoder, part in fitted.groupby("encoder", sort=False):
         rows = []
         for entry in spec["guidelines"]:
             one = _answered(part, entry, spec["types"], against)
-            if one.found:
+            if one.contrasts:
                 said = entry["papers"].get(encoder, [])
                 rows.append(Row({}, _name(entry), [TextCell(text) for text in _cells(one, said, spec)]))
                 lines += _lines(one, encoder, said, spec["margin"])
@@ -91,14 +91,14 @@ def build(data, spec: dict) -> TextTable:
 
 def _answered(part, entry: dict, types: dict[str, str], against: Contrasts) -> Answered:
     """Return a question answered on each task of its types. Args: the encoder's rows of the summary."""
-    found = {}
+    contrasts = {}
     chosen = part[[not entry["types"] or types[task] in entry["types"] for task in part["task"]]]
-    for place, rows in chosen.groupby(["task", "split", "subset"], sort=False):
+    for key, rows in chosen.groupby(["task", "split", "subset"], sort=False):
         first, second = (against.best(_cells_of(side)) for side in _sides(entry["question"], rows))
-        contrast = against.between(first, second, place[1]) if first and second else None
+        contrast = against.between(first, second, key[1]) if first and second else None
         if contrast:
-            found[place] = contrast, first, second
-    return Answered(entry["question"], entry["types"], found)
+            contrasts[key] = contrast, first, second
+    return Answered(entry["question"], entry["types"], contrasts)
 
 
 def _sides(question: str, rows):
@@ -130,29 +130,29 @@ def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
     by_task = [
         f"{wording.column_name(tasks, task, split, split != 'test')}: "
         f"{answer(contrast.mean, contrast.draws, spec['margin'], SIDES[one.question])} ({contrast.text})"
-        for (task, split, _), (contrast, *_) in one.found.items()
+        for (task, split, _), (contrast, *_) in one.contrasts.items()
     ]
-    papers = [f"{paper['paper']}: {paper['answer']} ({_beside(paper['answer'], ours)})" for paper in said]
+    papers = [f"{paper['paper']}: {paper['answer']} ({_agreement(paper['answer'], ours)})" for paper in said]
     difference = paired_differences.printed(one.mean, one.draws)
     return [ours, difference, "; ".join(by_task), "; ".join(papers) or wording.DASH]
 
 
-def _beside(theirs: str, ours: str) -> str:
-    """Return how a paper's guideline stands to what the runs say."""
-    return "open here" if ours == UNDECIDED else "the same" if theirs == ours else "not here"
+def _agreement(theirs: str, ours: str) -> str:
+    """Return whether the runs agree with a paper's guideline."""
+    return "undecided" if ours == UNDECIDED else "agrees" if theirs == ours else "differs"
 
 
 def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list[list]:
-    """Return a line for programs for each task, and one for all."""
+    """Return a CSV line for each task, and one for all."""
     common = [encoder, one.question, " ".join(one.types)]
     papers = ";".join(f"{paper['paper']}: {paper['answer']}" for paper in said)
     lines = []
-    for (task, split, _), (contrast, first, second) in one.found.items():
-        told_apart = answer(contrast.mean, contrast.draws, margin, SIDES[one.question])
+    for (task, split, _), (contrast, first, second) in one.contrasts.items():
+        side = answer(contrast.mean, contrast.draws, margin, SIDES[one.question])
         cells = ["/".join(cell[3:]) for cell in (first, second)]
         numbers = paired_differences.plain(contrast.mean, contrast.draws)
-        lines.append([*common, task, split, *numbers, len(contrast.differences), told_apart, *cells, ""])
-    seeds = min(len(contrast.differences) for contrast, *_ in one.found.values())
+        lines.append([*common, task, split, *numbers, len(contrast.differences), side, *cells, ""])
+    seeds = min(len(contrast.differences) for contrast, *_ in one.contrasts.values())
     return [
         *lines,
         [*common, "", "", *paired_differences.plain(one.mean, one.draws), seeds, one.answer(margin), "", "", papers],
@@ -160,18 +160,17 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
 
 
 def _notes(margin: float, few: bool) -> list[str]:
-    """Return the rule, and what a reader must know of the table."""
+    """Return the footnotes: what is compared, and the rule."""
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
-        "Of each side the strategy and head that are best on validation; the full model less the frozen one, the head "
-        "with the most parameters less that with the fewest. Over tasks: the mean difference.",
-        f"The rule: either, where the 95 % interval of the difference lies within {points} of 0; else the side that it "
-        "favours with all of it; undecided where it holds 0. The interval is that of a bootstrap over seeds and "
-        "examples (entities by document).",
+        "Each side is represented by the strategy and head that are best on validation. Difference: fine-tuned minus "
+        "frozen, head with the most parameters minus head with the fewest; over tasks, the mean.",
+        f"Either: the 95 % CI of the difference is within {points} of 0. Otherwise the side that the whole CI favours, "
+        "or undecided if the CI contains 0. Bootstrap over seeds and examples (entities by document).",
     ]
     if few:
         notes.append(
-            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the interval holds what another test set would do "
-            "more than what other seeds would, and the answers are provisional."
+            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the 95 % CI mainly reflects the sampling of the "
+            "test set, and the answers are provisional."
         )
     return notes

@@ -1,4 +1,4 @@
-"""A table of comparisons: every strategy against one, with interval, effect size, and tests by Holm over the table."""
+"""A table of comparisons: every strategy against one, with 95 % CI, effect size and Holm-corrected p-values."""
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
@@ -17,9 +17,9 @@ def build(data, spec: dict) -> TextTable:
     compared.
     """
     labels = spec["labels"]
-    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    columns, names = aggregate.columns(found, labels), aggregate.group_names(found, labels)
-    kept = _contrasts(found[found["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec["whole"])
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
+    kept = _contrasts(summary[summary["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec["whole"])
     if not kept:
         raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
     compared = dict(zip(kept, compare([contrast.differences for _, contrast in kept.values()]), strict=True))
@@ -30,7 +30,7 @@ def build(data, spec: dict) -> TextTable:
             if (row.subset, row.encoder, row.head) == group:
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
-                line.cells[aggregate.place(columns, row.task, row.split)] = _cell(contrast, compared[key])
+                line.cells[aggregate.column_index(columns, row.task, row.split)] = _cell(contrast, compared[key])
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
     whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
@@ -41,29 +41,29 @@ def build(data, spec: dict) -> TextTable:
 
 def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
     """Return {cell and split: (its row of the summary, its contrast to `whole`)}."""
-    found = {}
+    by_cell = {}
     for row in fitted[fitted["strategy"] != whole].itertuples():
         first = (row.task, row.subset, row.encoder, row.head, row.strategy, row.variant)
         contrast = contrasts.between(first, (*first[:4], whole, "base"), row.split)
         if contrast:
-            found[*first, row.split] = row, contrast
-    return found
+            by_cell[*first, row.split] = row, contrast
+    return by_cell
 
 
 def _cell(contrast: Contrast, tested: PairedTest) -> TextCell:
-    """Return a difference in print, bold where it is told from 0."""
+    """Return a difference in print, bold if it is significant."""
     effect = f", d {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
-    told_apart = tested.answer in ("higher", "lower")
-    return TextCell(contrast.text + effect + test, contrast.mean, best=told_apart)
+    significant = tested.answer in ("higher", "lower")
+    return TextCell(contrast.text + effect + test, contrast.mean, best=significant)
 
 
 def _line(row, contrast: Contrast, tested: PairedTest) -> list:
-    """Return a comparison for programs."""
-    place = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
+    """Return the CSV line of a comparison."""
+    cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
     effect = "" if tested.effect is None else f"{tested.effect:.4f}"
     return [
-        *place,
+        *cell,
         *plain(contrast.mean, contrast.draws),
         effect,
         f"{tested.p:.4f}",
@@ -73,17 +73,16 @@ def _line(row, contrast: Contrast, tested: PairedTest) -> list:
 
 
 def _notes(whole: str, count: int, few: bool) -> list[str]:
-    """Return what a reader must know of the table."""
+    """Return the footnotes: what is compared, and the test."""
     notes = [
-        f"Points above or below {whole} with the same encoder, head, rows and seeds; in brackets the middle 95 % of a "
-        "bootstrap over seeds and examples (entities by document); d, the mean difference in its own standard "
-        "deviations over seeds.",
-        f"p: sign-flip test over seeds, adjusted by Holm for the {wording.plural(count, 'comparison')} of this table. "
-        "In bold: p is at most 0.05. Everything else is not distinguishable.",
+        f"Difference to {whole} in points, with the same encoder, head, examples and seeds; in brackets the 95 % CI "
+        "(bootstrap over seeds and examples, entities by document); d: Cohen's d of the difference over seeds.",
+        f"p: sign-flip test over seeds, Holm-corrected for the {wording.plural(count, 'comparison')} of this table. "
+        "Bold: p at most 0.05; all other differences are not significant.",
     ]
     if few:
         notes.append(
-            f"With fewer than {wording.plural(FEWEST_SEEDS, 'seed')} no p is given: over n seeds it cannot go below "
-            "2 / 2ⁿ, so that nothing is called different."
+            f"With fewer than {wording.plural(FEWEST_SEEDS, 'seed')} no p is given: over n seeds it cannot be below "
+            "2 / 2ⁿ, so that no difference can be significant."
         )
     return notes

@@ -1,4 +1,4 @@
-"""A table of parameters: how many of an encoder's are in its embeddings, in each layer and in its pooler."""
+"""A table of parameter counts: embeddings, each layer and pooler of an encoder."""
 
 from thaw.core import layout
 from thaw.encoders.parameter_counts import parameter_counts
@@ -6,10 +6,10 @@ from thaw.outputs import wording
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 HEADER = "encoder layers embeddings layer pooler total"
-TITLES = ["Layers", "Embeddings", "A layer", "Pooler", "All", "A layer's share, %"]
+TITLES = ["Layers", "Embeddings", "Per layer", "Pooler", "Total", "Share of a layer, %"]
 NOTE = (
-    "Counted in the pretrained weights. A layer: mean over layers; a final norm belongs to the last one. A pooler "
-    "trains with the head, and only where a head reads it; an encoder without one has a dash."
+    "Counted in the pretrained weights. Per layer: mean over layers; a final norm counts with the last layer. The "
+    "pooler is trained only with a head that uses it; –: no pooler."
 )
 
 
@@ -17,17 +17,17 @@ def build(data, spec: dict) -> TextTable:
     """Return the parameters of the runs' encoders by component, a line for each (Lee et al. 2019, section 2)."""
     rows, lines, labels = [], [], spec["labels"].get("encoders", {})
     for name in data.runs.loc[data.runs["kind"] == "run", "encoder"].drop_duplicates():
-        found = parameter_counts(data.results / layout.folder("fetch", {"encoder": name}))
-        layer = found.in_layers / max(1, found.layers)
-        total = found.embeddings + found.in_layers + found.pooler
+        counts = parameter_counts(data.results / layout.folder("fetch", {"encoder": name}))
+        layer = counts.in_layers / max(1, counts.layers)
+        total = counts.embeddings + counts.in_layers + counts.pooler
         cells = [
-            str(found.layers),
-            wording.count(found.embeddings),
+            str(counts.layers),
+            wording.count(counts.embeddings),
             wording.count(layer),
-            wording.count(found.pooler) if found.pooler else wording.DASH,
+            wording.count(counts.pooler) if counts.pooler else wording.DASH,
             wording.count(total),
             f"{100 * layer / total:.1f}",
         ]
         rows.append(Row({}, labels.get(name, name), [TextCell(cell) for cell in cells]))
-        lines.append([name, found.layers, found.embeddings, f"{layer:.1f}", found.pooler, total])
+        lines.append([name, counts.layers, counts.embeddings, f"{layer:.1f}", counts.pooler, total])
     return text_table(spec, TITLES, [Group("", [], rows)], [NOTE], HEADER, lines, of="Encoder")

@@ -1,4 +1,4 @@
-"""A table of advice: by task the cheapest strategy that is no worse than the best, and what papers would take."""
+"""Recommendations: per task the cheapest strategy that is non-inferior to the best, and what papers recommend."""
 
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
@@ -8,29 +8,29 @@ from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, tex
 from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, judged
 from thaw.statistics.significance import FEWEST_SEEDS
 
-TITLES = ("Take", "Score", "Best on validation", "Difference", "Cost", "Not settled", "Papers")
+TITLES = ("Recommended", "Score", "Best on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
     "task split subset encoder head strategy variant score validation difference low high answer more_seeds seeds "
     "seconds_alone seconds_shared memory_mb trained_parameters on_front advised papers"
 )
-MOST = 3  # of the strategies that are not settled, so many are named; the CSV has all
+MOST = 3  # undecided strategies named in a cell; the CSV has all
 ALONE, SHARED = "seconds_alone", "seconds_shared"
 WAITING = f"{wording.NOT_RUN}: budget"
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the advice for every task, encoder, head and subset.
+    """Return the recommendation for every task, encoder, head and subset.
 
     Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
     """
     labels, runs = spec["labels"], data.runs
-    found = aggregate.summarise(runs, "test", spec["order"])
-    columns, names = aggregate.columns(found, labels), aggregate.group_names(found, labels)
+    summary = aggregate.summarise(runs, "test", spec["order"])
+    columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
     groups, lines, few = [], [], False
     for group, name in names.items():
         rows = []
         for column in columns:
-            candidates = _candidates(aggregate.runs_of(found, group), runs, column, data.predictions)
+            candidates = _candidates(aggregate.runs_of(summary, group), runs, column, data.predictions)
             if candidates:
                 every = judged(candidates, spec["margin"])
                 papers = _papers(spec["papers"], column.task, group[1], every)
@@ -42,12 +42,12 @@ def build(data, spec: dict) -> TextTable:
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
-def _candidates(found, runs, column, answers: PredictionFiles) -> list[Candidate]:
-    """Return the strategies of a group on a task and split, with the seeds that all of them have on validation too.
+def _candidates(summary, runs, column, answers: PredictionFiles) -> list[Candidate]:
+    """Return the strategies of a group on a task and split, with the seeds that all of them share.
 
-    One that lacks a seed is left out, unless it is for want of time alone.
+    A strategy that lacks a seed is left out, unless only the time budget stopped it.
     """
-    chosen = found[(found["task"] == column.task) & (found["split"] == column.split)]
+    chosen = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
     scores = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
     kept = []
     for row in chosen.itertuples():
@@ -61,7 +61,7 @@ def _candidates(found, runs, column, answers: PredictionFiles) -> list[Candidate
 
 
 def _waits(runs, row) -> bool:
-    """Return whether a cell lacks seeds for want of time alone: it is judged by those that it has."""
+    """Tell whether only the time budget kept a cell from having all seeds."""
     reasons = of_cell(runs, [getattr(row, name) for name in CELL])["missing"]
     return bool(reasons[reasons != ""].str.startswith(WAITING).all())
 
@@ -77,10 +77,10 @@ def _candidate(row, tested, validated, seeds: set, answers: PredictionFiles) -> 
 
 
 def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) -> list[tuple[dict, Judged]]:
-    """Return the rules of papers about a task and encoder, each with what it would take."""
-    found = {(one.candidate.row.strategy, one.candidate.row.variant): one for one in every}
+    """Return the rules of papers about a task and encoder, each with the strategy that it recommends."""
+    by_point = {(one.candidate.row.strategy, one.candidate.row.variant): one for one in every}
     wanted = [rule for rule in papers if (rule["task"], rule["encoder"]) == (task, encoder)]
-    points = [(rule, found.get((rule["strategy"], rule["variant"]))) for rule in wanted]
+    points = [(rule, by_point.get((rule["strategy"], rule["variant"]))) for rule in wanted]
     return [(rule, one) for rule, one in points if one]
 
 
@@ -91,17 +91,18 @@ def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict)
     difference, low, high = (wording.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
     costs = taken.candidate.costs
     cost = f"{wording.seconds(costs[ALONE])} alone, {wording.seconds(costs[SHARED])} with features shared"
-    advice = _name(taken, labels)
+    recommended = _name(taken, labels)
     if shared is not taken:
-        advice += f"; with features shared {_name(shared, labels)}"
+        recommended += f"; with features shared {_name(shared, labels)}"
     return [
-        advice,
+        recommended,
         wording.number(taken.candidate.score),
         f"{aggregate.row_name(best.row, labels)} ({wording.number(best.score)})",
         wording.DASH if taken.candidate is best else f"{difference} [{low}, {high}]",
         f"{cost}; the best {wording.seconds(best.costs[ALONE])} alone",
-        _unsettled(every, taken, labels),
-        "; ".join(f"{rule['paper']}: {rule['says']} ({_beside(one, taken)})" for rule, one in papers) or wording.DASH,
+        _undecided(every, taken, labels),
+        "; ".join(f"{rule['paper']}: {rule['says']} ({_agreement(one, taken)})" for rule, one in papers)
+        or wording.DASH,
     ]
 
 
@@ -109,64 +110,65 @@ def _name(one: Judged, labels: dict) -> str:
     return aggregate.row_name(one.candidate.row, labels)
 
 
-def _unsettled(every: list[Judged], taken: Judged, labels: dict) -> str:
-    """Return the cheaper strategies of which it is not known whether they are worse, and what would settle it."""
+def _undecided(every: list[Judged], taken: Judged, labels: dict) -> str:
+    """Return the cheaper undecided strategies, each with the number of extra seeds needed."""
     cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
     cheaper = [one for one in cheaper[: cheaper.index(taken)] if one.answer == UNDECIDED]
-    text_table = []
+    names = []
     for one in cheaper[:MOST]:
-        more = wording.plural(one.more, "more seed") if one.more else "more seeds do not settle it"
-        text_table.append(f"{_name(one, labels)} ({wording.number(one.difference.value)}; {more})")
-    rest = len(cheaper) - len(text_table)
-    return "; ".join(text_table + [f"and {rest} others"] * (rest > 0)) or wording.DASH
+        more = wording.plural(one.more, "more seed") if one.more else "no number of seeds decides it"
+        names.append(f"{_name(one, labels)} ({wording.number(one.difference.value)}; {more})")
+    rest = len(cheaper) - len(names)
+    return "; ".join(names + [f"and {rest} others"] * (rest > 0)) or wording.DASH
 
 
-def _beside(one: Judged, taken: Judged) -> str:
-    """Return how a paper's choice stands to ours."""
+def _agreement(one: Judged, taken: Judged) -> str:
+    """Return how a paper's choice compares with the recommended strategy."""
     if one is taken:
         return "the same"
     difference = wording.number(one.difference.value)
     if one.answer == NOT_WORSE:
-        return "no worse, but dearer"
+        return "non-inferior, but more expensive"
     return f"{'contradicted' if one.answer == WORSE else 'undecided'}, {difference}"
 
 
 def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group: tuple) -> list[list]:
-    """Return a line for programs for each strategy that was judged."""
+    """Return a CSV line for each candidate strategy."""
     taken, lines = cheapest(every, ALONE), []
     for one in every:
         row, difference = one.candidate.row, one.difference
-        place = [column.task, column.split, *group, row.strategy, row.variant]
+        cell = [column.task, column.split, *group, row.strategy, row.variant]
         numbers = [one.candidate.score, one.candidate.validation, difference.value, difference.low, difference.high]
-        text_table = [one.answer, one.more or "", len(one.candidate.scores)]
+        verdict = [one.answer, one.more or "", len(one.candidate.scores)]
         costs = [f"{cost:.6g}" for cost in one.candidate.costs.values()]
         whose = ";".join(rule["paper"] for rule, other in papers if other is one)
-        lines.append([*place, *(f"{number:.4f}" for number in numbers), *text_table, *costs])
+        lines.append([*cell, *(f"{number:.4f}" for number in numbers), *verdict, *costs])
         lines[-1] += [int(one.on_front), int(one is taken), whose]
     return lines
 
 
 def _notes(margin: float, few: bool) -> list[str]:
-    """Return what a reader must know of the table."""
+    """Return the footnotes: the rule, undecided strategies, costs."""
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
-        "Taken is the cheapest strategy whose difference to the best, which is chosen on validation, lies above "
-        f"{points} below 0 on test with its whole 95 % interval (hierarchical bootstrap over seeds and examples).",
-        "Not settled: cheaper strategies whose interval holds that margin; how many more seeds would do, if mean and "
-        "deviation stayed.",
-        "Seconds are of training with what runs before it: alone with the whole extraction of the cached features, "
-        "shared with an equal part of it. Operations per text at inference are the encoder's for every strategy.",
+        "Recommended: the cheapest strategy that is non-inferior to the best (selected on validation) within a margin "
+        f"of {points}: the 95 % CI of its difference on test is above −{margin:g} (hierarchical bootstrap over seeds "
+        "and examples).",
+        "Undecided: cheaper strategies whose 95 % CI contains the margin, with the number of extra seeds needed if "
+        "mean and standard deviation stay the same.",
+        "Cost: seconds of training, including the runs that it starts from; alone: with the whole feature extraction, "
+        "shared: with an equal share of it. At inference all strategies cost the same per text.",
     ]
     if few:
         notes.append(
-            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the interval holds what another test set would do "
-            "more than what other seeds would, and the advice is provisional."
+            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the 95 % CI mainly reflects the sampling of the "
+            "test set, and the recommendation is provisional."
         )
     return notes
 
 
 def _unrun(runs, labels: dict) -> list[str]:
-    """Return what was not run, or not with all seeds, for want of time, and why: the advice is the best so far."""
+    """Return the cells that the time budget left without all seeds, with the reason."""
     absent = runs[(runs["kind"] == "run") & runs["missing"].str.startswith(f"{wording.NOT_RUN}: ")]
     why = absent["missing"].str.removeprefix(f"{wording.NOT_RUN}: ").str.split(",").str[0]
     given = []
@@ -177,4 +179,4 @@ def _unrun(runs, labels: dict) -> list[str]:
             for row in cells.itertuples()
         )
         given.append(f"{reason} ({wording.listing(names)})")
-    return [f"The best answer so far; not run, or not with all seeds: {'; '.join(given)}."] * bool(given)
+    return [f"Preliminary; not run, or not with all seeds: {'; '.join(given)}."] * bool(given)

@@ -19,25 +19,25 @@ HEADER += " corrected corrected_low corrected_high"
 def build(data, spec: dict) -> TextTable:
     """Return for every strategy and task the difference, the relative quality and the chance-corrected ratio.
 
-    Both ratios are left out where the 95 % interval of the full model holds chance, the score of the most frequent
-    answer (0 where that has none, as a correlation). Args: spec with `whole`, the strategy that trains everything.
+    Both ratios are left out if the 95 % CI of the full model contains chance, the score of the most frequent label
+    (0 for metrics without one, such as correlations). Args: spec with `whole`, the strategy that trains everything.
     Raises UserError where that was not run.
     """
     labels, contrasts = spec["labels"], Contrasts(data.runs, spec["split"], data.predictions)
-    found = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    columns, groups, lines, near = aggregate.columns(found, labels), [], [], {}
-    chances = _chances(found)
-    for group, name in aggregate.group_names(found, labels).items():
-        mine, rows = aggregate.runs_of(found, group), {}
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    columns, groups, lines, near = aggregate.columns(summary, labels), [], [], {}
+    chances = _chances(summary)
+    for group, name in aggregate.group_names(summary, labels).items():
+        mine, rows = aggregate.runs_of(summary, group), {}
         wholes = mine[mine["strategy"] == spec["whole"]].set_index(["task", "split"])
         for row in mine[(mine["strategy"] != spec["whole"]) & mine["mean"].notna()].itertuples():
-            place = (row.task, row.split)
-            if place in wholes.index and wholes.loc[place, "mean"] == wholes.loc[place, "mean"]:
-                full, chance = wholes.loc[place, "mean"], chances.get((*place, row.subset), 0.0)
+            key = (row.task, row.split)
+            if key in wholes.index and wholes.loc[key, "mean"] == wholes.loc[key, "mean"]:
+                full, chance = wholes.loc[key, "mean"], chances.get((*key, row.subset), 0.0)
                 sides = [contrasts.draws(cell, row.split) for cell in _cells(row, spec["whole"])]
                 above = interval(full, sides[1]).low > chance
                 numbers = _numbers(row.mean, full, chance, sides) if above else {}
-                at = aggregate.place(columns, *place)
+                at = aggregate.column_index(columns, *key)
                 near |= {} if above else {columns[at].label: None}
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
@@ -45,22 +45,22 @@ def build(data, spec: dict) -> TextTable:
                 lines.append(_line(row, full, chance, above, numbers))
         groups += [Group(name, [], list(rows.values()))] if rows else []
     if not groups:
-        raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies beside them")
+        raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies")
     titles = [column.title for column in columns]
     whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
     return text_table(spec, titles, groups, _notes(whole, list(near)), HEADER, lines, sentences=True)
 
 
-def _chances(found) -> dict[tuple, float]:
-    """Return the score of the most frequent answer x 100 by task, split and subset, where it has one."""
-    rows = found[found["baseline"] & (found["strategy"] == "majority") & found["mean"].notna()]
+def _chances(summary) -> dict[tuple, float]:
+    """Return the score of the majority class x 100 by task, split and subset, where it is defined."""
+    rows = summary[summary["baseline"] & (summary["strategy"] == "majority") & summary["mean"].notna()]
     return {(row.task, row.split, row.subset): row.mean for row in rows.itertuples()}
 
 
 def _cells(row, whole: str) -> list[tuple]:
-    """Return a row's cell, and that of the full model beside it."""
-    place = (row.task, row.subset, row.encoder, row.head)
-    return [(*place, row.strategy, row.variant), (*place, whole, "base")]
+    """Return a row's cell and that of the full model."""
+    group = (row.task, row.subset, row.encoder, row.head)
+    return [(*group, row.strategy, row.variant), (*group, whole, "base")]
 
 
 def _numbers(score: float, full: float, chance: float, sides: list[np.ndarray]) -> dict[str, float]:
@@ -68,8 +68,8 @@ def _numbers(score: float, full: float, chance: float, sides: list[np.ndarray]) 
     away = sides[1] - chance
     ratio = np.divide(100 * (sides[0] - chance), away, out=np.full(len(away), np.nan), where=away > 0)
     corrected = 100 * chance_corrected(score, full, chance)
-    found = interval(corrected, ratio)
-    return {"relative": 100 * score / full, "corrected": corrected, "low": found.low, "high": found.high}
+    ci = interval(corrected, ratio)
+    return {"relative": 100 * score / full, "corrected": corrected, "low": ci.low, "high": ci.high}
 
 
 def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
@@ -81,19 +81,19 @@ def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
 
 
 def _line(row, full: float, chance: float, above: bool, numbers: dict[str, float]) -> list:
-    """Return the numbers of a strategy on a task for programs."""
-    place = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
+    """Return the CSV line of a strategy on a task."""
+    cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
-    return [*place, f"{row.mean:.4f}", f"{full:.4f}", f"{chance:.4f}", int(above), f"{row.mean - full:.4f}", *plain]
+    return [*cell, f"{row.mean:.4f}", f"{full:.4f}", f"{chance:.4f}", int(above), f"{row.mean - full:.4f}", *plain]
 
 
 def _notes(whole: str, near: list[str]) -> list[str]:
-    """Return what a reader must know of the table."""
+    """Return the footnotes: the three numbers of a cell."""
     notes = [
-        f"Points above or below {whole}; the share of that score; and the share of the way from chance, the score of "
-        "the most frequent answer, to that score, with the middle 95 % of a bootstrap over seeds and examples. Where a "
-        "score can be near 0, as a correlation, the share of the score says little.",
+        f"Difference to {whole} in points; score in % of {whole}; and chance-corrected score in % of {whole}, where "
+        "chance is the score of the majority class, with its 95 % CI (bootstrap over seeds and examples). For scores "
+        "that can be near 0, such as correlations, the second number is not informative.",
     ]
     if near:
-        notes.append(f"No share is given where {whole} is not clearly above chance: {wording.listing(near)}.")
+        notes.append(f"No ratios where {whole} is not clearly above chance: {wording.listing(near)}.")
     return notes

@@ -1,4 +1,4 @@
-"""A paper's table: each printed number, ours with its interval, the difference, and what is not as in the paper."""
+"""A paper's table: published numbers, reproduced numbers with their 95 % CI, differences, and protocol notes."""
 
 from dataclasses import dataclass
 
@@ -20,10 +20,10 @@ CELL = ["task", "encoder", "head", "strategy", "variant"]
 
 
 @dataclass
-class Ours:
-    """Our number as the paper would print it, its interval, the same by the paper's way to put seeds together.
+class Reproduced:
+    """A reproduced number on the paper's scale, its 95 % CI, and the number by the paper's aggregation of seeds.
 
-    draws [D]: the resampled numbers, None where no answers were kept.
+    draws [D]: the resampled numbers, None where no predictions were kept.
     """
 
     value: float
@@ -35,23 +35,25 @@ class Ours:
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the table of printed numbers beside ours.
+    """Return the table of published and reproduced numbers.
 
     Args: spec with `beside` as `thaw.planning.papers.table_comparison.shown` makes it.
     """
-    beside, runs = spec["beside"], data.runs
-    measured = Measured(runs[runs["missing"] == ""], beside, data.predictions)
-    ours = measured.all()
+    comparison, runs = spec["beside"], data.runs
+    measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)
+    reproduced = measured.all()
     columns = [
-        Column("", "", column["label"], _metric(beside, place, spec["labels"]), False)
-        for place, column in enumerate(beside["columns"])
+        Column("", "", column["label"], _metric(comparison, index, spec["labels"]), False)
+        for index, column in enumerate(comparison["columns"])
     ]
     groups, lines = [], []
-    for place, row in enumerate(beside["rows"]):
-        found = [ours.get((place, column)) for column in range(len(columns))]
-        groups.append(Group(row["label"], [], _rows(row, found, beside)))
-        lines += [_line(row, entry, *both) for entry, *both in zip(row["cells"], found, beside["columns"], strict=True)]
-    notes = protocol_notes.notes(beside, ours, spec) + protocol_notes.near_chance(measured.near_chance, spec)
+    for index, row in enumerate(comparison["rows"]):
+        numbers = [reproduced.get((index, column)) for column in range(len(columns))]
+        groups.append(Group(row["label"], [], _rows(row, numbers, comparison)))
+        lines += [
+            _line(row, entry, *both) for entry, *both in zip(row["cells"], numbers, comparison["columns"], strict=True)
+        ]
+    notes = protocol_notes.notes(comparison, reproduced, spec) + protocol_notes.near_chance(measured.near_chance, spec)
     return TextTable(
         spec["id"],
         spec["caption"],
@@ -66,53 +68,57 @@ def build(data, spec: dict) -> TextTable:
 
 
 class Measured:
-    """Our numbers for the cells of a printed table, by (row, column).
+    """Reproduced numbers for the cells of a published table, by (row, column).
 
-    `near_chance` has the tasks whose full model is not clearly above chance: it has no share that could be reached.
+    `near_chance`: the tasks whose full model is not clearly above chance, so that no share of its score is meaningful.
     """
 
-    def __init__(self, runs, beside: dict, answers: PredictionFiles):
-        self.runs, self.beside, self.answers = runs[runs["subset"].isin([beside["subset"]])], beside, answers
-        self.scales = [column["scale"] for column in beside["columns"]]
+    def __init__(self, runs, comparison: dict, answers: PredictionFiles):
+        self.runs, self.comparison, self.answers = (
+            runs[runs["subset"].isin([comparison["subset"]])],
+            comparison,
+            answers,
+        )
+        self.scales = [column["scale"] for column in comparison["columns"]]
         self.near_chance: dict[str, None] = {}
 
-    def all(self) -> dict[tuple[int, int], Ours]:
-        """Return every number that there is: those of runs, then differences of rows, then those over columns."""
-        found: dict[tuple[int, int], Ours] = {}
-        for place, row in enumerate(self.beside["rows"]):
+    def all(self) -> dict[tuple[int, int], Reproduced]:
+        """Return all reproduced numbers: of runs, then differences of rows, then aggregates over columns."""
+        numbers: dict[tuple[int, int], Reproduced] = {}
+        for index, row in enumerate(self.comparison["rows"]):
             for column, cell in enumerate(row["cells"]):
                 if "at" in cell:
                     made = self._least(cell, row["least"]) if "sweep" in cell else self._score(cell["at"], column)
-                    found |= {(place, column): made} if made else {}
-        for place, row in enumerate(self.beside["rows"]):
+                    numbers |= {(index, column): made} if made else {}
+        for index, row in enumerate(self.comparison["rows"]):
             for column in range(len(self.scales)) if "minus" in row else ():
-                pair = [found.get((other, column)) for other in row["minus"]]
-                found |= {(place, column): _combined(pair, np.subtract)} if all(pair) else {}
-        for column, entry in enumerate(self.beside["columns"]):
-            others = [other for other, one in enumerate(self.beside["columns"]) if not one["over"]]
-            for place in range(len(self.beside["rows"])) if entry["over"] else ():
-                parts = [found.get((place, other)) for other in others]
+                pair = [numbers.get((other, column)) for other in row["minus"]]
+                numbers |= {(index, column): _combined(pair, np.subtract)} if all(pair) else {}
+        for column, entry in enumerate(self.comparison["columns"]):
+            others = [other for other, one in enumerate(self.comparison["columns"]) if not one["over"]]
+            for index in range(len(self.comparison["rows"])) if entry["over"] else ():
+                parts = [numbers.get((index, other)) for other in others]
                 way = {"mean": lambda *x: np.mean(x, axis=0), "most": lambda *x: np.max(x, axis=0)}[entry["over"]]
-                found |= {(place, column): _combined(parts, way)} if all(parts) else {}
-        return found
+                numbers |= {(index, column): _combined(parts, way)} if all(parts) else {}
+        return numbers
 
-    def _score(self, at: list[str], column: int) -> Ours | None:
-        """Return the number at an address; None where no seed of it is there."""
+    def _score(self, at: list[str], column: int) -> Reproduced | None:
+        """Return the number at an address; None if no seed has a result."""
         rows = self._rows(at)
         if rows.empty:
             return None
         scores, draws = rows["value"].tolist(), self.answers.draws(rows, *at[5:])
-        sides = [mean(scores), AGGREGATIONS[self.beside["aggregation"]](scores)]
+        sides = [mean(scores), AGGREGATIONS[self.comparison["aggregation"]](scores)]
         scaled = [_scaled(np.asarray(side), self.scales[column]) for side in (*sides, draws)]
-        found = interval(float(scaled[0]), scaled[2])
-        return Ours(float(scaled[0]), float(scaled[1]), found.low, found.high, len(scores), scaled[2])
+        ci = interval(float(scaled[0]), scaled[2])
+        return Reproduced(float(scaled[0]), float(scaled[1]), ci.low, ci.high, len(scores), scaled[2])
 
-    def _least(self, cell: dict, share: float) -> Ours | None:
-        """Return the least k of a sweep that reaches a share of the full model; None where a part is not there.
+    def _least(self, cell: dict, share: float) -> Reproduced | None:
+        """Return the smallest k of a sweep that reaches a share of the full model.
 
-        And where the interval of the full model holds chance, the score of the most frequent answer.
+        None if a run is missing, or if the 95 % CI of the full model contains the score of the majority class.
         """
-        at, rule = cell["at"], AGGREGATIONS[self.beside["aggregation"]]
+        at, rule = cell["at"], AGGREGATIONS[self.comparison["aggregation"]]
         full = self._rows([*at[:3], cell["full"], "base", *at[5:]])
         points = {k: self._rows([*at[:4], name, *at[5:]]) for name, k in cell["sweep"].items()}
         if full.empty or any(rows.empty for rows in points.values()) or rule(full["value"]) <= 0:
@@ -126,16 +132,16 @@ class Measured:
             for way in (mean, rule)
         ]
         drawn = {k: self.answers.draws(rows, *at[5:]) for k, rows in points.items()}
-        found = least_interval(values[0], drawn, whole, share)
-        beyond = [np.nan if value is None else float(value) for value in (*values, found["low"], found["high"])]
-        return Ours(*beyond, len(full))
+        ci = least_interval(values[0], drawn, whole, share)
+        beyond = [np.nan if value is None else float(value) for value in (*values, ci["low"], ci["high"])]
+        return Reproduced(*beyond, len(full))
 
     def _chance(self, at: list[str]) -> float:
-        """Return the score of the most frequent answer, 0 where it is undefined or was not asked for."""
-        found = self.runs[(self.runs["kind"] == "baseline") & (self.runs["strategy"] == "majority")]
+        """Return the score of the majority class, 0 if it is undefined or not part of the experiment."""
+        rows = self.runs[(self.runs["kind"] == "baseline") & (self.runs["strategy"] == "majority")]
         for key, value in (("task", at[0]), ("metric", at[5]), ("split", at[6])):
-            found = found[found[key] == value]
-        return float(found["value"].fillna(0.0).max()) if len(found) else 0.0
+            rows = rows[rows[key] == value]
+        return float(rows["value"].fillna(0.0).max()) if len(rows) else 0.0
 
     def _rows(self, at: list[str]):
         """Return the rows of runs.csv at an address, one for each seed."""
@@ -151,31 +157,31 @@ def _scaled(scores: np.ndarray, scale: str) -> np.ndarray:
     return {"fraction": scores, "error": 100 - 100 * scores}.get(scale, 100 * scores)
 
 
-def _combined(parts: list[Ours], way) -> Ours:
-    """Return a number that follows from others, its interval from their draws where all have some."""
+def _combined(parts: list[Reproduced], way) -> Reproduced:
+    """Return a number computed from others, with its 95 % CI if all of them have draws."""
     value, rule = (float(way(*(getattr(part, name) for part in parts))) for name in ("value", "rule"))
     seeds = min(part.seeds for part in parts)
     if any(part.draws is None for part in parts):
-        return Ours(value, rule, None, None, seeds)
+        return Reproduced(value, rule, None, None, seeds)
     draws = way(*(part.draws for part in parts))
-    found = interval(value, draws)
-    return Ours(value, rule, found.low, found.high, seeds, draws)
+    ci = interval(value, draws)
+    return Reproduced(value, rule, ci.low, ci.high, seeds, draws)
 
 
-def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
-    """Return the lines of one row of the paper: printed, ours, by the paper's own rule, and the difference."""
-    scales = [column["scale"] for column in beside["columns"]]
+def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict) -> list[Row]:
+    """Return the lines of one row of the paper: published, reproduced, by the paper's rule, and the difference."""
+    scales = [column["scale"] for column in comparison["columns"]]
     printed = [_printed(cell["printed"]) for cell in row["cells"]]
-    lines = {"printed": [TextCell(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
+    lines = {"published": [TextCell(text, cell["printed"]) for text, cell in zip(printed, row["cells"], strict=True)]}
     if rule := row.get("favours"):
-        lines["printed speaks for"] = [_favoured(cell["printed"], rule) for cell in row["cells"]]
-    every = list(zip(found, row["cells"], scales, strict=True))
-    if any(found):
-        lines["ours"] = [_ours(*entry) for entry in every]
+        lines["published favours"] = [_favoured(cell["printed"], rule) for cell in row["cells"]]
+    every = list(zip(numbers, row["cells"], scales, strict=True))
+    if any(numbers):
+        lines["reproduced"] = [_reproduced(*entry) for entry in every]
         if rule:
-            lines["ours speaks for"] = [_favoured(one.value if one else None, rule) for one in found]
-    if any(found) and beside["aggregation"] != "mean":
-        lines["ours, by the paper's rule"] = [
+            lines["reproduced favours"] = [_favoured(one.value if one else None, rule) for one in numbers]
+    if any(numbers) and comparison["aggregation"] != "mean":
+        lines["reproduced, by the paper's rule"] = [
             _number(one.rule, scale) if one else TextCell(wording.DASH) for one, _, scale in every
         ]
     if any(one and cell["printed"] is not None for one, cell, _ in every):
@@ -184,12 +190,12 @@ def _rows(row: dict, found: list[Ours | None], beside: dict) -> list[Row]:
 
 
 def _printed(value: float | None) -> str:
-    """Return a number as it is printed in the paper, a dash where it is not known."""
+    """Return a published number, a dash if it is unknown."""
     return wording.DASH if value is None else str(value).replace("-", "−")
 
 
 def _favoured(difference: float | None, rule: dict) -> TextCell:
-    """Return what a difference speaks for by the paper's rule."""
+    """Return which side a difference favours by the paper's rule."""
     if difference is None:
         return TextCell(wording.DASH)
     if abs(difference) <= rule["beyond"]:
@@ -197,8 +203,8 @@ def _favoured(difference: float | None, rule: dict) -> TextCell:
     return TextCell(rule["above"] if difference > 0 else rule["below"])
 
 
-def _ours(one: Ours | None, cell: dict, scale: str) -> TextCell:
-    """Return our number with its interval and the marks of what is not as in the paper."""
+def _reproduced(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
+    """Return a reproduced number with its 95 % CI and the marks of protocol differences."""
     if one is None:
         return TextCell(wording.DASH)
     text = wording.number(one.value, DIGITS[scale])
@@ -211,25 +217,25 @@ def _number(value: float, scale: str) -> TextCell:
     return TextCell(wording.number(value, DIGITS[scale]), value)
 
 
-def _difference(one: Ours | None, cell: dict, scale: str) -> TextCell:
-    """Return our number, put together in the paper's way, less the printed one."""
+def _difference(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
+    """Return the reproduced number, aggregated by the paper's rule, minus the published one."""
     if one is None or cell["printed"] is None:
         return TextCell(wording.DASH)
     return _number(one.rule - cell["printed"], scale)
 
 
-def _metric(beside: dict, column: int, labels: dict) -> str:
-    """Return the metrics of a column's addresses in print."""
-    found = dict.fromkeys(row["cells"][column]["at"][5] for row in beside["rows"] if "at" in row["cells"][column])
-    shown = wording.listing(wording.metric_name(labels, metric) for metric in found)
-    return f"error in {shown}" if shown and beside["columns"][column]["scale"] == "error" else shown
+def _metric(comparison: dict, column: int, labels: dict) -> str:
+    """Return the names of the metrics of a column."""
+    metrics = dict.fromkeys(row["cells"][column]["at"][5] for row in comparison["rows"] if "at" in row["cells"][column])
+    shown = wording.listing(wording.metric_name(labels, metric) for metric in metrics)
+    return f"error in {shown}" if shown and comparison["columns"][column]["scale"] == "error" else shown
 
 
-def _line(row: dict, cell: dict, one: Ours | None, column: dict) -> list:
-    """Return a printed number and ours for programs."""
+def _line(row: dict, cell: dict, one: Reproduced | None, column: dict) -> list:
+    """Return the CSV line of a published and a reproduced number."""
     at = cell.get("at") or [""] * 7
     numbers = [cell["printed"], *((one.value, one.low, one.high, one.rule) if one else [None] * 4)]
     numbers.append(one.rule - cell["printed"] if one and cell["printed"] is not None else None)
     plain = ["" if value is None or value != value else f"{value:.4f}" for value in numbers]
-    place = [row["label"], column["label"], *at, column["scale"]]
-    return [*place, *plain, one.seeds if one else "", " ".join(cell.get("marks", [])), cell.get("reason", "")]
+    cell_name = [row["label"], column["label"], *at, column["scale"]]
+    return [*cell_name, *plain, one.seeds if one else "", " ".join(cell.get("marks", [])), cell.get("reason", "")]

@@ -6,32 +6,32 @@ from thaw.outputs.tables.table_model import Cell, Group, Row, Table
 
 
 def build(data, spec: dict) -> Table:
-    """Return mean and deviation of every strategy on every task; the best of each column and group is marked."""
+    """Return mean and standard deviation of every strategy on every task; the best of each column and group is bold."""
     return _of_role(data.runs, spec, spec["split"])
 
 
 def build_transfer(data, spec: dict) -> Table:
-    """Return the same on the test splits of other tasks than the one that was trained on."""
+    """Return the scores on the test splits of other tasks than the training task."""
     return _of_role(data.runs, spec, "transfer")
 
 
 def _of_role(runs, spec: dict, role: str) -> Table:
     """Return the table of the scores of a role."""
     labels = spec["labels"]
-    found = aggregate.summarise(runs, role, spec["order"])
-    columns = aggregate.columns(found, labels)
-    names = aggregate.group_names(found, labels)
-    theirs = {group: aggregate.baselines_of(found, group) for group in names}
+    summary = aggregate.summarise(runs, role, spec["order"])
+    columns = aggregate.columns(summary, labels)
+    names = aggregate.group_names(summary, labels)
+    theirs = {group: aggregate.baselines_of(summary, group) for group in names}
     common = set.intersection(*(set(part.index) for part in theirs.values()))
     groups = []
     for group, name in names.items():
-        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(found, group), columns, labels)
+        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(summary, group), columns, labels)
         _mark_best(rows)
         groups.append(Group(name, _rows(own, columns, labels), rows))
-    above = _rows(found[found.index.isin(common)], columns, labels)
-    below = _rows(found[found["kind"].isin(aggregate.BESIDE)], columns, labels)
+    above = _rows(summary[summary.index.isin(common)], columns, labels)
+    below = _rows(summary[summary["kind"].isin(aggregate.EXTERNAL)], columns, labels)
     return Table(
-        spec["id"], spec["caption"], columns, above, groups, below, footnotes.notes(found, runs, columns, spec, role)
+        spec["id"], spec["caption"], columns, above, groups, below, footnotes.notes(summary, runs, columns, spec, role)
     )
 
 
@@ -46,11 +46,11 @@ def cell(row) -> Cell:
 def _rows(part, columns, labels: dict) -> list[Row]:
     """Return table rows from summary rows, each key once, in the order of the strategies."""
     rows: dict[tuple, Row] = {}
-    places = {(column.task, column.split): place for place, column in enumerate(columns)}
-    for entry in part.sort_values("place", kind="stable").itertuples():
+    indices = {(column.task, column.split): index for index, column in enumerate(columns)}
+    for entry in part.sort_values("rank", kind="stable").itertuples():
         key = {name: getattr(entry, name) for name in ("kind", "encoder", "head", "subset", "strategy", "variant")}
         row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
-        row.cells[places[entry.task, entry.split]] = cell(entry)
+        row.cells[indices[entry.task, entry.split]] = cell(entry)
     return list(rows.values())
 
 

@@ -1,4 +1,4 @@
-"""A table of serving: several tasks on one frozen trunk, what each choice of thawed layers scores and what it executes.
+"""A table of serving costs: several tasks on one frozen trunk, with the score and the layers executed per choice.
 
 T tasks, L layers of the encoder, k_t thawed layers of task t. Layers below the thawed ones are the pretrained encoder's
 for every task and run once: max(L - k_t) + sum(k_t) layers are executed for a text, of T x L without sharing (Wei et
@@ -31,7 +31,7 @@ def executed(thawed: list[int], layers: int) -> int:
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return what the choices of a sweep over thawed layers score and execute, over all tasks that have it.
+    """Return the score and the executed layers of each choice of thawed layers, over all tasks with the sweep.
 
     Args: spec with `sweep` and `whole`, the ids of the sweep and of the full model, `margin` in points, and `layers`,
     the encoders' numbers of them. Raises UserError where no task has both.
@@ -42,13 +42,13 @@ def build(data, spec: dict) -> TextTable:
     )
     groups, lines, tasks = [], [], []
     for group, name in aggregate.group_names(both[1], labels).items():
-        found = _points(*(aggregate.runs_of(part, group) for part in both), spec)
-        if not found:
+        by_task = _points(*(aggregate.runs_of(part, group) for part in both), spec)
+        if not by_task:
             continue
-        tasks, layers = list(found), spec["layers"][group[1]]
-        whole = [next((p for p in found[task] if not p.shared), None) for task in tasks]
+        tasks, layers = list(by_task), spec["layers"][group[1]]
+        whole = [next((p for p in by_task[task] if not p.shared), None) for task in tasks]
         rows = []
-        for choice, chosen in _choices(found, whole, spec["margin"]).items():
+        for choice, chosen in _choices(by_task, whole, spec["margin"]).items():
             numbers = _numbers(chosen, whole, layers)
             rows.append(Row({}, choice, [TextCell(text) for text in _cells(chosen, numbers)]))
             thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
@@ -65,29 +65,29 @@ def build(data, spec: dict) -> TextTable:
 
 def _points(validation, test, spec: dict) -> dict[str, list[Point]]:
     """Return the points of the sweep and the full model by task, k rising; tasks that lack either are left out."""
-    found: dict[str, list[Point]] = {}
+    by_task: dict[str, list[Point]] = {}
     for row in test.drop_duplicates(["task", "strategy", "variant"]).itertuples():
         same = (validation["task"] == row.task) & (validation["strategy"] == row.strategy)
         chosen = validation[same & (validation["variant"] == row.variant)]["mean"]
         if row.strategy in (spec["sweep"], spec["whole"]) and row.mean == row.mean and len(chosen):
             shared = row.strategy == spec["sweep"]
-            found.setdefault(row.task, []).append(Point(int(row.thawed), float(chosen.iloc[0]), row.mean, shared))
-    found = {task: sorted(points, key=lambda point: point.k) for task, points in found.items()}
-    return {task: points for task, points in found.items() if {point.shared for point in points} == {True, False}}
+            by_task.setdefault(row.task, []).append(Point(int(row.thawed), float(chosen.iloc[0]), row.mean, shared))
+    by_task = {task: sorted(points, key=lambda point: point.k) for task, points in by_task.items()}
+    return {task: points for task, points in by_task.items() if {point.shared for point in points} == {True, False}}
 
 
-def _choices(found: dict[str, list[Point]], whole: list[Point], margin: float) -> dict[str, list[Point]]:
-    """Return the points of all tasks by what chooses them."""
-    swept = [[point for point in points if point.shared] for points in found.values()]
+def _choices(by_task: dict[str, list[Point]], whole: list[Point], margin: float) -> dict[str, list[Point]]:
+    """Return {choice: its point of each task}."""
+    swept = [[point for point in points if point.shared] for points in by_task.values()]
     best = [max(points, key=lambda point: point.validation) for points in swept]
     near = [
         next(point for point in points if point.validation >= top.validation - margin)
         for points, top in zip(swept, best, strict=True)
     ]
-    choices = {"A model for each task": whole}
+    choices = {"One model per task": whole}
     for k in sorted(set.intersection(*({point.k for point in points} for points in swept))):
         choices[f"k = {k} for all"] = [next(point for point in points if point.k == k) for points in swept]
-    return choices | {"Best k by task": best, f"Least k within {margin:g} of it": near}
+    return choices | {"Best k per task": best, f"Smallest k within {margin:g} of it": near}
 
 
 def _numbers(chosen: list[Point], whole: list[Point], layers: int) -> dict:
@@ -109,10 +109,9 @@ def _cells(chosen: list[Point], numbers: dict) -> list[str]:
 
 
 def _notes(margin: float) -> list[str]:
-    """Return what a reader must know of the table."""
+    """Return the footnotes: how k is chosen, and what is counted."""
     return [
-        "Scores × 100 on test, with the number of thawed layers; k is chosen on validation. The least k is the first "
-        f"whose score on validation lies within {margin:g} of the best one's.",
-        "Layers are those that are executed for a text and all tasks: below the thawed ones the encoder is the same "
-        "for every task and runs once.",
+        "Scores × 100 on test, with k, the number of fine-tuned layers, in brackets; k is chosen on validation. The "
+        f"smallest k is the first whose validation score is within {margin:g} of the best.",
+        "Layers: executed per text for all tasks. The frozen layers are shared by all tasks and run once.",
     ]

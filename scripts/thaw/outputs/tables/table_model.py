@@ -1,4 +1,4 @@
-"""Tables: which rows, columns and cells an output has. `notes` adds the footnotes, `formats` writes them."""
+"""Tables: rows, columns and cells. `footnotes` adds the notes, `writers` writes the files."""
 
 from dataclasses import dataclass, field
 
@@ -8,9 +8,9 @@ from thaw.outputs.frame import aggregate
 
 @dataclass
 class Cell:
-    """A mean over seeds (scores x 100); sd is None where it says nothing: one seed, or one fit for all seeds.
+    """A mean over seeds (scores x 100); sd is None for one seed, or for one fit shared by all seeds.
 
-    missing: so many of its runs are not there.
+    missing: the number of missing runs.
     """
 
     mean: float | None
@@ -32,7 +32,7 @@ class Cell:
 
 @dataclass
 class Row:
-    """A strategy, a baseline, or what stands beside, with a cell per column (None where it was not asked for)."""
+    """A strategy, a baseline, or external predictions, with a cell per column (None where it does not apply)."""
 
     key: dict
     name: str
@@ -53,32 +53,32 @@ class Group:
 
 @dataclass
 class Table:
-    """A table before it is written: baselines above the rule, the groups, and below a rule what stands beside them."""
+    """A table before it is written: baselines above the rule, the groups, and external rows below a rule."""
 
     id: str
     caption: str
     columns: list[aggregate.Column]
     baselines: list[Row]
     groups: list[Group]
-    beside: list[Row]
+    external: list[Row]
     notes: list[str] = field(default_factory=list)
     of: str = "Strategy"  # what its lines are, in print
     sentences: bool = False  # cells are words and not numbers
 
     @property
     def synthetic(self) -> bool:
-        """Whether any column stands on synthetic data."""
+        """Whether any column is about synthetic data."""
         return any(column.synthetic for column in self.columns)
 
     def records(self) -> list[list]:
-        """Return a header and lines for programs: scores x 100, deviations, seeds, flagged or not, runs missing."""
+        """Return the header and lines of the CSV: scores x 100, standard deviations, seeds, flags, missing runs."""
         names = [f"{c.task}.{c.split}" for c in self.columns]
         parts = ("mean", "sd", "seeds", "flagged", "missing")
         header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
         inner = [row for group in self.groups for row in group.baselines + group.rows]
         lines = [
             [*row.key.values(), *(number for cell in row.cells for number in _numbers(cell))]
-            for row in self.baselines + inner + self.beside
+            for row in self.baselines + inner + self.external
         ]
         return [header + [f"{name}.{part}" for name in names for part in parts], *lines]
 

@@ -1,4 +1,4 @@
-"""A table of spread: how much of the deviation of a strategy's scores belongs to initialisation, order and subset."""
+"""A table of variance components: how initialisation, data order and subset contribute to the spread of scores."""
 
 import re
 from math import prod, sqrt
@@ -8,35 +8,35 @@ from thaw.outputs import wording
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics import variance_components
 
-FACTORS = {"initialisation": "Initialisation", "order": "Order", "seed": "Seed, both at once", "subset": "Subset"}
+FACTORS = {"initialisation": "Initialisation", "order": "Order", "seed": "Seed (both)", "subset": "Subset"}
 HEADER = "task split encoder head strategy variant train_rows factor levels variance share runs"
 RUNS = ["task", "split", "encoder", "head", "train_rows", "strategy", "point"]
 BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order of the rows
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the deviation of each factor, a line for each task and strategy whose runs vary in one or more.
+    """Return the standard deviation of each factor, a line for each task and strategy with a varying factor.
 
     The seed of a run decides initialisation,
     dropout and the order of the rows; where a strategy sweeps the order (`sweep: {order: [1, 2]}`), the order is a
     factor of its own and the seed decides the rest. Raises UserError where nothing varies.
     """
-    found, uneven = _split(data.runs, spec)
-    if not found:
+    components, uneven = _split(data.runs, spec)
+    if not components:
         raise UserError("a spread_table needs two seeds, orders or draws of a subset, and all combinations of them")
     labels, groups, lines = spec["labels"], {}, []
-    for key, (factors, parts) in found.items():
+    for key, (factors, parts) in components.items():
         at, total = dict(zip(RUNS, key, strict=True)), sum(parts.values())
         group = (at["encoder"], at["head"], at["train_rows"])
         groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts)))
         count = prod(factors.values())
         for factor, value in parts.items():
             share = f"{value / total:.4f}" if total else ""
-            place = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
-            lines.append([*place, factor, factors.get(factor, ""), f"{value:.6f}", share, count])
+            cell = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
+            lines.append([*cell, factor, factors.get(factor, ""), f"{value:.6f}", share, count])
     titles = [*FACTORS.values(), "Rest", "Runs"]
     made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
-    fewest = min(size for factors, _ in found.values() for size in factors.values())
+    fewest = min(size for factors, _ in components.values() for size in factors.values())
     return text_table(spec, titles, made, _notes(fewest, uneven), HEADER, lines, of="Task and strategy")
 
 
@@ -46,7 +46,7 @@ def _split(runs, spec: dict) -> tuple[dict, int]:
     chosen = chosen[chosen["value"].notna() & (chosen["missing"] == "")]
     swept = chosen["variant"].str.fullmatch(BY_ORDER)
     chosen = chosen.assign(order=chosen["variant"].where(swept, ""), point=chosen["variant"].where(~swept, "base"))
-    found, uneven = {}, 0
+    components, uneven = {}, 0
     for key, rows in chosen.groupby(RUNS, sort=False):
         seed = "initialisation" if rows["order"].iloc[0] else "seed"
         levels = {seed: rows["seed"].nunique(), "order": rows["order"].nunique(), "subset": rows["subset"].nunique()}
@@ -56,8 +56,8 @@ def _split(runs, spec: dict) -> tuple[dict, int]:
             columns = ["seed" if name == seed else name for name in factors]
             keys = rows[columns].itertuples(index=False, name=None)
             scores = dict(zip(keys, 100 * rows["value"], strict=True))
-            found[key] = factors, variance_components.split(scores, tuple(factors))
-    return found, uneven
+            components[key] = factors, variance_components.split(scores, tuple(factors))
+    return components, uneven
 
 
 def _name(at: dict, labels: dict) -> str:
@@ -66,16 +66,16 @@ def _name(at: dict, labels: dict) -> str:
 
 
 def _group_name(group: tuple, groups: dict, labels: dict) -> str:
-    """Return what tells a group from others: encoder, head, training rows."""
+    """Return the parts of a group's name that differ: encoder, head, training rows."""
     encoder, head, rows = group
     names = [labels.get("encoders", {}).get(encoder, encoder), labels.get("heads", {}).get(head, head)]
     names.append(f"{wording.count(rows)} rows")
-    several = [len({other[place] for other in groups}) > 1 for place in range(3)]
+    several = [len({other[index] for other in groups}) > 1 for index in range(3)]
     return "; ".join(name for name, shown in zip(names, several, strict=True) if shown)
 
 
 def _cells(factors: dict[str, int], parts: dict[str, float]) -> list[TextCell]:
-    """Return the deviation in points of each factor with its share of the variance, that of the rest, and the runs."""
+    """Return the standard deviation of each factor in points with its share of the variance, the rest, and the runs."""
     total, cells = sum(parts.values()), []
     for name in [*FACTORS, "rest"]:
         value = parts.get(name) if name in factors or (name == "rest" and len(factors) > 1) else None
@@ -86,17 +86,16 @@ def _cells(factors: dict[str, int], parts: dict[str, float]) -> list[TextCell]:
 
 
 def _notes(fewest: int, uneven: int) -> list[str]:
-    """Return what a reader must know of the table."""
+    """Return the footnotes: the method, its factors and its precision."""
     from scipy.stats import chi2
 
     low, high = (sqrt((fewest - 1) / chi2.ppf(q, fewest - 1)) for q in (0.975, 0.025))
     notes = [
-        "Standard deviation in points that belongs to each factor alone, and its share of the variance: components of "
-        "a balanced random-effects analysis of variance, by the method of moments; below 0 they are 0. Rest: factors "
-        "together, and noise.",
-        "A run's seed decides its initialisation, its dropout and the order of its rows; initialisation and order "
-        "stand apart where a strategy sweeps the order. Dropout counts as initialisation.",
-        f"So few levels tell a deviation only roughly: with {fewest} it lies between {wording.number(low)} and "
-        f"{wording.number(high)} times what is printed (95 %, were it normal and alone).",
+        "Standard deviation of each factor in points, with its share of the variance: a balanced random-effects "
+        "ANOVA by the method of moments; negative estimates are set to 0. Rest: interactions and noise.",
+        "The seed of a run sets initialisation, dropout and data order; the two are separate only where a strategy "
+        "sweeps the order. Dropout counts as initialisation.",
+        f"Estimates from few levels are rough: with {fewest} levels the 95 % CI of a standard deviation is "
+        f"{wording.number(low)} to {wording.number(high)} times the estimate (for a normal factor).",
     ]
-    return notes + [f"Left out, since runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)
+    return notes + [f"Left out because runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)

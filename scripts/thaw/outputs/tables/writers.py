@@ -1,4 +1,4 @@
-"""A table in its four formats: CSV for programs, LaTeX, Markdown and HTML for people."""
+"""A table in its four formats: CSV, LaTeX, Markdown and HTML."""
 
 import csv
 import io
@@ -28,15 +28,15 @@ def to_tex(table: Table) -> str:
         lines.append(" & ".join(["", *metrics]) + r" \\")
     lines += [r"\midrule" + r" \endhead" * table.sentences]
     lines += [_tex_row(row) for row in table.baselines]
-    for place, group in enumerate(table.groups):
-        lines += [r"\midrule"] if table.baselines or place else []
+    for index, group in enumerate(table.groups):
+        lines += [r"\midrule"] if table.baselines or index else []
         lines += (
             [f"\\multicolumn{{{width + 1}}}{{l}}{{\\emph{{{wording.tex(group.name)}}}}} \\\\"] if group.name else []
         )
         lines += [_tex_row(row) for row in group.baselines]
         lines += [f"\\cmidrule(l){{1-{width + 1}}}"] if group.baselines else []
         lines += [_tex_row(row) for row in group.rows]
-    lines += [r"\midrule", *(_tex_row(row) for row in table.beside)] if table.beside else []
+    lines += [r"\midrule", *(_tex_row(row) for row in table.external)] if table.external else []
     notes = wording.tex(" ".join(table.notes))
     environment = "longtable" if table.sentences else "tabular"
     lines += [r"\bottomrule", f"\\end{{{environment}}}", f"\\par\\smallskip\\footnotesize {notes}"]
@@ -44,7 +44,7 @@ def to_tex(table: Table) -> str:
 
 
 def _tex_opening(table: Table) -> list[str]:
-    """Return what stands above the head of a table: numbers in one that floats, sentences in one that breaks pages."""
+    """Return the opening of a table: a float for numbers, a longtable for sentences."""
     named = [f"\\caption{{{wording.tex(caption(table))}}}", f"\\label{{tab:{table.id}}}"]
     if not table.sentences:
         return [
@@ -68,13 +68,13 @@ def _tex_widths(table: Table) -> str:
     texts = [[row.name, *(cell.text if cell else "" for cell in row.cells)] for row in rows]
     texts.append([table.of, *(column.label for column in table.columns)])
     roots = [_need(column) for column in zip(*texts, strict=True)]
-    room = 0.99 - 0.026 * len(roots)  # what is left beside the gaps between columns
+    room = 0.99 - 0.026 * len(roots)  # the gaps between columns take the rest
     shares = (room * root / sum(roots) for root in roots)
     return "".join(f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\linewidth}}" for share in shares)
 
 
 def _need(column: tuple[str, ...]) -> float:
-    """Return how wide a column of texts wants to be, beside others: no word of it should be broken."""
+    """Return the relative width of a column of texts, so that no word is broken."""
     longest = max(len(word) for text in column for word in text.split())
     return max(max(map(len, column)) ** 0.5, 0.55 * longest)
 
@@ -100,7 +100,7 @@ def to_markdown(table: Table) -> str:
         lines += [f"| **{wording.markdown(group.name)}** |" + " |" * width] if group.name else []
         lines += [_markdown_row(row, "*") for row in group.baselines]
         lines += [_markdown_row(row) for row in group.rows]
-    lines += [_markdown_row(row, "*") for row in table.beside]
+    lines += [_markdown_row(row, "*") for row in table.external]
     return "\n".join([*lines, "", *(f"- {wording.markdown(note)}" for note in table.notes)]) + "\n"
 
 

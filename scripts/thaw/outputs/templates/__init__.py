@@ -18,7 +18,7 @@ def render(name: str, **values) -> str:
 
 
 def render_tex(name: str, **values) -> str:
-    """Return a LaTeX template filled in with values; `<< >>`, `<% %>` and `<# #>` stand for Jinja's braces in it."""
+    """Return a LaTeX template filled in with values; `<< >>`, `<% %>` and `<# #>` replace Jinja's braces."""
     import jinja2
 
     from thaw.outputs.wording import tex
