@@ -27,7 +27,7 @@ ALLOWED = {
     "registry.py: example": "a head of one's own is tried on the CPU, before it is moved",
     "edge.py: edge": "a mask of layers, which becomes a buffer of the probes' module",
     "masking.py: masked": "drawn by a generator of the CPU, so that masks are the same on all devices",
-    "training_run.py: targets": "made from the corpus' numbers on the CPU, and sent once",
+    "objectives.py: targets": "made from the corpus' numbers on the CPU, and sent once",
 }
 
 

@@ -3,7 +3,7 @@
 Components, from below: "embeddings", "layer.1" .. "layer.L" (the final norm belongs to layer L), and "head", to which
 a pretrained pooler belongs. A part of one follows a colon: "layer.3:attention", "embeddings:bias", single heads as
 "layer.3:heads.0.3", an insert as "layer.3:lora". No torch here: the plan needs to know what trains before anything is
-loaded. A selector of one's own (`thaw.core.plugins`) is named by its import path.
+loaded. A plug-in selector (`thaw.core.plugins`) is named by its import path.
 """
 
 import inspect

@@ -140,7 +140,7 @@ def _part_pairs(tokenizer) -> None:
 
 
 def _space_before_words(tokenizer) -> None:
-    """Let a byte-level tokenizer see each given word as if a space stood before it, as inside a sentence."""
+    """Let a byte-level tokenizer see each given word as if it followed a space, as inside a sentence."""
     from tokenizers.pre_tokenizers import ByteLevel, Sequence
 
     pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer

@@ -1,6 +1,6 @@
 """How many parameters an encoder's parts have, read from the header of its weights file: neither torch nor a model.
 
-The names of tensors tell what they belong to. `Encoder.components`, which watches the model run, says the same; a test
+The names of tensors say what they belong to. `Encoder.components`, which watches the model run, says the same; a test
 compares them for every family of models.
 """
 

@@ -15,7 +15,7 @@ from thaw.encoders.builtin_models import EmbeddingTable, read_builtin
 class Kind:
     """The code of one kind of Thaw's own.
 
-    model(config) is the model, random; tokenizer(folder, words) reads what tells its tokens.
+    model(config) is the model, random; tokenizer(folder, words) makes its tokenizer.
     """
 
     model: Callable

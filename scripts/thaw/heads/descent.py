@@ -36,7 +36,7 @@ class MeanCrossEntropy:
     def __call__(self, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses [K] and their gradients [K, C, d + 1] at a place, float64.
 
-        What the wrong classes of a vector take is added up by itself: near 1 float32 tells no small shares apart.
+        What the wrong classes of a vector take is added up by itself: near 1 float32 does not distinguish small shares.
         """
         weight = place[..., :-1].float() @ self.directions.mT
         logits = torch.baddbmm(place[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
@@ -127,7 +127,7 @@ def descend(
 
 
 class Descent:
-    """Where each layer stands, flat [K, P], with loss and slope there; its strength, and the share of a step it takes.
+    """The weights of each layer, flat [K, P], with loss and slope there; its strength, and the share of a step it takes.
 
     `ends` has by strength and layer what an End holds.
     """
@@ -165,7 +165,7 @@ class Descent:
     def end(self, gap: float) -> None:
         """Note the layers that have converged or cannot go on, and lower their strength.
 
-        How far an objective may still fall lies between the estimate of the remembered curvature, which is too low,
+        How far an objective may still fall is between the estimate of the remembered curvature, which is too low,
         and ||gradient||^2 / (2 l2), which no fall exceeds. Their geometric mean is taken: on layers of MiniLM it was
         within a factor of three of the truth.
         """

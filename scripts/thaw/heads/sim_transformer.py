@@ -16,7 +16,7 @@ from thaw.heads.pairs import mean
 class SimTransformerHead(BiMpmNoLstmHead):
     """`BiMpmNoLstmHead` with a transformer in the place of its aggregation BiLSTM (Wang, Su et al. 2019).
 
-    The paper says no more than that. Here a matrix brings the matches to h, sines tell the positions (Vaswani et al.
+    The paper says no more than that. Here a matrix brings the matches to h, sines encode the positions (Vaswani et al.
     2017, section 3.5), the feed-forward part is 4h wide, and the mean over the tokens is the text's vector.
     """
 

@@ -1,6 +1,6 @@
 """What edge probing reads: the labelled spans of a task, and the states of all layers on their tokens.
 
-K layers, B rows, T tokens, W words, E edges, m tokens of the longest span, N tokens that lie in some span, C labels,
+K layers, B rows, T tokens, W words, E edges, m tokens of the longest span, N tokens inside some span, C labels,
 d width.
 """
 

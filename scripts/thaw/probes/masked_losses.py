@@ -41,7 +41,7 @@ def masked_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
 def next_sentence_loss(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return the loss in nats a pair, its second text taken for the next one, after each run, with that before it.
 
-    An encoder that came without what tells next sentences has none, nor pairs that are read separately: nothing is
+    An encoder without a head for next sentences has none, nor pairs that are read separately: nothing is
     returned, and the log says so.
     """
     pretrained = comparison.sides[PRETRAINED]

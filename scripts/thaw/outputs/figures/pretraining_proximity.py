@@ -10,7 +10,7 @@ from thaw.outputs.frame.probe_frame import PRETRAINED, ProbeRecord
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 from thaw.statistics.bootstrap import interval
 
-# by kind of probe: the score of the pretrained encoder that tells how near, and the axis
+# by kind of probe: the score of the pretrained encoder that says how near, and the axis
 MEASURES = {
     "masked_loss": ("before", "Loss at masked tokens, nats"),
     "next_sentence_loss": ("before", "Loss of next sentences, nats"),

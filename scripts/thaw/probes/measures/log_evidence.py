@@ -8,14 +8,14 @@ import math
 import numpy as np
 
 STEPS = 100
-CLOSE = 1e-5  # change of the ratio alpha / beta, as a share of it, at which it has settled
+CLOSE = 1e-5  # change of the ratio alpha / beta, as a share of it, at which it has converged
 
 
 def logme(vectors: np.ndarray, targets: np.ndarray) -> float:
     """Return the logarithm of the maximum evidence for each vector, in nats: equation (2) of the paper over N.
 
     Args: vectors [N, d]; targets [N], scores as floats or classes as integers, whose evidence is the mean over classes
-    of what tells one from the others. Both are centred, so that the bias is free: N - 1 dimensions are left.
+    of each class against the others. Both are centred, so that the bias is free: N - 1 dimensions are left.
     Higher is better; values of one task and N can be compared, others can not.
     """
     vectors = vectors.astype(np.float64)
