@@ -127,7 +127,7 @@ def descend(
 
 
 class Descent:
-    """The weights of each layer, flat [K, P], their loss and slope; the strength, and the share of a step that is taken.
+    """The weights of each layer, flat [K, P], their loss and slope; strength, and the share of a step that is taken.
 
     `ends` has by strength and layer what an End holds.
     """
