@@ -46,6 +46,8 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=2
 GresTypes=gpu
+# its GPUs are pretended, so each job asks for the CPU; else it would end with the error that a promised GPU is missing
+TaskProlog={folder}/on_the_cpu
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs={cores} RealMemory={memory} Gres=gpu:2
 PartitionName=main Nodes=ALL Default=YES MaxTime=1-00:00:00 DefaultTime=00:01:00
 """
@@ -78,6 +80,9 @@ class Cluster:
         values |= {"cores": os.cpu_count(), "memory": os.sysconf("SC_PHYS_PAGES") * 4096 * 9 // (10 << 20)}
         conf = self.folder / "slurm.conf"
         conf.write_text(CONFIGURATION.format(**values))
+        prolog = self.folder / "on_the_cpu"
+        prolog.write_text("#!/bin/sh\necho export CUDA_VISIBLE_DEVICES=\n")
+        prolog.chmod(0o755)
         (self.folder / "gres.conf").write_text("Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n")
         with ExitStack() as undo:
             SHARED.parent.mkdir(exist_ok=True)

@@ -162,7 +162,14 @@ class RunPlanner:
         task, subset, encoder, head, name, _, seed = cell
         start, place = strategy.start, self.catalogue.place("strategies", name)
         where = (start.task, start.subset) if start.task else (task, subset)
-        run = self._run((*where, encoder, head, start.strategy, None, seed), asked)
+        earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
+        points = {variant(earlier, point): point for point in self.points(start.strategy, encoder)}
+        if start.variant not in points:
+            raise UserError(
+                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(points)}; name "
+                "one as variant:"
+            )
+        run = self._run((*where, encoder, head, start.strategy, points[start.variant], seed), asked)
         same_views = bool(start.task) or run.views == views
         compatibility.check_start(self.catalogue, start, self.trained(run), same_views, place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))

@@ -17,6 +17,7 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.needs import NEEDS
 from thaw.encoders.parity import check_once
+from thaw.encoders.registry import import_code
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.extract import remake
@@ -133,6 +134,7 @@ def _store(folder: Path, expected: str, spec: dict, encoder: Path) -> FeatureSto
     store = FeatureStore(folder)
 
     def make_again(missing: list[int]) -> None:
+        import_code(encoder)  # takes seconds, in which another job may compute
         with claim_device() as device:
             remake(store, encoder, missing, device)
 

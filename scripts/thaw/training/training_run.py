@@ -100,7 +100,7 @@ class TrainingRun:
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
         plain = not self.inserts and not phase.frozen_dropout
-        batched = plain and components == ["head"] and self.head.fixed
+        batched = plain and components == ["head"] and self.head.fixed and hasattr(self.objective, "vector_loss")
         use_precision("fp32" if batched else phase.precision, self.device)
         if batched:
             known = None if self.trained else self.inputs.vectors
