@@ -52,6 +52,20 @@ def test_what_cannot_be_a_start_is_refused(home, tmp_path, strategies, changes, 
         planned(home, tmp_path / "my", strategies, **changes)
 
 
+SWEPT = "  swept: {phases: [{train: [head, {top: k}]}], sweep: {k: [1, 2]}, keep: true}\n"
+
+
+def test_a_variant_names_the_point_of_a_sweep_that_is_started_from(home, tmp_path):
+    """What is printed of `variant:` is what is trained; without one, or with another, there is no such run."""
+    later = "  next: {{phases: [{{train: [head, {{top: 3}}]}}], after: {{strategy: swept{}}}}}\n"
+    plan = planned(home, tmp_path / "my", SWEPT + later.format(", variant: k02"))
+    job = plan.job("train", "runs/acceptability/all/minilm/linear/next/base/seed1")
+    assert job.inputs["start"] == ["results/runs/acceptability/all/minilm/linear/swept/k02/seed1/metrics.json"]
+    for wrong in ("", ", variant: k09"):
+        with pytest.raises(UserError, match="next.after: swept has no variant .*; there are k01, k02"):
+            planned(home, tmp_path / "my", SWEPT + later.format(wrong))
+
+
 def test_the_encoder_goes_over_and_the_head_stays_behind(tmp_path):
     bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "classification"), "classification")
     first = bench.step("train", bench.spec({"train": ["head", {"top": 1}]}, keep=True), tmp_path / "first")
