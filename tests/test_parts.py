@@ -117,7 +117,7 @@ MISTAKES = {
         "my_selectors.py",
         "layers, 0",
         "layers + 1, 0",
-        "gives 'layer.7'; a list of head, embeddings",
+        "gives 'layer.7'; expected a list of head, embeddings",
     ),
     "a number too many": ("my_selectors.py", "layers, step", "layers", "my_selectors:every_other takes no number"),
     "a probe of three": (

@@ -23,7 +23,7 @@ CELLS = 10
 def commands(place: Workplace) -> dict[str, str]:
     """Return the commands under the report's first table, by cell: task and row."""
     page = (place.folder / "results/outputs/mine/report.html").read_text()
-    under = re.search(r"<summary>Make a cell of table \d+ again</summary>(.*?)</details>", page, re.DOTALL)[1]
+    under = re.search(r"<summary>Regenerate a cell of table \d+</summary>(.*?)</details>", page, re.DOTALL)[1]
     found = re.findall(r"<dt>(.*?)</dt><dd><code>(.*?)</code></dd>", under)
     return {html.unescape(name): html.unescape(command) for name, command in found}
 
