@@ -153,3 +153,12 @@ def test_two_experiments_ask_one_run_for_what_both_want(home):
         for job in plan.jobs["features_adapted"].values():
             key = job.inputs["run"][0].removeprefix("results/").removesuffix("/metrics.json")
             assert job.spec["run"] == plan.job("train", key).digest, "what is made from the run says so too"
+
+
+def test_what_is_left_out_is_said_once_where_experiments_differ_on_a_run(home):
+    """Such a plan is made twice."""
+    scaled = {"scale_down": {"stand_in": "minilm"}, "outputs": ["main_table", "sizes"], "adapted": [], "probes": []}
+    one = planned(home, gradients=True, **scaled).experiments[0]
+    other = planned(home, experiment="other", **scaled).experiments[0]
+    said = Plan([other, one], planned(home).catalogue).left_out
+    assert len(said) == 2 and all("sizes" in sentence for sentence in said), "once for each experiment"

@@ -55,22 +55,21 @@ class Plan:
     ):
         self.experiments = experiments
         self.catalogue = catalogue
-        self.left_out = list(left_out)
         seeds = {seed for experiment in experiments for seed in experiment.seeds}
-        self.table, parts = self._jobs(JobTable(results, seeds))
-        if (
-            self.table.asked
-        ):  # experiments differ on a run that they share: what is made from it names what they agree on
-            self.table, parts = self._jobs(JobTable(results, seeds, self.table.asked))
+        self.table, parts, self.left_out = self._jobs(JobTable(results, seeds), left_out)
+        if self.table.asked:
+            # Experiments differ on a run that they share: what is made from it names what they agree on.
+            self.table, parts, self.left_out = self._jobs(JobTable(results, seeds, self.table.asked), left_out)
         self.records = Records(self.table)
         self.runs = {name: part.runs for name, part in parts.items()}
         self.extra_results = {name: part.extra_results for name, part in parts.items()}
         self.probes = {name: part.probes for name, part in parts.items()}
 
-    def _jobs(self, table: JobTable) -> tuple[JobTable, dict[str, ExperimentJobs]]:
-        """Return a table with the jobs of all experiments, and these by name."""
-        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, self.left_out) for one in self.experiments}
-        return table, parts
+    def _jobs(self, table: JobTable, left_out) -> tuple[JobTable, dict[str, ExperimentJobs], list[str]]:
+        """Return a table with the jobs of all experiments, these by name, and all sentences on what was left out."""
+        said = list(left_out)
+        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, said) for one in self.experiments}
+        return table, parts, said
 
     @property
     def results(self) -> str:

@@ -1,10 +1,7 @@
 """Step `table`: one table of an experiment, as CSV, LaTeX, Markdown and HTML."""
 
-import argparse
-import json
-from pathlib import Path
-
 from thaw.core.runtime import log, run_step
+from thaw.core.step_arguments import parse_arguments, required
 from thaw.declarations.tables import TABLES
 from thaw.outputs import gaps
 from thaw.outputs.frame.output_data import OutputData
@@ -13,12 +10,12 @@ from thaw.outputs.tables import writers
 
 def main() -> None:
     """Read runs.csv, and write the table under the path prefix --out; the declared HTML last."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", required=True, type=json.loads, help="canonical JSON")
-    parser.add_argument("--runs", required=True, type=Path, help="runs.csv")
-    parser.add_argument("--results", required=True, type=Path, help="where the predictions of runs are")
-    parser.add_argument("--out", required=True, type=Path, help="path without the ending")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(
+        __doc__,
+        required("--runs", "runs.csv"),
+        required("--results", "where the predictions of runs are"),
+        out="path without the ending",
+    )
     spec, data = arguments.spec, OutputData(arguments.results, arguments.runs)
 
     def draw() -> None:
