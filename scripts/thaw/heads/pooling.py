@@ -77,6 +77,19 @@ class Pooler(nn.Module):
         return torch.tanh(self.dense(states[:, 0]))
 
 
+class Several(nn.Module):
+    """The vectors of several poolings side by side, [B, K d] for K of them."""
+
+    def __init__(self, poolings: list[nn.Module]):
+        """Keep the poolings, in their order."""
+        super().__init__()
+        self.poolings = nn.ModuleList(poolings)
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, K d]."""
+        return torch.cat([pooling(states, mask) for pooling in self.poolings], -1)
+
+
 POOLINGS = {
     "first": lambda width: First(),
     "last": lambda width: Last(),
@@ -85,6 +98,13 @@ POOLINGS = {
     "attention": Attention,
     "pooler": Pooler,
 }
+
+
+def make_pooling(name: str | list[str], width: int) -> nn.Module:
+    """Return the module of a pooling, or of several whose vectors are concatenated, for states of this width."""
+    if isinstance(name, list):
+        return Several([POOLINGS[one](width) for one in name])
+    return POOLINGS[name](width)
 
 
 def word_states(states: torch.Tensor, batch: Batch) -> torch.Tensor:
