@@ -54,7 +54,10 @@ class LinearHead(VectorHead):
             counted = batch.host.first_pieces >= 0 if self.words else batch.host.mask
         if self.words:
             return self.context(word_states(states, batch), mask, counted)
-        pooled = self.pooling(self.context(states, mask, counted), mask)
+        return self.of_pooled(self.pooling(self.context(states, mask, counted), mask))
+
+    def of_pooled(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Return what the matrix reads [B, F] of the pooled vectors [S, D] of texts."""
         return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.separate_encoding else pooled
 
     def vector_flops(self, batch: Batch) -> float:

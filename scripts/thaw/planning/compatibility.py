@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS, WORDS
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -89,6 +89,14 @@ def read_by(strategy: StrategyConfig, head: HeadConfig, name: str, place: str) -
         mistake = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         mistake = mistake.removeprefix("Value error, ")
         raise UserError(f"{place}: reads: does not go with head {name}: {mistake}") from error
+
+
+def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> str | None:
+    """Return the part of a store whose vectors of all layers a run reads in the place of the states of tokens, if any.
+
+    Args: the strategy; the head's entry under it; type of the task.
+    """
+    return head.stored_vectors(task_type in WORDS) if strategy.reads and strategy.solved else None
 
 
 def read_boundaries(name: str, entry: HeadConfig, layers: int, trained: list[str], places: tuple[str, str]) -> list:

@@ -266,14 +266,15 @@ class RunPlanner:
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
-        lowest, read = self._lowest_of_start(run), self.read(run)
+        lowest, read, head = self._lowest_of_start(run), self.read(run), self.head_under(run)
+        vectors = compatibility.vectors_read(self._strategy(run), head, task.type)
         return {
             "version": VERSIONS[run.step],
             "task": task_spec(run.task, task),
             "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
-            "head": spec_of(self.head_under(run)),
+            "head": spec_of(head),
             "layers": encoder.layers,
-            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read),
+            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read, vectors),
             "after": None,
             "seed": run.seed,
             **({"trial": True} if run.trial else {}),

@@ -207,6 +207,19 @@ class HeadConfig(CatalogueEntry):
         learned = {"attention", "pooler"} & poolings or self.layers.combine == "mix"
         return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
 
+    def stored_vectors(self, words: bool) -> str | None:
+        """Return the part of a store that holds what the head reads of a frozen encoder, if vectors of layers suffice.
+
+        Args: whether it reads words. A maximum over tokens has to be taken after layers are added up.
+        """
+        if not self.fixed:
+            return None
+        if words:
+            return "words"
+        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
+        apart = self.layers.combine in ("one", "concat") or "max" not in poolings
+        return "pooled" if apart and poolings <= {"first", "mean", "max"} else None
+
     def at_layer(self, layer: int) -> "HeadConfig":
         """Return the same head on one layer; 0 is the embeddings."""
         return self.model_copy(update={"layers": LayerMixConfig(layer=layer)})
