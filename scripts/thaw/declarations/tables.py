@@ -82,7 +82,7 @@ TABLES = {
     ),
     "transfer_table": OutputKind(
         _transfer,
-        "the same on the test splits of other tasks, for tasks that name some (`also:`)",
+        "the same on the test splits of other tasks, for tasks that name some (`transfer_sets:`)",
         needs=(Requirement.TRANSFER,),
         adds=RUNS,
     ),

@@ -45,7 +45,7 @@ class RunPlanner:
         self.experiment = experiment
         self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
-        self._carried_out: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
+        self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -203,9 +203,9 @@ class RunPlanner:
     def _phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
         point = (run.strategy, run.encoder, run.value, run.trial)
-        if point not in self._carried_out:
-            self._carried_out[point] = self._resolved_phases(run)
-        return self._carried_out[point]
+        if point not in self._resolved:
+            self._resolved[point] = self._resolved_phases(run)
+        return self._resolved[point]
 
     def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)

@@ -117,7 +117,7 @@ class SearchPlan:
 
 
 def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
-    """Yield all that something needs, directly or not, what comes first before what is made from it."""
+    """Yield the needs of a run, search or encoder, direct and indirect ones, each after those that it has itself."""
     for need in of.needs:
         yield from needed(need.of)
         yield need

@@ -17,7 +17,7 @@ EVALUATIONS = 100  # of the objective, about, until a head has been fitted with 
 
 def prepare(run: TrainingRun | HeadFit) -> None:
     """Import the modules that a run will need, and read its tokens."""
-    for store in (run.context.store, *(store for _, store in run.inputs.further)):
+    for store in (run.context.store, *(store for _, store in run.inputs.transfer_sets)):
         for split in {"train", *run.context.scored} & set(store.splits):
             store.sizes(split)
     if _computes_layers(run):

@@ -8,7 +8,7 @@ HEADER = "finding claim paper encoder task split metric margin contrast p seeds 
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
+    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
     names, entries = spec["labels"], spec["findings"]
     tests = [(index, test) for index, entry in enumerate(entries) for test in entry.get("tests", [])]
     contrasts = [_contrast(data.runs, entries[index]["encoder"], test) for index, test in tests]
