@@ -13,6 +13,7 @@ from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.batched_heads import BatchedHeadTrainer, Product
+from thaw.training.objectives import Supervised
 from thaw.training.run_state import RunState
 from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, tiny_corpus
@@ -184,7 +185,7 @@ def test_it_learns_what_a_plain_loop_of_torch_learns(benches, kind):
     (found,) = train([run], Stopwatch())
     batch = bench.store.batch("train", range(24))
     states = bench.store.states(3, "train").gather(range(24), batch)
-    targets = run.objective.targets(run.head, run.rows, batch).flatten()
+    targets = Supervised(run.gold).targets(run.head, run.rows, batch).flatten()
     vectors = word_states(states, batch).flatten(0, 1)[targets >= 0] if kind == "spans" else states[:, 0]
     targets = targets[targets >= 0] if kind == "spans" else targets
     decays = [{"params": [layer.weight], "weight_decay": 0.01}, {"params": [layer.bias], "weight_decay": 0.0}]

@@ -24,6 +24,8 @@ from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
 
+EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
+
 
 @dataclass
 class FittedHead:
@@ -66,6 +68,11 @@ class HeadFit:
     def rows(self) -> np.ndarray:
         """The rows of train to which the head is fitted."""
         return self.context.training_rows
+
+    @property
+    def passes(self) -> int:
+        """About how often the fit reads all rows."""
+        return len(self.strengths) * EVALUATIONS
 
     def run(self, watch: Stopwatch) -> FittedHead:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""
