@@ -11,7 +11,6 @@ from thaw.encoders.dropout import kept, noise
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
-from thaw.schema.phases import PhaseConfig
 from thaw.training.batched_heads import BatchedHeadTrainer, Product
 from thaw.training.objectives import Supervised
 from thaw.training.run_state import RunState
@@ -147,8 +146,8 @@ def test_members_on_a_device_are_computed_one_by_one(benches, kind, head):
     bench = benches[kind]
     runs = [TrainingRun(spec, bench.inputs()) for spec in several(bench, head | {"dropout": 0.0}, {}, seeds=(1, 2, 3))]
     runs = runs[:1] if kind == "spans" else runs
-    run, member = runs[0], RunState(1, PhaseConfig.of_spec(runs[0].phases[0]), 1)
-    stack = run.trainable(member, PhaseConfig.stages_of_spec(run.phases[0])[0], runs)
+    run, member = runs[0], RunState(1, runs[0].phases[0], 1)
+    stack = run.trainable(member, run.stages[0][0], runs)
     places = stack.batches([(1, "order")] * len(runs), 5)[0]
     due = stack.losses(places)
     stack.front.to("meta")

@@ -52,10 +52,10 @@ class HeadFit:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
         self.inputs, self.context = inputs, TaskContext(spec, inputs)
-        self.phases = spec["phases"]
-        (phase,) = self.phases
-        self.boundary, self.stored = phase["boundary"], cached_layers_read([phase])
-        self.strengths = PhaseConfig.of_spec(phase).l2
+        (entry,) = spec["phases"]
+        phase = PhaseConfig.of_spec(entry)
+        self.phases, self.stages, self.strengths = [phase], [phase.stages(entry)], phase.l2
+        self.boundary, self.stored = entry["boundary"], cached_layers_read([entry])
         self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         if not self.head.fixed:

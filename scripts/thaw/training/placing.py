@@ -23,7 +23,8 @@ class Placed(Protocol):
     context: TaskContext
     inputs: Inputs
     head: Head
-    phases: list[dict]
+    phases: list[PhaseConfig]
+    stages: list[list[dict]]  # of each phase
     highest: int  # the highest boundary that the head reads
     rows: np.ndarray  # of train
     passes: int  # over the rows, forward and backward; about
@@ -36,7 +37,7 @@ def prepare(run: Placed) -> None:
             store.sizes(split)
     if _computes_layers(run):
         import_code(run.context.encoder_folder)
-    if any(entry.get("insert") for entry in run.phases):
+    if any(phase.insert for phase in run.phases):
         import_peft()
     import_for(run.context.task["metrics"])
 
@@ -54,7 +55,7 @@ def _operations(run: Placed) -> float:
 
 def _computes_layers(run: Placed) -> bool:
     """Return whether a run reads more of the encoder than its stored states."""
-    return any(stage["boundary"] != run.highest for entry in run.phases for stage in PhaseConfig.stages_of_spec(entry))
+    return any(stage["boundary"] != run.highest for stages in run.stages for stage in stages)
 
 
 def send(run: Placed, device: torch.device) -> Placed:

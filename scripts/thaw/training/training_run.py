@@ -45,8 +45,9 @@ class TrainingRun:
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
         self.chosen = chosen or {}
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
-        phases = enumerate(spec["phases"], start=1)
-        self.phases = [entry | of_phase(settings_chosen, number) for number, entry in phases]
+        entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
+        self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
+        self.stages = [phase.stages(entry) for phase, entry in zip(self.phases, entries, strict=True)]
         self.gold = self.context.corpus.targets(self.context.task, "train")
         with seeded(spec["seed"], "initialisation"):
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
@@ -78,7 +79,7 @@ class TrainingRun:
     @property
     def passes(self) -> int:
         """The epochs of all phases."""
-        return sum(stage["epochs"] for entry in self.phases for stage in PhaseConfig.stages_of_spec(entry))
+        return sum(stage["epochs"] for stages in self.stages for stage in stages)
 
     def objective_of(self, phase: PhaseConfig) -> Objective:
         """Return what a phase minimises."""
@@ -91,7 +92,7 @@ class TrainingRun:
         outcome = evaluate(self.context.task, self.context.corpus, answers, self.phase_logs[-1].diverged)
         outcome = with_transfer_scores(outcome, self.context.task, further)
         outcome["chosen"] = self.chosen | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
-        if any("stop" in entry for entry in self.phases):
+        if any(phase.stop for phase in self.phases):
             outcome["chosen"]["stopped"] = [phase_log.stopped for phase_log in self.phase_logs]
         history = [row for phase_log in self.phase_logs for row in phase_log.history]
         if history[-1]["validation"] is None:
@@ -209,13 +210,9 @@ def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None =
 
 def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progress: Progress | None) -> None:
     """Train one phase stage by stage, or the rest of it where the progress file is within it."""
-    first, entries = runs[0], [run.phases[number - 1] for run in runs]
-    stages = PhaseConfig.stages_of_spec(entries[0])
-    gradients = first.spec.get("gradients", False)
-    states = [
-        RunState(number, PhaseConfig.of_spec(entry), run.spec["seed"], gradients, run.score)
-        for run, entry in zip(runs, entries, strict=True)
-    ]
+    first, place = runs[0], number - 1
+    stages, gradients = first.stages[place], first.spec.get("gradients", False)
+    states = [RunState(number, run.phases[place], run.spec["seed"], gradients, run.score) for run in runs]
     training = PhaseTraining(states, [stage["epochs"] for stage in stages])
     resumes = progress is not None and progress.is_within(number)
     if resumes:
@@ -258,7 +255,7 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     """
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
-        phase = PhaseConfig.of_spec(run.phases[0])
+        phase = run.phases[0]
         batched = not run.head.words and hasattr(run.objective_of(phase), "vector_loss")
         groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
