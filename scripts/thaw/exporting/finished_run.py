@@ -9,6 +9,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
+from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.corpora import ViewConfig
@@ -102,7 +103,8 @@ def _check(run: Path, metrics: dict) -> None:
     if "layers" in spec["head"]:
         raise UserError(f"{run}: its head reads other layers than the last; export supports only that one")
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
-    if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
+    goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
+    if goes_on and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
     if trained and not (run / "encoder.safetensors").is_file():
         cost = read_json(run / "cost.json")

@@ -158,9 +158,10 @@ class FeatureStore:
         """Return the positions of the tokens of texts in a payload, without special tokens, rising int64."""
         return np.flatnonzero(self._columns(split)["texts"].flat)
 
-    def has(self, boundary: int) -> bool:
-        """Tell whether a boundary's card and its payload are there."""
-        return self.card_path(boundary).is_file() and self.payload_path(boundary).is_file()
+    def boundaries(self) -> list[int]:
+        """Return the boundaries whose card and payload are both there."""
+        numbers = sorted(int(card.stem[1:]) for card in self.folder.glob("b*.json"))
+        return [number for number in numbers if self.payload_path(number).is_file()]
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""

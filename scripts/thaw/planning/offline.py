@@ -13,7 +13,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import named_points
+from thaw.planning.run_plan import named_points, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -174,7 +174,12 @@ class Scaling:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
-        return all(self._fits(other, None) for other in strategy.needed.values())
+        return all(self._fits_variant(other, variant) for other, variant in strategy.needed.values())
+
+    def _fits_variant(self, name: str, variant: str) -> bool:
+        """Return whether the stand-in has the layers of a variant of a strategy."""
+        values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)
+        return variant in values and self._fits(name, values[variant])
 
     def sizes(self) -> dict:
         """Replace subsets and seeds, also those of searches."""

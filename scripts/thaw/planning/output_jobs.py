@@ -191,7 +191,7 @@ def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, Strateg
         id = waiting.pop(0)
         if id not in entries:
             entry = entries[id] = catalogue.get("strategies", id, "strategies")
-            waiting += [*entry.needed.values(), *filter(None, [entry.rates_from])]
+            waiting += [*(other for other, _ in entry.needed.values()), *filter(None, [entry.rates_from])]
     return entries
 
 

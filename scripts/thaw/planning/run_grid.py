@@ -21,6 +21,7 @@ from thaw.planning.run_plan import (
     pair_views,
     points,
     variant,
+    variants,
 )
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -163,13 +164,13 @@ class RunPlanner:
         start, place = strategy.start, self.catalogue.place("strategies", name)
         where = (start.task, start.subset) if start.task else (task, subset)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
-        points = {variant(earlier, point): point for point in self.points(start.strategy, encoder)}
-        if start.variant not in points:
+        values = variants(earlier, self._layers(encoder))
+        if start.variant not in values:
             raise UserError(
-                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(points)}; name "
+                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(values)}; name "
                 "one as variant:"
             )
-        run = self._run((*where, encoder, head, start.strategy, points[start.variant], seed), asked)
+        run = self._run((*where, encoder, head, start.strategy, values[start.variant], seed), asked)
         same_views = bool(start.task) or run.views == views
         compatibility.check_start(self.catalogue, start, self.trained(run), same_views, place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))

@@ -140,6 +140,11 @@ def points(strategy: StrategyConfig, layers: int) -> list:
     return list(range(layers + 1)) if values == "layers" else values
 
 
+def variants(strategy: StrategyConfig, layers: int) -> dict[str, int | None]:
+    """Return the points of a strategy's sweep on an encoder of L layers by their ids."""
+    return {variant(strategy, value): value for value in points(strategy, layers)}
+
+
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
     """Return the id of the point of a sweep over layers that is nearest to a share of an encoder's L layers."""
     nearest = floor(depth * layers + 0.5)

@@ -24,6 +24,8 @@ from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import resumed
 
+EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
+
 
 @dataclass
 class FittedHead:
@@ -50,10 +52,10 @@ class HeadFit:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
         self.inputs, self.context = inputs, TaskContext(spec, inputs)
-        self.phases = spec["phases"]
-        (phase,) = self.phases
-        self.boundary, self.stored = phase["boundary"], cached_layers_read([phase])
-        self.strengths = PhaseConfig.of_spec(phase).l2
+        (entry,) = spec["phases"]
+        phase = PhaseConfig.of_spec(entry)
+        self.phases, self.stages, self.strengths = [phase], [phase.stages(entry)], phase.l2
+        self.boundary, self.stored = entry["boundary"], cached_layers_read([entry])
         self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         if not self.head.fixed:
@@ -66,6 +68,11 @@ class HeadFit:
     def rows(self) -> np.ndarray:
         """The rows of train to which the head is fitted."""
         return self.context.training_rows
+
+    @property
+    def passes(self) -> int:
+        """About how often the fit reads all rows."""
+        return len(self.strengths) * EVALUATIONS
 
     def run(self, watch: Stopwatch) -> FittedHead:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""

@@ -15,7 +15,7 @@ from thaw.core.devices import claim_device
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
-from thaw.declarations.needs import NEEDS
+from thaw.declarations.needs import stated_needs
 from thaw.encoders.parity import check_once
 from thaw.encoders.registry import import_code
 from thaw.evaluation.result_files import check_digest
@@ -104,12 +104,11 @@ def open_needs(spec: dict, folders) -> dict[str, Path]:
     Args: the run's spec; the parsed arguments. Raises UserError for what is missing, or was made for another spec.
     """
     given, needs = {role: [Path(file) for file in files] for role, *files in folders.need}, {}
-    for role, need in NEEDS.items():
-        if expected := need.stated(spec):
-            if not given.get(role):
-                raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
-            (needs[role],) = given[role]
-            check_digest(needs[role], expected)
+    for role, expected in stated_needs(spec).items():
+        if not given.get(role):
+            raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
+        (needs[role],) = given[role]
+        check_digest(needs[role], expected)
     return needs
 
 
