@@ -117,7 +117,10 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
 def test_seeds_that_lack_a_score_are_left_out():
     short = SCORES | {"second": SCORES["second"][:3]}
     table = claims.build(OutputData("", frame(**short)), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    assert "undecided" in table.groups[0].rows[0].cells[1].text and dict(zip(table.header, table.lines[0], strict=True))["seeds"] == 3
+    assert (
+        "undecided" in table.groups[0].rows[0].cells[1].text
+        and dict(zip(table.header, table.lines[0], strict=True))["seeds"] == 3
+    )
 
 
 def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes():

@@ -90,7 +90,17 @@ def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
     if not tested:
         return [[*common, "", "", "", "", margin, "", "", "", NOT_TESTABLE, "", entry.get("reason", "no scores"), ""]]
     return [
-        [*common, test["task"], test["subset"], test["split"], test["metric"], margin, f"{v.contrast:.4f}", f"{v.p:.4f}", v.seeds]
+        [
+            *common,
+            test["task"],
+            test["subset"],
+            test["split"],
+            test["metric"],
+            margin,
+            f"{v.contrast:.4f}",
+            f"{v.p:.4f}",
+            v.seeds,
+        ]
         + [v.answer, v.more or "", "", "" if v.effect is None else f"{v.effect:.4f}"]
         for test, v in tested
     ]
@@ -101,6 +111,6 @@ def _notes() -> list[str]:
         "In brackets: the mean difference over seeds in points (claimed higher minus claimed lower; for a share, the "
         "first minus that share of the second); d, Cohen's d of the distance to the margin; p of a sign-flip test "
         "over seeds, Holm-corrected over the table.",
-        "A claim holds if it holds on all tasks and subsets and fails if it fails on one. Undecided: p above 0.05, or fewer than "
-        "six seeds; the number of extra seeds needed assumes the same mean and standard deviation.",
+        "A claim holds if it holds on all tasks and subsets and fails if it fails on one. Undecided: p above 0.05, or "
+        "fewer than six seeds; the number of extra seeds needed assumes the same mean and standard deviation.",
     ]
