@@ -94,7 +94,7 @@ def test_a_fit_on_pooled_states_is_that_on_tokens(benches, kind, view, head):
     assert first.validation == second.validation and first.solution.l2 == second.solution.l2
     assert torch.equal(first.solution.weight, second.solution.weight)
     if kind == "spans":
-        assert first.answers["test"].values == second.answers["test"].values
+        assert first.predictions["test"].values == second.predictions["test"].values
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum"])
@@ -111,11 +111,11 @@ def test_a_word_that_was_cut_off_has_no_state(tmp_path):
     corpus = tiny_corpus(tmp_path / "data", "spans")
     bench = Bench(tmp_path, "bert", corpus, "spans", max_length=12)
     bench.extract("words")
-    answers = [
-        HeadFit(spec_of(bench, CONCAT, vectors), bench.inputs()).run(Stopwatch()).answers["test"].values
+    predicted = [
+        HeadFit(spec_of(bench, CONCAT, vectors), bench.inputs()).run(Stopwatch()).predictions["test"].values
         for vectors in ("words", None)
     ]
-    assert answers[0] == answers[1] and any(-1 in tags for tags in answers[0])
+    assert predicted[0] == predicted[1] and any(-1 in tags for tags in predicted[0])
 
 
 def test_a_new_task_on_a_known_corpus_opens_no_weights_of_the_encoder(tmp_path):

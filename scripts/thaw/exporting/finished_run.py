@@ -9,6 +9,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
+from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.corpora import ViewConfig
@@ -105,7 +106,8 @@ def _check(run: Path, metrics: dict) -> None:
             "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
         )
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
-    if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
+    goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
+    if goes_on and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
     if trained and not (run / "encoder.safetensors").is_file():
         cost = read_json(run / "cost.json")

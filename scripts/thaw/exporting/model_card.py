@@ -1,6 +1,7 @@
 """The model card of an export: what the records of a run say."""
 
 from thaw.core.files import read_json
+from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.exporting.finished_run import FinishedRun
 from thaw.schema.head import LayerMixConfig, as_list
 from thaw.schema.keys import clauses
@@ -56,13 +57,13 @@ def _about(source: FinishedRun) -> dict[str, str]:
 
 def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
     spec, chosen = source.spec, source.metrics["chosen"]
-    before = {"after": f"the run of spec {spec['after']['run']}"} if spec["after"] else {}
+    needs = {NEEDS[role].word: f"the run of spec {digest}" for role, digest in stated_needs(spec).items()}
     return {
         "training data": _data(source),
         "encoder": _encoder(encoder),
         "pretrained as": encoder["objective"],
         **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
-        **before,
+        **{word: run for word, run in needs.items() if word},
         **{f"phase {number}": _phase(entry) for number, entry in enumerate(spec["phases"], 1)},
         "chosen on validation": ", ".join(f"{key} {str(value).strip('[]')}" for key, value in chosen.items()),
         "run": str(source.run.relative_to(source.results)),

@@ -14,7 +14,8 @@ import torch
 
 from thaw.encoders import token_pooling
 
-POOLED = {"mean": token_pooling.mean, "max": pooling.maximum, "first": pooling.first_token}  # in the order of the file
+# in the order of the file
+POOLED = {"mean": token_pooling.mean, "max": token_pooling.maximum, "first": token_pooling.first_token}
 
 
 class TokenStates:
