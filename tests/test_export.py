@@ -75,7 +75,7 @@ def recorded(run: Path):
     return predictions[predictions["split"] == "test"]
 
 
-def test_an_export_is_whole_and_answers_as_its_run_in_a_fresh_process(houses, tmp_path):
+def test_an_export_is_whole_and_predicts_as_its_run_in_a_fresh_process(houses, tmp_path):
     run = houses("bert", "spans").run("full", FULL, keep=True)
     found = export(run, tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
@@ -89,7 +89,7 @@ def test_an_export_is_whole_and_answers_as_its_run_in_a_fresh_process(houses, tm
         export(run, tmp_path / "out")
 
 
-def test_a_run_whose_tensors_do_not_give_its_answers_is_refused_and_leaves_nothing(houses, tmp_path):
+def test_a_run_whose_tensors_do_not_give_its_predictions_is_refused_and_leaves_nothing(houses, tmp_path):
     run = houses("distilbert", "classification").run("frozen", FROZEN)
     other = run.parents[1] / "other/base/seed1"
     other.mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_a_run_whose_tensors_do_not_give_its_answers_is_refused_and_leaves_nothi
         (other / file.name).write_bytes(file.read_bytes())
     head = load_file(run / "head.safetensors")
     save_file({name: -tensor for name, tensor in head.items()}, other / "head.safetensors")
-    with pytest.raises(UserError, match="does not answer as its run did.*\n.*8 of 8 answers are others"):
+    with pytest.raises(UserError, match="does not predict what its run did.*\n.*8 of 8 predictions are others"):
         export(other, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -129,23 +129,23 @@ CASES = [
 
 
 @pytest.mark.parametrize(("family", "kind", "phase", "head", "bench"), CASES)
-def test_the_loader_answers_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
+def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
     name = "_".join([str(len(phase)), *head.values()])
     run = houses(family, kind, **bench).run(name, phase, head=head, keep="optimizer" not in phase)
     source = open_run(run)
     formats.write(source, tmp_path)
-    known, answers = recorded(run), list(Model(tmp_path).answers(examples(source, "test")))
+    known, predictions = recorded(run), list(Model(tmp_path).predict_with_probabilities(examples(source, "test")))
     tolerance = 0.05 if "dtype" in bench else 1e-5
     if source.labels and source.reads != "words":
-        shares = np.stack([answer["probabilities"] for answer in answers])
+        shares = np.stack([prediction["probabilities"] for prediction in predictions])
         assert np.stack(known["probabilities"]) == pytest.approx(shares, abs=tolerance)
-    found = [answer["prediction"] for answer in answers]
+    found = [prediction["prediction"] for prediction in predictions]
     if source.labels:
         assert [np.asarray(value).tolist() for value in known["prediction"]] == found
     else:
         assert known["prediction"].tolist() == pytest.approx(found, abs=tolerance)
     if "max_length" in bench:
-        assert any(None in answer["probabilities"] for answer in answers)
+        assert any(None in prediction["probabilities"] for prediction in predictions)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
@@ -248,7 +248,7 @@ def test_lines_become_examples():
             list(read(lines, reads))
 
 
-def test_answers_become_lines():
+def test_predictions_become_lines():
     label = {"prediction": "yes", "probabilities": [0.25, 0.75]}
     assert printed("a", label, "text", False) == "yes"
     assert printed("a", label, "text", True) == "yes\t0.250000\t0.750000"

@@ -61,12 +61,12 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
         (found,) = train([TrainingRun(spec, inputs(bench, there))], Stopwatch())
         outcome = found.outcome
     assert outcome["rows"]["other/test"] == 9 and outcome["rows"]["test"] == 8
-    frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.answers, found.further)
-    answered = frame[frame["split"] == "other/test"]["prediction"].tolist()
+    frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.predictions, found.further)
+    predicted = frame[frame["split"] == "other/test"]["prediction"].tolist()
     gold = there.corpus.frame("test")["label"].tolist()
-    assert set(answered) <= {"right", "wrong"}
+    assert set(predicted) <= {"right", "wrong"}
     assert outcome["scores"]["other/test"]["accuracy"] == pytest.approx(
-        np.mean([a == g for a, g in zip(answered, gold, strict=True)])
+        np.mean([a == g for a, g in zip(predicted, gold, strict=True)])
     )
 
 

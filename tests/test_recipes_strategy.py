@@ -94,7 +94,7 @@ folder = Path(sys.argv[1])
 bench = Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
 for train in (["head"], ["head", {"top": 1}]):
     plain, penalised = ({"train": train, "epochs": 8} | more for more in ({}, {"confidence_penalty": 0.9}))
-    left = [bench.train(bench.spec(phase))[1].answers["validation"].probabilities for phase in (plain, penalised)]
+    left = [bench.train(bench.spec(phase))[1].predictions["validation"].probabilities for phase in (plain, penalised)]
     sure, unsure = (np.max(probabilities, axis=-1).mean() for probabilities in left)
     assert sure > unsure + 0.01, (sure, unsure)
 """

@@ -44,7 +44,9 @@ def same(one, other) -> bool:
     ours, theirs = (
         {name: value.numpy().tobytes() for name, value in found.head.state_dict().items()} for found in (one, other)
     )
-    said = [[np.asarray(a.probabilities, float).tobytes() for a in found.answers.values()] for found in (one, other)]
+    said = [
+        [np.asarray(a.probabilities, float).tobytes() for a in found.predictions.values()] for found in (one, other)
+    ]
     return (
         ours == theirs
         and said[0] == said[1]

@@ -3,7 +3,7 @@
     from model import Model
     Model().predict(["a text", "another"])      # pairs as ("first", "second"), sentences to tag as ["their", "words"]
 
-As a program it reads a JSON string or list a line and writes an answer a line: echo '"a text"' | python model.py
+As a program it reads a JSON string or list a line and writes a prediction a line: echo '"a text"' | python model.py
 
 B examples, S sequences (B; 2B where the texts of a pair are read separately), T tokens, W words, d width, C outputs.
 """
@@ -46,9 +46,9 @@ class Model:
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
-        return [answer["prediction"] for answer in self.answers(texts)]
+        return [prediction["prediction"] for prediction in self.predict_with_probabilities(texts)]
 
-    def answers(self, texts):
+    def predict_with_probabilities(self, texts):
         """Yield for each text, in order, {"prediction", "probabilities"}; memory does not grow with their number.
 
         Probabilities follow the order of `labels`; tags have a list for each word, None where a word was cut off; a
@@ -56,13 +56,13 @@ class Model:
         """
         texts = iter(texts)
         while some := list(islice(texts, AT_ONCE)):
-            answers = [None] * len(some)
+            predictions = [None] * len(some)
             order = sorted(range(len(some)), key=lambda index: _length(some[index]))
             for start in range(0, len(order), BATCH):
                 indices = order[start : start + BATCH]
-                for index, answer in zip(indices, self._batch([some[index] for index in indices]), strict=True):
-                    answers[index] = answer
-            yield from answers
+                for index, prediction in zip(indices, self._batch([some[index] for index in indices]), strict=True):
+                    predictions[index] = prediction
+            yield from predictions
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
@@ -88,7 +88,7 @@ class Model:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
         shares = logits.softmax(-1)
         if self.reads != "words":
-            return [self._answer(row) for row in shares]
+            return [self._prediction(row) for row in shares]
         return [self._tags(shares[row], inputs.word_ids(row), len(words)) for row, words in enumerate(texts)]
 
     def _logits(self, inputs) -> torch.Tensor:
@@ -120,7 +120,7 @@ class Model:
             weights = (states @ self.head["pooling.query"]).masked_fill(~mask, -torch.inf).softmax(1)
         return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
 
-    def _answer(self, shares: torch.Tensor) -> dict:
+    def _prediction(self, shares: torch.Tensor) -> dict:
         """Return the label of probabilities [C], and them."""
         return {"prediction": self.labels[int(shares.argmax())], "probabilities": shares.tolist()}
 
@@ -130,7 +130,7 @@ class Model:
         for position, word in enumerate(word_ids):
             first.setdefault(word, position)
         cut_off = {"prediction": "O", "probabilities": None}
-        words = [self._answer(shares[first[word]]) if word in first else cut_off for word in range(count)]
+        words = [self._prediction(shares[first[word]]) if word in first else cut_off for word in range(count)]
         return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}
 
 
@@ -153,5 +153,5 @@ def _quietly(form, folder):
 
 
 if __name__ == "__main__":
-    for answer in Model().answers(json.loads(line) for line in sys.stdin):
-        print(json.dumps(answer), flush=True)
+    for prediction in Model().predict_with_probabilities(json.loads(line) for line in sys.stdin):
+        print(json.dumps(prediction), flush=True)

@@ -54,7 +54,7 @@ class ConfigModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     # keys that others would write here, with the sentence that says what to write instead
-    answers: ClassVar[dict[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -133,8 +133,8 @@ def same_key(model: type[BaseModel], word: str, others) -> bool:
 
 def unknown_key(model: type[BaseModel], word: str) -> str:
     """Return what to say of a key that a model lacks: what to write instead, or the nearest name."""
-    if answer := getattr(model, "answers", {}).get(word):
-        return answer
+    if hint := getattr(model, "hints", {}).get(word):
+        return hint
     known = names(model)
     close = difflib.get_close_matches(str(word), list(known), n=1)
     if close:

@@ -18,7 +18,7 @@ from thaw.schema.phase_parts import (
     say_unfreezing,
 )
 from thaw.schema.selected_parts import trained_parts
-from thaw.schema.trainer_keys import PHASE_ANSWERS
+from thaw.schema.trainer_keys import PHASE_HINTS
 
 PLANNED = {"components", "boundary", "reads", "stages"}  # what the plan adds to a phase in a spec
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
@@ -33,7 +33,7 @@ def of_phase(searched: dict, number: int) -> dict:
 class PhaseConfig(ConfigModel):
     """What trains, at which learning rates, on which schedule, until when."""
 
-    answers: ClassVar[dict[str, str]] = PHASE_ANSWERS
+    hints: ClassVar[dict[str, str]] = PHASE_HINTS
     train: Annotated[list[str | dict[str, int | str | dict[str, list[int]]]], Key(trained_parts)] = Field(
         [],
         description="what trains; everything else is frozen. head, all, embeddings, {top: 3} or {top: k} of a sweep; "

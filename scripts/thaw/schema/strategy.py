@@ -171,7 +171,7 @@ def _rates_from(id, strategy, context: Context) -> str:
 class StrategyConfig(CatalogueEntry):
     """How the encoder is adapted: a list of phases."""
 
-    answers: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
+    hints: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
     origin: Annotated[Id | None, Key(_origin, aliases=("from",))] = Field(
         None, description="start from the encoder after this further pretraining (config/encoders.yaml)"

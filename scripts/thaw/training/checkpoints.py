@@ -29,7 +29,7 @@ class Trained:
     head: Head
     encoder: dict[str, torch.Tensor]
     inserts: Inserts | None
-    answers: dict[str, Predictions]
+    predictions: dict[str, Predictions]
     further: list[tuple[TransferSet, dict[str, Predictions]]]
     outcome: dict  # scores, rows, flags, chosen: as in metrics.json
     history: list[dict]

@@ -36,7 +36,7 @@ class FittedHead:
 
     head: Head
     solution: Solution
-    answers: dict[str, Predictions]
+    predictions: dict[str, Predictions]
     further: list[tuple[TransferSet, dict[str, Predictions]]]
     validation: float | None
     history: list[dict]
@@ -90,14 +90,14 @@ class HeadFit:
         with watch("evaluate"):
             validation = context.validation
             scores = [
-                context.main_score(self._answers(solution, vectors[validation], rows[validation]), validation)
+                context.main_score(self._predictions(solution, vectors[validation], rows[validation]), validation)
                 for solution in solutions
             ]
             best = best_strength(scores, [solution.l2 for solution in solutions])
             chosen = solutions[best]
-            answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in rows}
+            predictions = {split: self._predictions(chosen, vectors[split], rows[split]) for split in rows}
             further = context.transfer_predictions(
-                lambda store, split, rows, words: self._answers(chosen, read(store, split, rows, words), rows)
+                lambda store, split, rows, words: self._predictions(chosen, read(store, split, rows, words), rows)
             )
         log(f"l2 {chosen.l2:g} chosen on {validation}")
         self.head.load_state_dict(chosen.state())
@@ -105,14 +105,14 @@ class HeadFit:
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": score}
             for s, score in zip(solutions, scores, strict=True)
         ]
-        return FittedHead(self.head, chosen, answers, further, scores[best], history, self._cost(solutions))
+        return FittedHead(self.head, chosen, predictions, further, scores[best], history, self._cost(solutions))
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""
-        answers, task = fitted.answers["train"], self.context.task
+        predictions, task = fitted.predictions["train"], self.context.task
         scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
-        sample = Predictions(self.rows[scored], select_rows(answers.values, scored))
-        outcome = evaluate(task, self.context.corpus, {**fitted.answers, "train": sample})
+        sample = Predictions(self.rows[scored], select_rows(predictions.values, scored))
+        outcome = evaluate(task, self.context.corpus, {**fitted.predictions, "train": sample})
         outcome = with_transfer_scores(outcome, task, fitted.further)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
         return outcome | {"chosen": {"l2": fitted.solution.l2}}
@@ -129,9 +129,9 @@ class HeadFit:
             return fit_scores(train.values.unsqueeze(0), targets, self.strengths)[0]
         return fit_classes(train.values.unsqueeze(0), targets, self.head.outputs, self.strengths)[0]
 
-    def _answers(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
+    def _predictions(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
         logits = solution.logits(vectors.values)
-        return vectors.answers(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
+        return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
     def _cost(self, solutions: list[Solution]) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.

@@ -52,8 +52,8 @@ class TrainingRun:
         with seeded(spec["seed"], "initialisation"):
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
-        self.head.name_outputs(self.context.labels)
-        self.head.start(select_rows(self.gold, self.rows))
+        self.head.set_labels(self.context.labels)
+        self.head.init_from_targets(select_rows(self.gold, self.rows))
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
@@ -88,8 +88,8 @@ class TrainingRun:
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
-            answers, further = self._answers(), self.context.transfer_predictions(self._predict)
-        outcome = evaluate(self.context.task, self.context.corpus, answers, self.phase_logs[-1].diverged)
+            predictions, further = self._predict_all(), self.context.transfer_predictions(self._predict)
+        outcome = evaluate(self.context.task, self.context.corpus, predictions, self.phase_logs[-1].diverged)
         outcome = with_transfer_scores(outcome, self.context.task, further)
         outcome["chosen"] = self.chosen | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
         if any(phase.stop for phase in self.phases):
@@ -97,7 +97,7 @@ class TrainingRun:
         history = [row for phase_log in self.phase_logs for row in phase_log.history]
         if history[-1]["validation"] is None:
             history[-1]["validation"] = outcome["scores"][self.context.validation][self.context.main_metric]
-        return Trained(self.head, self.trained, self.inserts, answers, further, outcome, history, self._cost())
+        return Trained(self.head, self.trained, self.inserts, predictions, further, outcome, history, self._cost())
 
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
         """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.
@@ -159,22 +159,22 @@ class TrainingRun:
         else:
             split = self.context.validation
             rows = self.context.rows[split]
-        return self.context.main_score(self._answer(split, rows), split)
+        return self.context.main_score(self._predict_rows(split, rows), split)
 
-    def _answers(self) -> dict[str, Predictions]:
+    def _predict_all(self) -> dict[str, Predictions]:
         """Return the predictions on the scored rows of train, validation and test; of a trial none on test."""
         rows = {"train": scored_training_rows(self.rows, self.spec["seed"])}
         for split in [self.context.validation] if self.spec.get("trial") else self.context.scored:
             rows[split] = self.context.rows[split]
-        return {split: self._answer(split, chosen) for split, chosen in rows.items()}
+        return {split: self._predict_rows(split, chosen) for split, chosen in rows.items()}
 
-    def _answer(self, split: str, rows) -> Predictions:
+    def _predict_rows(self, split: str, rows) -> Predictions:
         """Return the predictions for some rows; tags are cut to each sentence's words."""
         rows = np.asarray(rows)
         return self._predict(self.context.store, split, rows, self.context.word_counts(split, rows))
 
     def _predict(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Predictions:
-        return self.evaluator.answers(self.index, store, split, rows, words)
+        return self.evaluator.predict(self.index, store, split, rows, words)
 
     def _cost(self) -> dict:
         """Return the run's cost without seconds, memory and machine, which the step measures."""

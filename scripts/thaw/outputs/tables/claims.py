@@ -8,15 +8,15 @@ HEADER = "finding claim paper encoder task split metric margin contrast p seeds 
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the answers. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
+    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
     names, entries = spec["labels"], spec["findings"]
     tests = [(index, test) for index, entry in enumerate(entries) for test in entry.get("tests", [])]
     contrasts = [_contrast(data.runs, entries[index]["encoder"], test) for index, test in tests]
     kept = [(index, test, values) for (index, test), values in zip(tests, contrasts, strict=True) if values]
     margins = [_margin(entries[index]) for index, _, _ in kept]
-    answers = verdicts([values for *_, values in kept], margins)
+    results = verdicts([values for *_, values in kept], margins)
     by_entry: dict[int, list[tuple[dict, Verdict]]] = {}
-    for (index, test, _), verdict in zip(kept, answers, strict=True):
+    for (index, test, _), verdict in zip(kept, results, strict=True):
         by_entry.setdefault(index, []).append((test, verdict))
     rows = [_row(entry, by_entry.get(index, []), names) for index, entry in enumerate(entries)]
     lines = [line for index, entry in enumerate(entries) for line in _lines(entry, by_entry.get(index, []))]
@@ -62,7 +62,7 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict]], labels: dict) -> Row:
 
 
 def _said(verdict: Verdict) -> str:
-    """Return an answer with difference, effect and p."""
+    """Return a verdict with difference, effect and p."""
     more = f", {wording.plural(verdict.more, 'more seed')}" if verdict.more else ""
     effect = "" if verdict.effect is None else f", d {wording.number(verdict.effect)}"
     return f"{verdict.answer} ({wording.number(verdict.contrast)}{effect}, p {wording.number(verdict.p, 2)}{more})"
