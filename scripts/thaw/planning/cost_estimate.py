@@ -53,7 +53,6 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
-    """Return what one store will take."""
     tokens, exact = _tokens(plan, key)
     dtype, boundaries = plan.job("features", key).spec["dtype"], plan.boundaries[key]
     size = (tokens or 0) * _encoder(plan, key).width * BYTES[dtype] * len(boundaries)
@@ -61,7 +60,6 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
 
 
 def _encoder(plan: Plan, key: str):
-    """Return the catalogue's entry of a store's encoder."""
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 

@@ -50,7 +50,6 @@ def _margin(entry: dict) -> dict:
 
 
 def _row(entry: dict, tested: list[tuple[dict, Verdict]], labels: dict) -> Row:
-    """Return the line of a claim."""
     answer = overall([verdict.answer for _, verdict in tested])
     several = {test["task"] for test, _ in tested if sum(other["task"] == test["task"] for other, _ in tested) > 1}
     tasks = [
@@ -69,7 +68,6 @@ def _said(verdict: Verdict) -> str:
 
 
 def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
-    """Return a claim's CSV lines."""
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
     if not tested:
