@@ -65,7 +65,7 @@ def python(copy, *arguments) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.parametrize("declared, more", [(PLAIN, ""), (WITH_PLAN, "    whole: full\n")])
+@pytest.mark.parametrize("declared, more", [(PLAIN, ""), (WITH_PLAN, "    reference: full\n")])
 def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made")
     (copy / "scripts/thaw/outputs/tables/run_counts.py").write_text(BUILDER)

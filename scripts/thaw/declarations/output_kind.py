@@ -20,7 +20,7 @@ class Requirement(StrEnum):
     GRADIENTS = "gradients: true"
     PROBES = "a probe that the figure draws"
     ALL_LAYERS = "probes of every layer"
-    TRANSFER = "a task with further test sets"
+    TRANSFER = "a task with transfer sets"
     LEVELS = "two seeds, orders or draws"
     CLAIMS = "claims about its tasks"
     SIDES = "both sides of a guideline"

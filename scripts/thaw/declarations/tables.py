@@ -15,7 +15,7 @@ TABLES = {
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
-        "the same on the test splits of other tasks, for tasks that name some (`also:`)",
+        "the same on the test splits of other tasks, for tasks that name some (`transfer_sets:`)",
         needs=(Requirement.TRANSFER,),
         adds=RUNS,
     ),

@@ -9,7 +9,7 @@ from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.planning import compatibility
-from thaw.planning.initial_weights import initial_weights
+from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_plan import (
     KEPT,
     Need,
@@ -17,7 +17,6 @@ from thaw.planning.run_plan import (
     SearchPlan,
     is_pair,
     named_points,
-    needed,
     pair_views,
     points,
     variant,
@@ -46,7 +45,7 @@ class RunPlanner:
         self.experiment = experiment
         self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
-        self._carried_out: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
+        self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -106,11 +105,15 @@ class RunPlanner:
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
 
-    def _with_needed(self, run: RunPlan, done: set[str]) -> Iterator[RunPlan]:
-        for one in [*(need.of for need in needed(run)), run]:
-            if isinstance(one, RunPlan) and one.folder not in done:
-                done.add(one.folder)
-                yield one
+    def _with_needed(self, plan: RunPlan | SearchPlan | InitialWeights, done: set[str]) -> Iterator[RunPlan]:
+        """Yield the runs among what something needs and itself; what is done has been visited with all it needs."""
+        name = plan.folder if isinstance(plan, RunPlan) else f"{plan.step} {plan.key}"
+        if name not in done:
+            for need in plan.needs:
+                yield from self._with_needed(need.of, done)
+            done.add(name)
+            if isinstance(plan, RunPlan):
+                yield plan
 
     def selected(self, encoder: str) -> list[tuple[str, list]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
@@ -204,9 +207,9 @@ class RunPlanner:
     def _phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
         point = (run.strategy, run.encoder, run.value, run.trial)
-        if point not in self._carried_out:
-            self._carried_out[point] = self._resolved_phases(run)
-        return self._carried_out[point]
+        if point not in self._resolved:
+            self._resolved[point] = self._resolved_phases(run)
+        return self._resolved[point]
 
     def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)

@@ -37,7 +37,7 @@ class FittedHead:
     head: Head
     solution: Solution
     predictions: dict[str, Predictions]
-    further: list[tuple[TransferSet, dict[str, Predictions]]]
+    transfer: list[tuple[TransferSet, dict[str, Predictions]]]
     validation: float | None
     history: list[dict]
     cost: dict
@@ -96,7 +96,7 @@ class HeadFit:
             best = best_strength(scores, [solution.l2 for solution in solutions])
             chosen = solutions[best]
             predictions = {split: self._predictions(chosen, vectors[split], rows[split]) for split in rows}
-            further = context.transfer_predictions(
+            transfer = context.transfer_predictions(
                 lambda store, split, rows, words: self._predictions(chosen, read(store, split, rows, words), rows)
             )
         log(f"l2 {chosen.l2:g} chosen on {validation}")
@@ -105,7 +105,7 @@ class HeadFit:
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": score}
             for s, score in zip(solutions, scores, strict=True)
         ]
-        return FittedHead(self.head, chosen, predictions, further, scores[best], history, self._cost(solutions))
+        return FittedHead(self.head, chosen, predictions, transfer, scores[best], history, self._cost(solutions))
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""
@@ -113,7 +113,7 @@ class HeadFit:
         scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
         sample = Predictions(self.rows[scored], select_rows(predictions.values, scored))
         outcome = evaluate(task, self.context.corpus, {**fitted.predictions, "train": sample})
-        outcome = with_transfer_scores(outcome, task, fitted.further)
+        outcome = with_transfer_scores(outcome, task, fitted.transfer)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
         return outcome | {"chosen": {"l2": fitted.solution.l2}}
 

@@ -32,7 +32,7 @@ class Placed(Protocol):
 
 def prepare(run: Placed) -> None:
     """Import the modules that a run will need, and read its tokens."""
-    for store in (run.context.store, *(store for _, store in run.inputs.further)):
+    for store in (run.context.store, *(store for _, store in run.inputs.transfer_sets)):
         for split in {"train", *run.context.scored} & set(store.splits):
             store.sizes(split)
     if _computes_layers(run):

@@ -88,16 +88,16 @@ class TrainingRun:
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
-            predictions, further = self._predict_all(), self.context.transfer_predictions(self._predict)
+            predictions, transfer = self._predict_all(), self.context.transfer_predictions(self._predict)
         outcome = evaluate(self.context.task, self.context.corpus, predictions, self.phase_logs[-1].diverged)
-        outcome = with_transfer_scores(outcome, self.context.task, further)
+        outcome = with_transfer_scores(outcome, self.context.task, transfer)
         outcome["chosen"] = self.chosen | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
         if any(phase.stop for phase in self.phases):
             outcome["chosen"]["stopped"] = [phase_log.stopped for phase_log in self.phase_logs]
         history = [row for phase_log in self.phase_logs for row in phase_log.history]
         if history[-1]["validation"] is None:
             history[-1]["validation"] = outcome["scores"][self.context.validation][self.context.main_metric]
-        return Trained(self.head, self.trained, self.inserts, predictions, further, outcome, history, self._cost())
+        return Trained(self.head, self.trained, self.inserts, predictions, transfer, outcome, history, self._cost())
 
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
         """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.

@@ -21,7 +21,7 @@ WAITING = f"{wording.NOT_RUN}: budget"
 def build(data, spec: dict) -> TextTable:
     """Return the recommendation for every task, encoder, head and subset.
 
-    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
+    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.paper_rules` makes them.
     """
     labels, runs = spec["labels"], data.runs
     summary = aggregate.summarise(runs, "test", spec["order"])

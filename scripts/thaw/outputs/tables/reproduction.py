@@ -37,7 +37,7 @@ class Reproduced:
 def build(data, spec: dict) -> TextTable:
     """Return the table of published and reproduced numbers.
 
-    Args: spec with `beside` as `thaw.planning.papers.table_comparison.shown` makes it.
+    Args: spec with `beside` as `thaw.planning.papers.table_comparison.comparison_for_spec` makes it.
     """
     comparison, runs = spec["beside"], data.runs
     measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)
