@@ -3,6 +3,8 @@
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.exporting.finished_run import FinishedRun
+from thaw.schema.head import LayerMixConfig, as_list
+from thaw.schema.keys import clauses
 from thaw.schema.phases import PhaseConfig
 
 EXAMPLES = {
@@ -40,14 +42,16 @@ def _about(source: FinishedRun) -> dict[str, str]:
     length = f"at most {source.view.max_length} tokens"
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
-    head = source.head.kind
+    head, layers = source.head.kind, ""
+    if source.head.layers != LayerMixConfig():
+        layers = f"; reading {' '.join(clauses(source.head.layers))} of the encoder's {source.spec['layers']} layers"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
         "labels": ", ".join(source.labels) or "none: it gives a score",
         "reads": reads[source.reads],
-        "head": f"{head}, on each word's first piece"
+        "head": f"{head}, on each word's first piece{layers}"
         if source.reads == "words"
-        else f"{head}, {source.pooling} pooling",
+        else f"{head}, {' and '.join(as_list(source.pooling))} pooling{layers}",
     }
 
 

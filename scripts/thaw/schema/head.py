@@ -10,6 +10,7 @@ from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, prose, written
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
+Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
 POOLED = {
     "first": "the first token",
     "last": "the last token",
@@ -34,7 +35,15 @@ KINDS = {
 }
 
 
+SEARCHED_LAYERS = {
+    "best": "the layer with the best validation score",
+    "lowest": "the lowest layer with a validation score within {} of the best",
+}
+
+
 def _layer(layer, mix, context) -> str:
+    if layer in SEARCHED_LAYERS:
+        return SEARCHED_LAYERS[layer].format(written(mix.margin))
     return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
 
 
@@ -49,11 +58,16 @@ class LayerMixConfig(ConfigModel):
         Literal["one", "mix", "mean", "sum", "concat"],
         Key({"mix": "a learned scalar mix", "mean": "the mean", "sum": "the sum", "concat": "the concatenation"}),
     ] = Field("one", description="one: a single layer; mix: learned scalar mix (Peters et al. 2018)")
-    layer: Annotated[int | None, Key(_layer, unit="layer")] = Field(
-        None, ge=0, description="one: which layer, 0 is the embeddings; null: the last"
+    layer: Annotated[Annotated[int, Field(ge=0)] | Literal["best", "lowest"] | None, Key(_layer, unit="layer")] = Field(
+        None,
+        description="one: which layer, 0 is the embeddings; null: the last. Under reads: of a strategy with lbfgs each "
+        "layer has its own fit: best, the best one on validation; lowest, the lowest within margin of it",
+    )
+    margin: Annotated[float, Key(unit="score")] = Field(
+        0.01, ge=0, lt=1, description="lowest: how much lower than the best layer's its validation score may be"
     )
     last: Annotated[int | None, Key(_last, unit="layers")] = Field(
-        None, ge=1, description="number of layers from the top; null, with mix only: all layers and the embeddings"
+        None, ge=1, description="number of layers from the top; null: all layers and the embeddings"
     )
     norm: Annotated[bool, Key({True: "each layer normalised"})] = Field(
         False, description="mix: normalise each layer to mean 0 and standard deviation 1 first"
@@ -64,19 +78,28 @@ class LayerMixConfig(ConfigModel):
 
     def meaningful(self) -> set[str]:
         """Return the keys that the way of combining reads."""
-        return {"one": {"layer"}, "mix": {"last", "norm", "dropout"}}.get(self.combine, {"last"}) | {"combine"}
+        if self.combine == "one":
+            return {"combine", "layer"} | ({"margin"} if self.layer == "lowest" else set())
+        return {"combine", "last"} | ({"norm", "dropout"} if self.combine == "mix" else set())
 
     @model_validator(mode="after")
     def _keys_of_the_way(self):
         for key in sorted(self.model_fields_set - self.meaningful()):
-            raise ValueError(f"{key} has no meaning with combine: {self.combine}; leave it out")
-        if self.combine in ("mean", "sum", "concat") and self.last is None:
-            raise ValueError(f"combine: {self.combine} needs last: how many layers from the top")
+            where = "a layer that is not lowest" if key == "margin" else f"combine: {self.combine}"
+            raise ValueError(f"{key} has no meaning with {where}; leave it out")
         return self
 
+    @property
+    def searched(self) -> bool:
+        """Whether validation chooses the layer, after a fit on each."""
+        return self.layer in SEARCHED_LAYERS
+
     def reads(self, layers: int) -> list[int]:
-        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError."""
-        if self.combine == "one":
+        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError.
+
+        Where validation chooses the layer, they are all of them.
+        """
+        if self.combine == "one" and not self.searched:
             read = [layers if self.layer is None else self.layer]
         else:
             read = list(range(layers + 1 - (layers + 1 if self.last is None else self.last), layers + 1))
@@ -89,12 +112,22 @@ def _kind(kind, head, context) -> str:
     return f"{KINDS.get(kind, kind.replace('_', ' '))} head"
 
 
+def pooled_by(pooling: str | list[str]) -> str:
+    """Return what tokens are pooled by; of several poolings the vectors are concatenated."""
+    return " and ".join(POOLED[name] for name in as_list(pooling)) + (", concatenated" * isinstance(pooling, list))
+
+
+def as_list(pooling: str | list[str]) -> list[str]:
+    """Return one pooling or several as a list."""
+    return pooling if isinstance(pooling, list) else [pooling]
+
+
 def _pooling(pooling, head, context) -> str:
-    return f"pooling by {POOLED[pooling]}"
+    return f"pooling by {pooled_by(pooling)}"
 
 
 def _separate_pooling(pooling, head, context) -> str:
-    return f"in a bi-encoder by {POOLED[pooling]}"
+    return f"in a bi-encoder by {pooled_by(pooling)}"
 
 
 def _options(options, head, context) -> str:
@@ -108,10 +141,12 @@ class HeadConfig(CatalogueEntry):
     kind: Annotated[plugin_or("head", HEAD_KINDS), Key(_kind)] = Field(
         description="kind of head, or the import path of your own"
     )
-    pooling: Annotated[Pooling, Key(_pooling)] = Field(
-        "first", description="how the tokens of a text become one vector; tagging reads the first piece of each word"
+    pooling: Annotated[Poolings, Key(_pooling)] = Field(
+        "first",
+        description="how the tokens of a text become one vector; of a list, [mean, max, first], the vectors are "
+        "concatenated (linear and cosine). Tagging reads the first piece of each word",
     )
-    separate_pooling: Annotated[Pooling, Key(_separate_pooling)] = Field(
+    separate_pooling: Annotated[Poolings, Key(_separate_pooling)] = Field(
         "mean", description="the same for each text of a pair in a bi-encoder"
     )
     dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
@@ -156,11 +191,44 @@ class HeadConfig(CatalogueEntry):
             raise ValueError("pooling: pooler is for kind linear on the last layer alone, which it was pretrained on")
         return self
 
+    @model_validator(mode="after")
+    def _several_poolings_are_plain(self):
+        for several in (each for each in (self.pooling, self.separate_pooling) if isinstance(each, list)):
+            if self.kind not in ("linear", "cosine"):
+                raise ValueError(f"pooling: a list of several is for kinds linear and cosine, and not for {self.kind}")
+            if "pooler" in several or len(set(several)) < len(several):
+                raise ValueError("pooling: a list takes each way once, and not the pooler")
+        return self
+
     @property
     def fixed(self) -> bool:
         """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
-        learned = {"attention", "pooler"} & {self.pooling, self.separate_pooling} or self.layers.combine == "mix"
+        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
+        learned = {"attention", "pooler"} & poolings or self.layers.combine == "mix"
         return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
+
+    def stored_vectors(self, words: bool) -> str | None:
+        """Return the part of a store that holds what the head reads of a frozen encoder, if vectors of layers suffice.
+
+        Args: whether it reads words. A maximum over tokens has to be taken after layers are added up.
+        """
+        if not self.fixed:
+            return None
+        if words:
+            return "words"
+        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
+        apart = self.layers.combine in ("one", "concat") or "max" not in poolings
+        return "pooled" if apart and poolings <= {"first", "mean", "max"} else None
+
+    def at_layer(self, layer: int) -> "HeadConfig":
+        """Return the same head on one layer; 0 is the embeddings."""
+        return self.model_copy(update={"layers": LayerMixConfig(layer=layer)})
+
+    @classmethod
+    def of_run(cls, spec: dict, chosen: dict) -> "HeadConfig":
+        """Return the head that a finished run has. Args: its spec; what metrics.json says that validation chose."""
+        head = cls.model_validate(spec["head"])
+        return head.at_layer(chosen["layer"]) if head.layers.searched else head
 
     @property
     def chosen(self) -> HeadOptions:

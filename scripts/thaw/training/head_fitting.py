@@ -22,6 +22,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
+from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
 
 EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
@@ -55,7 +56,7 @@ class HeadFit:
         (entry,) = spec["phases"]
         phase = PhaseConfig.of_spec(entry)
         self.phases, self.stages, self.strengths = [phase], [phase.stages(entry)], phase.l2
-        self.boundary, self.stored = entry["boundary"], cached_layers_read([entry])
+        self.entry, self.boundary = entry, entry["boundary"]
         self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         if not self.head.fixed:
@@ -78,8 +79,7 @@ class HeadFit:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""
         context, rows = self.context, self.context.rows
         with watch("load"):
-            encoder = resumed(context.encoder_folder, self.boundary, self.highest, {}, context.device)
-            read = Reader(encoder, self.head, self.stored, context.device)
+            read = self.reader(self.head)
             vectors = {
                 split: read(context.store, split, chosen, context.word_counts(split, chosen))
                 for split, chosen in rows.items()
@@ -106,6 +106,14 @@ class HeadFit:
             for s, score in zip(solutions, scores, strict=True)
         ]
         return FittedHead(self.head, chosen, predictions, transfer, scores[best], history, self._cost(solutions))
+
+    def reader(self, head: Head) -> Reader:
+        """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
+        device = self.context.device
+        if "vectors" in self.entry:
+            return StoredReader(self.entry["vectors"], head, device)
+        encoder = resumed(self.context.encoder_folder, self.boundary, self.highest, {}, device)
+        return Reader(encoder, head, cached_layers_read([self.entry]), device)
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""
