@@ -72,7 +72,6 @@ def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
 
 
 def _further(said: dict) -> str:
-    """Return what further pretraining the encoder had."""
     before, *_, after = said["held_out"]["loss"]
     what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
     return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
@@ -94,7 +93,6 @@ def _encoder(card: dict) -> str:
 
 
 def _phase(entry: dict) -> str:
-    """Return one phase of a strategy in words."""
     phase = PhaseConfig.of_spec(entry)
     trained = ", ".join(entry["components"])
     if phase.optimizer == "lbfgs":
