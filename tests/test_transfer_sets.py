@@ -70,6 +70,17 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
     )
 
 
+def test_pooled_states_of_both_corpora_give_what_the_states_of_tokens_give(bench, there):
+    for one in (bench, there):
+        one.extract("pooled")
+    outcomes, head = [], {"layers": {"combine": "concat"}, "pooling": "mean"}
+    for read in ({"vectors": "pooled"}, {"reads": list(range(bench.layers))}):
+        phase = {"optimizer": "lbfgs", "l2": [1e-2], "boundary": bench.layers} | read
+        fit = HeadFit(bench.spec(phase, head=head), inputs(bench, there))
+        outcomes.append(fit.outcome(fit.run(Stopwatch()), 1))
+    assert outcomes[0]["scores"] == outcomes[1]["scores"] and outcomes[0]["rows"]["other/test"] == 9
+
+
 def test_the_rest_of_a_result_is_what_it_is_without(bench, there):
     spec = bench.spec({"train": ["head"]})
     with_other = train([TrainingRun(spec, inputs(bench, there))], Stopwatch())[0].outcome
