@@ -261,9 +261,9 @@ class RunPlanner:
 
     def spec(self, run: RunPlan) -> dict:
         """Return all that a run's result depends on, but for the digests of what was made before it."""
-        get = self.catalogue.get
-        task, encoder = get("tasks", run.task, "tasks"), get("encoders", run.encoder, "run")
-        corpus = get("corpora", task.corpus, "corpora")
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        encoder = self.catalogue.get("encoders", run.encoder, "run")
+        corpus = self.catalogue.get("corpora", task.corpus, "corpora")
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
@@ -287,8 +287,8 @@ class RunPlanner:
 
     def _parts(self, run: RunPlan) -> dict:
         """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
-        items = [item for phase in self._strategy(run).phases for item in phase.train]
-        words = [word for item in items for word in ([item] if isinstance(item, str) else item)]
+        trained = [item for phase in self._strategy(run).phases for item in phase.train]
+        words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
         words += self.catalogue.get("tasks", run.task, "tasks").metrics
         return plugins.in_spec([*words, self.head_of(run.head, run.task)[1].kind])
 
