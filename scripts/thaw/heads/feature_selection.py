@@ -52,19 +52,19 @@ def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, shar
     loss = _Classes(targets, classes) if classes else _Scores(targets)
     weight = scaled.new_zeros(len(loss.start), scaled.shape[1], dtype=torch.float64)
     bias, gap = loss.start, 0.0
-    slopes = _slopes(scaled, loss.residuals(bias.expand(-1, len(targets))))
-    penalty = highest = slopes.max().item()
+    gradients = _gradients(scaled, loss.residuals(bias.expand(-1, len(targets))))
+    penalty = highest = gradients.max().item()
     count = max(1, math.ceil(math.log(share) / math.log(FALL))) if highest > 0 else 0
     for number in range(1, count + 1):
         penalty, active, missing = highest * share ** (number / count), weight.any(0), None
         while missing is None or len(missing):
-            active[_missing(slopes, penalty, active)] = True
+            active[_missing(gradients, penalty, active)] = True
             places = active.nonzero().squeeze(1)
             part = scaled[:, places].double()
             weight[:, places], bias, gap = _solve(part, loss, weight[:, places], bias, penalty)
-            slopes = _slopes(scaled, loss.residuals(weight[:, places] @ part.mT + bias))
-            missing = _missing(slopes, (1 + GAP) * penalty, active)
-    relevance = weight.norm(dim=0) + slopes.clamp(max=penalty)
+            gradients = _gradients(scaled, loss.residuals(weight[:, places] @ part.mT + bias))
+            missing = _missing(gradients, (1 + GAP) * penalty, active)
+    relevance = weight.norm(dim=0) + gradients.clamp(max=penalty)
     return GroupLasso(weight, bias.squeeze(1), relevance, penalty, gap)
 
 
@@ -86,8 +86,8 @@ class _Classes:
 
     def bound(self, residuals: torch.Tensor) -> torch.Tensor:
         """Return the dual value of residuals: no weights that they allow have a lower objective."""
-        shares = (self.wanted + len(self.targets) * residuals).clamp(min=0)
-        return torch.special.entr(shares).sum(0).mean()
+        probabilities = (self.wanted + len(self.targets) * residuals).clamp(min=0)
+        return torch.special.entr(probabilities).sum(0).mean()
 
 
 class _Scores:
@@ -112,14 +112,14 @@ class _Scores:
         return -(each.square() / 4 + each * self.targets).mean()
 
 
-def _missing(slopes: torch.Tensor, penalty: float, active: torch.Tensor) -> torch.Tensor:
+def _missing(gradients: torch.Tensor, penalty: float, active: torch.Tensor) -> torch.Tensor:
     """Return features that ought to have weights under a penalty: the steepest, at most as many as are active."""
-    steep = slopes.masked_fill(active, 0.0)
+    steep = gradients.masked_fill(active, 0.0)
     count = min(int((steep > penalty).sum()), max(ADDED, int(active.sum())))
     return steep.topk(count).indices
 
 
-def _slopes(scaled: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
+def _gradients(scaled: torch.Tensor, residuals: torch.Tensor) -> torch.Tensor:
     """Return the norms [d] of the gradients by each feature's weights."""
     return (residuals.to(scaled.dtype) @ scaled).double().norm(dim=0)
 
@@ -135,32 +135,32 @@ def _solve(part: torch.Tensor, loss, weight: torch.Tensor, bias: torch.Tensor, p
     constant = (largest / count).sqrt()
     features = torch.cat([part, constant.expand(count, 1)], 1)
     step = count / (loss.curvature * largest)
-    place = ahead = torch.cat([weight, bias / constant], 1)
+    point = ahead = torch.cat([weight, bias / constant], 1)
     without, momentum, gap = loss.value(loss.start.expand(-1, count)), 1.0, math.inf
     for taken in range(1, STEPS + 1):
         moved = ahead - step * (loss.residuals(ahead @ features.mT) @ features)
         norms = moved[:, :-1].norm(dim=0)
         moved[:, :-1] *= (1 - step * penalty / norms.clamp(min=1e-300)).clamp(min=0)
-        change, following = moved - place, (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        change, following = moved - point, (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         if ((ahead - moved) * change).sum() > 0:
             ahead, momentum = moved, 1.0
         else:
             ahead, momentum = moved + (momentum - 1) / following * change, following
-        place = moved
+        point = moved
         if taken % CHECKED == 0:
-            gap = _gap(features, loss, place, penalty) / without
+            gap = _gap(features, loss, point, penalty) / without
             if gap <= GAP:
                 break
-    return place[:, :-1], place[:, -1:] * constant, float(gap)
+    return point[:, :-1], point[:, -1:] * constant, float(gap)
 
 
-def _gap(features: torch.Tensor, loss, place: torch.Tensor, penalty: float) -> torch.Tensor:
+def _gap(features: torch.Tensor, loss, point: torch.Tensor, penalty: float) -> torch.Tensor:
     """Return the duality gap of weights [C, A + 1]: what the objective can still fall is less."""
-    logits, weight = place @ features.mT, place[:, :-1]
+    logits, weight = point @ features.mT, point[:, :-1]
     residuals = loss.residuals(logits)
     residuals = residuals - residuals.mean(1, keepdim=True)  # those of the best bias, which is soon reached
-    slope = (residuals @ features[:, :-1]).norm(dim=0).max()
-    bound = loss.bound(residuals * (penalty / slope).clamp(max=1))
+    steepest = (residuals @ features[:, :-1]).norm(dim=0).max()
+    bound = loss.bound(residuals * (penalty / steepest).clamp(max=1))
     return loss.value(logits) + penalty * weight.norm(dim=0).sum() - bound
 
 

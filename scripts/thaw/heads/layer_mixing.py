@@ -25,6 +25,8 @@ class Combination(nn.Module):
         chosen = [boundaries[n] for n in self.read]
         if len(chosen) == 1:
             return chosen[0]
+        if self.combine == "one":
+            raise ValueError("a head whose layer validation chooses is fitted on one layer at a time: see at_layer")
         if self.combine == "concat":
             return torch.cat(chosen, -1)
         total = torch.stack(chosen).sum(0)

@@ -58,7 +58,6 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
-    """Return what one store will take."""
     tokens, exact = _tokens(plan, key)
     spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
     encoder, texts = _encoder(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
@@ -70,7 +69,6 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
 
 
 def _encoder(plan: Plan, key: str):
-    """Return the catalogue's entry of a store's encoder."""
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 
@@ -141,7 +139,7 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
-    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.stages_of_spec(phase)):
+    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.of_spec(phase).stages(phase)):
         computed = entry.layers - (stage["boundary"] or 0)
         total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
     return total

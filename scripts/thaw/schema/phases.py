@@ -241,8 +241,7 @@ class PhaseConfig(ConfigModel):
         """Return the settings of a phase of a spec, without what the plan added to them."""
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
-    @classmethod
-    def stages_of_spec(cls, entry: dict) -> list[dict]:
-        """Return the stages of a phase of a spec, each with its `epochs`; a phase without any is one."""
+    def stages(self, entry: dict) -> list[dict]:
+        """Return the stages of a phase, each with its `epochs`; one without any is one. Args: its entry in a spec."""
         *early, last = entry.get("stages", [entry])
-        return [*early, last | {"epochs": cls.of_spec(entry).epochs}]
+        return [*early, last | {"epochs": self.epochs}]

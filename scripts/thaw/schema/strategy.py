@@ -246,9 +246,9 @@ class StrategyConfig(CatalogueEntry):
         return StartConfig(strategy=self.after) if isinstance(self.after, str) else self.after
 
     @property
-    def needed(self) -> dict[str, str]:
-        """The strategies whose runs one of this strategy needs, by role."""
-        return {"start": self.start.strategy} if self.start else {}
+    def needed(self) -> dict[str, tuple[str, str]]:
+        """The strategies whose runs one of this strategy needs, each with the variant, by role."""
+        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}
 
     @model_validator(mode="after")
     def _one_beginning(self):

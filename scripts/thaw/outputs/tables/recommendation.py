@@ -21,7 +21,7 @@ WAITING = f"{wording.NOT_RUN}: budget"
 def build(data, spec: dict) -> TextTable:
     """Return the recommendation for every task, encoder, head and subset.
 
-    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
+    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.paper_rules` makes them.
     """
     labels, runs = spec["labels"], data.runs
     summary = aggregate.summarise(runs, "test", spec["order"])
@@ -85,7 +85,6 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
 
 
 def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict) -> list[str]:
-    """Return the cells of a task, as TITLES names them."""
     taken, shared = cheapest(every, ALONE), cheapest(every, SHARED)
     best = max((one.candidate for one in every), key=lambda candidate: candidate.validation)
     difference, low, high = (wording.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
@@ -133,7 +132,6 @@ def _agreement(one: Judged, taken: Judged) -> str:
 
 
 def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group: tuple) -> list[list]:
-    """Return a CSV line for each candidate strategy."""
     taken, lines = cheapest(every, ALONE), []
     for one in every:
         row, difference = one.candidate.row, one.difference
@@ -148,7 +146,6 @@ def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group
 
 
 def _notes(margin: float, few: bool) -> list[str]:
-    """Return the footnotes: the rule, undecided strategies, costs."""
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Recommended: the cheapest strategy that is non-inferior to the best (selected on validation) within a margin "
