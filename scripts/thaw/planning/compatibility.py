@@ -66,8 +66,9 @@ def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: 
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
     if head.kind not in ("linear", "cosine"):
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
-    if head.layers.combine == "mix":
-        raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
+    if head.layers.learned:
+        what = f"the {head.layers.combine} of its layers is learned"
+        raise UserError(f"{place}: lbfgs cannot fit head {name} ({what}); use frozen_sgd")
     for pooling in (head.separate_pooling if separate else head.pooling for separate in separate_views):
         if pooling in ("attention", "pooler"):
             raise UserError(f"{place}: lbfgs cannot fit head {name} ({pooling} pooling is learned too); use frozen_sgd")
