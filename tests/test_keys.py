@@ -38,12 +38,13 @@ AROUND = {
     SearchConfig: [{"grid": {"rate": [1e-4]}}],
     StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],
     FurtherPretrainingConfig: [{"phase": {}}],
-    LayerMixConfig: [{}, {"combine": "mix"}],
+    LayerMixConfig: [{}, {"combine": "mix"}, {"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }
 # other values of keys whose types alone do not say which there are
 OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
+    (LayerMixConfig, "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},
     (FurtherPretrainingConfig, "phase"): {"epochs": 9},

@@ -27,6 +27,7 @@ from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.registry import build
 from thaw.schema.experiment import ComputeConfig
+from thaw.training.task_model import read_states
 
 # The most by which a probability, or a score as a share of the gold scores' range, may differ from what the run's own
 # tensors give in fp32: a batch of another shape moves a state by some 1e-6, a wrong model by far more than this.
@@ -95,14 +96,13 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     For each example its probabilities [C], its score [], or the probabilities of each word that was seen [W, C].
     """
     store, encoder = FeatureStore(source.features), Encoder(trained_encoder(source))
-    head = build(
-        source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.separate_encoding
-    ).eval()
+    outputs, task_type = len(source.labels) or 1, source.task["type"]
+    head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, encoder.layers).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
     answers = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
-        logits = head(encoder(batch), batch).float()
+        logits = head(read_states(encoder, head, batch, {}), batch).float()
         outputs = logits.softmax(-1) if source.labels else logits
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...

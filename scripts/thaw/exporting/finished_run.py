@@ -99,8 +99,8 @@ def _check(run: Path, metrics: dict) -> None:
             f"{run}: its head is {spec['head']['kind']}; export knows {' and '.join(EXPORTED)}. "
             "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
         )
-    if "layers" in spec["head"]:
-        raise UserError(f"{run}: its head reads other layers than the last; export supports only that one")
+    if "layers" in spec["head"] and spec["head"]["layers"].get("combine") != "ladder":
+        raise UserError(f"{run}: its head reads other layers than the last; export supports that one and ladders")
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]

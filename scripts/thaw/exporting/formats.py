@@ -12,11 +12,13 @@ from torch import nn
 from torch.nn import functional
 
 from thaw.adaptation.peft_modules import merge, read_insert_metadata
-from thaw.core.files import write_json
+from thaw.core.files import read_json, write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.finished_run import FinishedRun
+from thaw.heads import ladder_network
+from thaw.heads.ladder import network_settings, network_sizes
 from thaw.schema.head import HeadConfig
 
 LOADER = Path(__file__).with_name("standalone_model.py")
@@ -40,6 +42,8 @@ def write(source: FinishedRun, folder: Path) -> str:
         whole.save_pretrained(folder)
     write_tokenizer(source.encoder, source.reads == "words", source.view.max_length, folder)
     shutil.copyfile(LOADER, folder / "model.py")
+    if source.head.layers.combine == "ladder":
+        shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
     write_json(folder / "thaw.json", _facts(source, form))
     return form
 
@@ -66,7 +70,7 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: 
 
     words = reads == "words"
     pooled = not words and entry.pooling == "pooler"
-    if entry.kind != "linear" or not (words or pooled or entry.pooling == "first"):
+    if entry.kind != "linear" or entry.layers.learned or not (words or pooled or entry.pooling == "first"):
         return None
     auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
     try:
@@ -126,15 +130,26 @@ def write_tokenizer(encoder: Path, words: bool, max_length: int, folder: Path) -
 
 def _facts(source: FinishedRun, form: str) -> dict:
     """Return what the loader needs to know, and which run this is."""
+    head = {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling}
+    if source.head.layers.combine == "ladder":
+        head["ladder"] = _ladder(source)
     return {
         "form": form,
         "reads": source.reads,
         "pairs": source.view.pairs,
         "max_length": source.view.max_length,
         "labels": source.labels,
-        "head": {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling},
+        "head": head,
         "task": {key: source.task[key] for key in ("id", "type", "target")},
         "encoder": source.encoder.name,
         "run": str(source.run.relative_to(source.results)),
         "digest": source.metrics["digest"],
     }
+
+
+def _ladder(source: FinishedRun) -> dict:
+    """Return which hidden states a side network reads, and the arguments that make it."""
+    entry, encoder = source.head.layers, read_json(source.encoder / "card.json")
+    read = entry.reads(encoder["layers"])
+    sizes = [len(read), encoder["width"], *network_sizes(entry)]
+    return {"reads": read, "sizes": sizes, "settings": network_settings(entry)}

@@ -39,7 +39,8 @@ def _about(source: FinishedRun) -> dict[str, str]:
     length = f"at most {source.view.max_length} tokens"
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
-    head = source.head.kind
+    side = "ladder side network, " if source.head.layers.combine == "ladder" else ""
+    head = f"{side}{source.head.kind}"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
         "labels": ", ".join(source.labels) or "none: it gives a score",

@@ -8,6 +8,7 @@ As a program it reads a JSON string or list a line and writes an answer a line: 
 B examples, S sequences (B; 2B where the texts of a pair are read separately), T tokens, W words, d width, C outputs.
 """
 
+import importlib.util
 import json
 import sys
 from itertools import islice
@@ -39,10 +40,13 @@ class Model:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
-        self.head = None
+        self.head, self.ladder = None, None
         if about["form"] == "encoder_and_head":
             self.kind, self.pooling = about["head"]["kind"], about["head"]["pooling"]
             self.head = load_file(Path(folder) / "head.safetensors", device=str(self.device))
+            if said := about["head"].get("ladder"):
+                self.layers_read = said["reads"]
+                self.ladder = _ladder(Path(folder) / "ladder.py", said, self.head).to(self.device).eval()
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
@@ -95,7 +99,7 @@ class Model:
         """Return the outputs [B, C], or [B, T, C] for words."""
         if self.head is None:
             return self.model(**inputs).logits
-        vectors = self.model(**inputs)[0]
+        vectors = self._states(inputs)
         if self.reads != "words":
             vectors = self._pooled(vectors, inputs["attention_mask"].bool())
         if self.separate_encoding:
@@ -103,6 +107,14 @@ class Model:
             cosine = functional.cosine_similarity(u, v, dim=-1).unsqueeze(-1)
             vectors = cosine if self.kind == "cosine" else torch.cat([u, v, (u - v).abs(), u * v], -1)
         return functional.linear(vectors, self.head["output.weight"], self.head["output.bias"])
+
+    def _states(self, inputs) -> torch.Tensor:
+        """Return the states [S, T, d] that the head reads: the last ones, or those of the side network."""
+        if self.ladder is None:
+            return self.model(**inputs)[0]
+        answered = self.model(**inputs, output_hidden_states=True)
+        states = [*answered.hidden_states[:-1], answered[0]]
+        return self.ladder([states[layer] for layer in self.layers_read], inputs["attention_mask"].bool())
 
     def _pooled(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return one vector a sequence [S, d] of states [S, T, d], without the padding."""
@@ -137,6 +149,16 @@ class Model:
 def _length(text) -> int:
     """Return the characters of a text, of both texts of a pair, or of a list of words."""
     return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _ladder(path: Path, said: dict, tensors: dict):
+    """Return the side network of a file, as thaw.json says it, with its tensors."""
+    found = importlib.util.spec_from_file_location("ladder", path)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    network, start = module.LadderNetwork(*said["sizes"], **said["settings"]), "combination.network."
+    network.load_state_dict({name.removeprefix(start): tensors[name] for name in tensors if name.startswith(start)})
+    return network
 
 
 def _quietly(form, folder):

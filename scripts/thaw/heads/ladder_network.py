@@ -13,7 +13,7 @@ from torch.nn import functional
 EPS = 1e-12  # of the norms, as in BERT
 
 
-class Block(nn.Module):
+class LadderBlock(nn.Module):
     """A transformer layer of width w as in BERT: attention, then a feed-forward part, each with a norm after it."""
 
     def __init__(self, width: int, heads: int, inner: int, dropout: float):
@@ -59,7 +59,7 @@ class LadderNetwork(nn.Module):
         super().__init__()
         self.temperature, self.normed = settings["temperature"], settings["norm"]
         self.down = nn.ModuleList(nn.Linear(wide, width) for _ in range(read))
-        self.blocks = nn.ModuleList(Block(width, heads, inner, settings["dropout"]) for _ in range(read - 1))
+        self.blocks = nn.ModuleList(LadderBlock(width, heads, inner, settings["dropout"]) for _ in range(read - 1))
         self.up = nn.Linear(width, wide)
         self.dropout = nn.Dropout(settings["dropout"])
         self.alphas = nn.Parameter(torch.zeros(read - 1)) if settings["gates"] else None

@@ -17,7 +17,7 @@ from thaw.core.errors import UserError
 from thaw.encoders.sublayers import is_norm
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
-from thaw.heads.ladder_network import Block, LadderNetwork
+from thaw.heads.ladder_network import LadderBlock, LadderNetwork
 
 CLOSE = 1e-3  # by which a layer that is computed as BERT's may differ from the encoder's own, as a share of its states
 
@@ -26,7 +26,7 @@ TRIED = (2, 7)  # texts and tokens that it is tried on
 
 @dataclass(frozen=True)
 class Layer:
-    """The modules of an encoder's layer, under the names that they have in a Block."""
+    """The modules of an encoder's layer, under the names that they have in a LadderBlock."""
 
     query: nn.Linear
     key: nn.Linear
@@ -73,7 +73,7 @@ def take_over(network: LadderNetwork, encoder: Encoder, numbers: list[int]) -> N
 
 
 def layers_like_bert(encoder: Encoder) -> list[Layer]:
-    """Return the modules of all layers; layers that do not compute what a Block does are a UserError."""
+    """Return the modules of all layers; layers that do not compute what a LadderBlock does are a UserError."""
     stack = encoder.model.get_submodule(encoder.anatomy.layers)
     layers = [modules_of(layer, parts) for layer, parts in zip(stack, encoder.sublayers, strict=True)]
     if not layers or None in layers or not computes_the_same(encoder, layers):
@@ -102,7 +102,7 @@ def computes_the_same(encoder: Encoder, layers: list[Layer]) -> bool:
     batch = Batch(ids, torch.ones_like(ids, dtype=torch.bool), None, None, torch.arange(len(ids)))
     below, count = encoder.boundaries(batch), encoder.model.config.num_attention_heads
     for number, layer in enumerate(layers):
-        block = Block(encoder.width, count, layer.inner.out_features, 0.0)
+        block = LadderBlock(encoder.width, count, layer.inner.out_features, 0.0)
         whole = [torch.arange(size) for size in (encoder.width,) * 3 + (layer.inner.out_features,)]
         fill(block, layer, Kept(*whole))
         expected = below[number + 1]
@@ -133,7 +133,7 @@ def use_of_dimensions(layer: Layer) -> torch.Tensor:
     return written + sum(module.weight.abs().sum(0) for module in reading)
 
 
-def kept_of(layer: Layer, dimensions: torch.Tensor, count: int, block: Block) -> Kept:
+def kept_of(layer: Layer, dimensions: torch.Tensor, count: int, block: LadderBlock) -> Kept:
     """Return what a block keeps of a layer, by the weights that are left on the dimensions that are kept.
 
     Of the H attention heads the h with the largest weights, of each of them e units of queries and keys together, and e
@@ -150,7 +150,7 @@ def kept_of(layer: Layer, dimensions: torch.Tensor, count: int, block: Block) ->
     return Kept(dimensions, *map(torch.cat, units), largest(inner + outer, block.inner.out_features))
 
 
-def fill(block: Block, layer: Layer, kept: Kept) -> None:
+def fill(block: LadderBlock, layer: Layer, kept: Kept) -> None:
     """Give a block the kept weights of a layer."""
     rows = {"query": kept.matched, "key": kept.matched, "value": kept.read, "inner": kept.units}
     for name, places in rows.items():
