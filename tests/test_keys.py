@@ -19,6 +19,7 @@ from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, 
 from thaw.schema.phase_parts import EarlyStoppingConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
+from thaw.schema.strategy_reads import ReadsConfig
 from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, PEFT_ANSWERS, PHASE_ANSWERS
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
@@ -37,8 +38,9 @@ AROUND = {
     StartConfig: [{"strategy": "full"}, {"strategy": "full", "task": "mnli"}],
     SearchConfig: [{"grid": {"rate": [1e-4]}}],
     StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],
+    ReadsConfig: [{"pooling": "mean"}, {"layers": {"layer": 2}}],
     FurtherPretrainingConfig: [{"phase": {}}],
-    LayerMixConfig: [{}, {"combine": "mix"}, {"combine": "ladder"}],
+    LayerMixConfig: [{}, {"combine": "mix"}, {"layer": "lowest"}, {"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }
 # other values of keys whose types alone do not say which there are
@@ -51,6 +53,8 @@ OTHERS = {
     (SearchConfig, "grid"): {"rate": [1e-4, 1e-5]},
     (StrategyConfig, "sweep"): {"k": "layers"},
     (StrategyConfig, "phases"): [PHASE | {"epochs": 9}],
+    (StrategyConfig, "reads"): {"layers": {"combine": "concat"}},
+    (ReadsConfig, "layers"): {"combine": "concat"},
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
 SILENT = {"label", "about"}  # only printed: no sentence follows from them

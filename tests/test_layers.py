@@ -128,7 +128,11 @@ def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
         ("{kind: linear, layers: {combine: mix}}", ["frozen"], "the mix of its layers is learned"),
         ("{kind: linear, layers: {layer: 9}}", ["full"], "9 is more than the encoder's 6 layers"),
         ("{kind: linear, layers: {layer: 4}}", ["full"], "layer 6 would train, and head mine reads none above 4"),
-        ("{kind: linear, layers: {combine: mean}}", ["full"], "combine: mean needs last"),
+        (
+            "{kind: linear, layers: {layer: best}}",
+            ["frozen"],
+            "heads.mine.layers: layer: best is for reads: of",
+        ),
         ("{kind: linear, layers: {norm: true}}", ["full"], "norm has no meaning with combine: one"),
     ],
 )

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from thaw.features.batch import Batch
-from thaw.schema.head import LayerMixConfig
+from thaw.schema.layers import LayerMixConfig
 
 
 class Combination(nn.Module):

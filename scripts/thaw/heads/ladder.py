@@ -14,7 +14,7 @@ from thaw.heads.combination import Combination
 from thaw.heads.ladder_network import LadderNetwork
 from thaw.heads.ladder_pruning import take_over
 from thaw.heads.operations import attention, matrix
-from thaw.schema.head import LayerMixConfig
+from thaw.schema.layers import LayerMixConfig
 
 
 class Ladder(Combination):

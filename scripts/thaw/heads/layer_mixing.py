@@ -8,7 +8,7 @@ from torch import nn
 
 from thaw.heads.combination import Combination
 from thaw.heads.ladder import Ladder
-from thaw.schema.head import LayerMixConfig
+from thaw.schema.layers import LayerMixConfig
 
 
 class ScalarMix(Combination):

@@ -48,8 +48,8 @@ class Job:
 class JobTable:
     """All jobs, by step and key.
 
-    Attributes: paths; jobs, {step: {key: Job}}; boundaries, {store: those that some run reads}; seeds, those that a
-    fitted head is made with; executed, {step: {(head, strategy)}}; asked, {key of a run: what a later
+    Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; seeds,
+    those that a fitted head is made with; executed, {step: {(head, strategy)}}; asked, {key of a run: what a later
     experiment wants otherwise in its spec}; agreed, the same as an earlier table of them has it.
     """
 
@@ -57,6 +57,7 @@ class JobTable:
         self.paths = Paths(results)
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
+        self.vectors: dict[str, list[str]] = {}
         self.seeds = set(seeds)
         self.asked: dict[str, dict] = {}
         self.agreed = agreed or {}
@@ -91,5 +92,5 @@ class JobTable:
         return [self.paths.file(step, key)]
 
     def cards(self, key: str) -> list[str]:
-        """Return the cards that a store declares: its tokens and each boundary that some run reads."""
-        return [self.paths.tokens(key), *self.paths.boundaries(key, self.boundaries[key])]
+        """Return the cards that a store declares: its tokens and each part that some run reads."""
+        return [self.paths.tokens(key), *self.paths.parts(key, self.boundaries[key] + self.vectors[key])]

@@ -12,6 +12,7 @@ from os.path import relpath
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
 from thaw.declarations.probes import draws
@@ -198,7 +199,8 @@ class Plan:
         if any(experiment.store.free for experiment in self.experiments):
             jobs = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
             for step, key, job in jobs:
-                for folder in dict.fromkeys(Path(card).parent.as_posix() for card in job.inputs.get("boundaries", [])):
+                cards = [Path(card) for card in job.inputs.get("boundaries", []) if Path(card).stem not in VECTORS]
+                for folder in dict.fromkeys(card.parent.as_posix() for card in cards):
                     readers.setdefault(folder, []).extend(self.files(step, key))
         return readers
 

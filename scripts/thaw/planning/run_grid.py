@@ -143,7 +143,7 @@ class RunPlanner:
         strategy = self.catalogue.get("strategies", name, "strategies")
         step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
-        compatibility.check_head(self.catalogue, head, task, strategy.solved, views, place)
+        compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
         if strategy.start:
             needs.append(self._start(cell, strategy, views, (*asked, name)))
@@ -171,7 +171,7 @@ class RunPlanner:
             )
         run = self._run((*where, encoder, head, start.strategy, points[start.variant], seed), asked)
         same_views = bool(start.task) or run.views == views
-        compatibility.check_start(self.catalogue, start, self.trained(run), same_views, place)
+        compatibility.check_start(self.catalogue, strategy, self.trained(run), same_views, place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
 
     def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
@@ -227,8 +227,18 @@ class RunPlanner:
     def read(self, run: RunPlan) -> list[int]:
         """Return the boundaries that a run's head reads."""
         layers, trained = self._layers(run.encoder), self.trained(run)[-1]
-        place = self.catalogue.place("strategies", run.strategy, "phases")
-        return compatibility.read_boundaries(self.catalogue, self.head_of(run.head, run.task), layers, trained, place)
+        place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
+        said = ("strategies", run.strategy, "reads") if self._strategy(run).reads else ("heads", name, "layers")
+        places = place(*said), place("strategies", run.strategy, "phases")
+        return compatibility.read_boundaries(name, self.head_under(run), layers, trained, places)
+
+    def head_under(self, run: RunPlan) -> HeadConfig:
+        """Return the entry of a run's head as it is under the run's strategy."""
+        strategy, (name, head) = self._strategy(run), self.head_of(run.head, run.task)
+        return compatibility.read_by(strategy, head, name, self.catalogue.place("strategies", run.strategy, "reads"))
+
+    def _strategy(self, run: RunPlan) -> StrategyConfig:
+        return self.catalogue.get("strategies", run.strategy, "strategies")
 
     def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""
@@ -256,14 +266,15 @@ class RunPlanner:
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
-        lowest, read = self._lowest_of_start(run), self.read(run)
+        lowest, read, head = self._lowest_of_start(run), self.read(run), self.head_under(run)
+        vectors = compatibility.vectors_read(self._strategy(run), head, task.type)
         return {
             "version": VERSIONS[run.step],
             "task": task_spec(run.task, task),
             "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
-            "head": spec_of(self.head_of(run.head, run.task)[1]),
+            "head": spec_of(head),
             "layers": encoder.layers,
-            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read),
+            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read, vectors),
             "after": None,
             "seed": run.seed,
             **({"trial": True} if run.trial else {}),

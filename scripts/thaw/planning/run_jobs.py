@@ -1,6 +1,6 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
-from thaw.core.boundaries import cached_layers_read
+from thaw.core.boundaries import stored_parts_read
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
 from thaw.planning.initial_weights import InitialWeights
@@ -87,7 +87,7 @@ class RunJobs:
     def _based(self, run: RunPlan, spec: dict) -> tuple[dict, dict]:
         """Return a run's spec with what it is based on, corpora, encoder and stores, and the files of these."""
         task = self.upstream.task(run.task, "tasks")
-        read = cached_layers_read(spec["phases"])
+        read = stored_parts_read(spec["phases"])
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
         spec |= base
         if task.also and not run.trial:

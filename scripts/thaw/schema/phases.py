@@ -20,7 +20,7 @@ from thaw.schema.phase_parts import (
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_ANSWERS
 
-PLANNED = {"components", "boundary", "reads", "stages"}  # what the plan adds to a phase in a spec
+PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 

@@ -22,6 +22,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
+from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
 
 
@@ -52,7 +53,7 @@ class HeadFit:
         self.inputs, self.context = inputs, TaskContext(spec, inputs)
         self.phases = spec["phases"]
         (phase,) = self.phases
-        self.boundary, self.stored = phase["boundary"], cached_layers_read([phase])
+        self.boundary = phase["boundary"]
         self.strengths = PhaseConfig.of_spec(phase).l2
         self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
@@ -71,8 +72,7 @@ class HeadFit:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""
         context, rows = self.context, self.context.rows
         with watch("load"):
-            encoder = resumed(context.encoder_folder, self.boundary, self.highest, {}, context.device)
-            read = Reader(encoder, self.head, self.stored, context.device)
+            read = self.reader(self.head)
             vectors = {
                 split: read(context.store, split, chosen, context.word_counts(split, chosen))
                 for split, chosen in rows.items()
@@ -99,6 +99,14 @@ class HeadFit:
             for s, score in zip(solutions, scores, strict=True)
         ]
         return FittedHead(self.head, chosen, answers, further, scores[best], history, self._cost(solutions))
+
+    def reader(self, head: Head) -> Reader:
+        """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
+        (phase,), device = self.phases, self.context.device
+        if "vectors" in phase:
+            return StoredReader(phase["vectors"], head, device)
+        encoder = resumed(self.context.encoder_folder, phase["boundary"], self.highest, {}, device)
+        return Reader(encoder, head, cached_layers_read([phase]), device)
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from thaw.core import plugins
-from thaw.core.boundaries import cached_layers_read
+from thaw.core.boundaries import cached_layers_read, stored_parts_read
 from thaw.core.devices import claim_device
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
@@ -133,10 +133,10 @@ def _store(folder: Path, expected: str, spec: dict, encoder: Path) -> FeatureSto
     check_digest(folder / "tokens.json", expected)
     store = FeatureStore(folder)
 
-    def make_again(missing: list[int]) -> None:
+    def make_again(missing: list[int | str]) -> None:
         import_code(encoder)  # takes seconds, in which another job may compute
         with claim_device() as device:
             remake(store, encoder, missing, device)
 
-    store.require(cached_layers_read(spec.get("phases", [])), make_again)
+    store.require(stored_parts_read(spec.get("phases", [])), make_again)
     return store
