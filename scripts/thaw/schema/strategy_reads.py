@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from thaw.schema.head import HeadConfig, Poolings, pooled_by
-from thaw.schema.layers import LayerMixConfig
 from thaw.schema.keys import ConfigModel, Context, Key, clauses
+from thaw.schema.layers import LayerMixConfig
 
 
 class ReadsConfig(ConfigModel):
