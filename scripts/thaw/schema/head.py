@@ -8,7 +8,7 @@ from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import Context, Key, clauses, prose, written
-from thaw.schema.layers import LayerMixConfig
+from thaw.schema.layers import LayerMixConfig, layers_text
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
 Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
@@ -34,11 +34,6 @@ KINDS = {
     "sim_transformer": "Sim-Transformer",
     "bi_attention": "bi-attention",
 }
-
-
-def _reading(mix, head, context) -> str:
-    layers, settings = clauses(mix, context)[:2], clauses(mix, context)[2:]
-    return ", ".join([f"reading {' '.join(layers)}", *settings])
 
 
 def _kind(kind, head, context) -> str:
@@ -85,7 +80,7 @@ class HeadConfig(CatalogueEntry):
     dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
         0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
     )
-    layers: Annotated[LayerMixConfig, Key(_reading)] = Field(
+    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {layers_text(mix, context)}")] = Field(
         LayerMixConfig(), description="which layers it reads, and how they are combined"
     )
     initialisation: Annotated[

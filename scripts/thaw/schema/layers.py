@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.schema.keys import ConfigModel, Key, written
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
 
 LADDER = {"every", "width", "heads", "feed_forward", "gates", "temperature", "start"}  # keys of its own
 SEARCHED_LAYERS = {
@@ -140,3 +140,9 @@ class LayerMixConfig(ConfigModel):
         if not 0 <= read[0] <= read[-1] <= layers:
             raise ValueError(f"layers: {self.layer or self.last} is more than the encoder's {layers} layers")
         return read
+
+
+def layers_text(mix: LayerMixConfig, context: Context) -> str:
+    """Return which layers are read and how, as a Methods section says it."""
+    said = clauses(mix, context)
+    return ", ".join([" ".join(said[:2]), *said[2:]])
