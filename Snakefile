@@ -10,7 +10,7 @@ Paths of results (all below results/):
     probes/<task>/<subset>/<encoder>/<probe>/<of>/       what can be read off each layer: metrics.json, layers.csv
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
     external/<task>/<id>/                                predictions that were made elsewhere
-    ensembles/<task>/<subset>/<id>/                      answers of several runs put together
+    ensembles/<task>/<subset>/<id>/                      combined predictions of several runs
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
     advice.md                                            which strategy to take, task by task
 

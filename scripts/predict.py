@@ -41,7 +41,7 @@ def main() -> None:
         raise UserError("--probabilities: this model gives scores, which have none; leave it out")
     sys.stdout.reconfigure(encoding="utf-8")
     asked, kept = itertools.tee(examples(sys.stdin.buffer, model.reads))
-    for prediction, example in zip(model.answers(asked), kept, strict=True):
+    for prediction, example in zip(model.predict_with_probabilities(asked), kept, strict=True):
         print(printed(example, prediction, model.reads, arguments.probabilities))
 
 

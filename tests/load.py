@@ -1,7 +1,7 @@
 """A large experiment whose runs are records without training: load for tables, figures and report.
 
 Data are prepared and encoded by the workflow. Each record is planned by Thaw and written by Thaw's own writers, with
-answers that are right at a random rate, so that Snakemake finds it current and goes on with what is drawn from it.
+predictions that are right at a random rate, so that Snakemake finds it current and goes on with what is drawn from it.
 """
 
 import contextlib
@@ -46,8 +46,8 @@ class Large(Workplace):
         rng = np.random.default_rng(0)
         for offset, (split, count) in enumerate(ROWS.items()):
             texts = [f"the {ADJECTIVES[i % 12]} {NOUNS[i // 12 % 12]} number {i + 1000 * offset}" for i in range(count)]
-            answers = np.array(["no", "yes"])[rng.integers(0, 2, (count, tasks))]
-            frame = pandas.DataFrame(answers, columns=names).assign(text=texts)
+            predictions = np.array(["no", "yes"])[rng.integers(0, 2, (count, tasks))]
+            frame = pandas.DataFrame(predictions, columns=names).assign(text=texts)
             frame.to_csv(folder / f"data/{split}.csv", index=False)
 
     def plan(self) -> Plan:
@@ -76,13 +76,15 @@ class Large(Workplace):
     def _write(self, folder: Path, spec: dict, corpus: Corpus, cost: dict | None, seed: int) -> None:
         """Write the records of a run, or without a cost those of a baseline."""
         task, rng = task_with_defaults(spec["task"]), np.random.default_rng(seed)
-        answers = {}
+        predictions = {}
         for split in ("train", *scored_splits(task)):
             rows = np.arange(min(ROWS[split], 500))
             gold = select_rows(corpus.targets(task, split), rows)
-            answers[split] = Predictions(rows, np.where(rng.random(len(rows)) < rng.uniform(0.6, 0.9), gold, 1 - gold))
+            predictions[split] = Predictions(
+                rows, np.where(rng.random(len(rows)) < rng.uniform(0.6, 0.9), gold, 1 - gold)
+            )
         steps = np.arange(1, 31)
         notes = {"phase": 1, "epoch": (steps + 9) // 10, "step": steps, "loss": rng.random(30), "rate": 1e-3 / steps}
         history = pandas.DataFrame(notes).assign(validation_accuracy=None) if cost else None
-        outcome = evaluate(task, corpus, answers) | ({"chosen": {"epochs": [3]}} if cost else {})
-        write_result(folder, spec, outcome, cost, predictions_frame(task, corpus, answers), history)
+        outcome = evaluate(task, corpus, predictions) | ({"chosen": {"epochs": [3]}} if cost else {})
+        write_result(folder, spec, outcome, cost, predictions_frame(task, corpus, predictions), history)

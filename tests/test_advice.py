@@ -7,8 +7,8 @@ import numpy as np
 import pandas
 import pytest
 
-import answered
 import invented
+import scored_runs
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import recommendation, writers
@@ -61,7 +61,7 @@ def test_the_front_holds_what_nothing_beats_in_everything():
 def drawn(tmp_path_factory):
     """Return the table for four runs on 200 rows, with a paper that would take the full model, and one frozen."""
     results = tmp_path_factory.mktemp("results")
-    tested = answered.write(results, RATES)
+    tested = scored_runs.write(results, RATES)
     points = list(zip(tested["strategy"], tested["variant"], strict=True))
     tested["main"], tested["role"], tested["optimizer"], tested["synthetic"] = True, "test", "adamw", False
     tested["train_seconds"] = [SECONDS[point] for point in points]

@@ -1,4 +1,4 @@
-"""Baselines: what they answer on corpora made here, and that the records have a run's shape."""
+"""Baselines: what they predict on corpora made here, and that the records have a run's shape."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 from conftest import run_step
 from corpora import prepared
 from thaw.core.digests import canonical, digest
-from thaw.evaluation.baselines import answer
+from thaw.evaluation.baselines import fit_baseline
 from thaw.evaluation.result_files import evaluate, scored_rows, task_with_defaults
 
 ANIMALS, COLOURS = "cat dog hen cow".split(), "red blue green white".split()
@@ -45,8 +45,8 @@ def task(target: str, kind: str, *metrics: str) -> dict:
 
 
 def scores(name, entry, corpus) -> dict:
-    found = answer(name, entry, corpus, np.arange(len(corpus.frame("train"))), scored_rows(entry, corpus, {}))
-    return evaluate(entry, corpus, found.answers)
+    found = fit_baseline(name, entry, corpus, np.arange(len(corpus.frame("train"))), scored_rows(entry, corpus, {}))
+    return evaluate(entry, corpus, found.predictions)
 
 
 def test_the_majority_is_the_most_frequent_label(corpus):
@@ -56,12 +56,12 @@ def test_the_majority_is_the_most_frequent_label(corpus):
 
 
 @pytest.mark.parametrize("name", ["majority", "bag_of_words"])
-def test_only_scored_rows_are_answered(corpus, name):
+def test_only_scored_rows_are_predicted(corpus, name):
     entry = task("label", "classification", "accuracy")
     wanted = scored_rows(entry, corpus, {"scored": 7})
-    found = answer(name, entry, corpus, np.arange(60), wanted)
-    assert all(np.array_equal(found.answers[split].rows, rows) and len(rows) == 7 for split, rows in wanted.items())
-    assert evaluate(entry, corpus, found.answers)["rows"] == {"validation": 7, "test": 7}
+    found = fit_baseline(name, entry, corpus, np.arange(60), wanted)
+    assert all(np.array_equal(found.predictions[split].rows, rows) and len(rows) == 7 for split, rows in wanted.items())
+    assert evaluate(entry, corpus, found.predictions)["rows"] == {"validation": 7, "test": 7}
 
 
 def test_the_mean_score_has_no_correlation(corpus):
@@ -76,10 +76,10 @@ def test_a_bag_of_words_finds_a_word(corpus):
     assert scores("bag_of_words", task("score", "regression", "pearson"), corpus)["scores"]["test"]["pearson"] > 0.8
 
 
-def test_a_bag_of_words_of_one_class_answers_that_class(corpus):
+def test_a_bag_of_words_of_one_class_predicts_that_class(corpus):
     entry = task("label", "classification", "accuracy")
-    found = answer("bag_of_words", entry, corpus, np.array([0]), scored_rows(entry, corpus, {}))
-    assert set(found.answers["test"].values) == {corpus.targets(entry, "train")[0]}
+    found = fit_baseline("bag_of_words", entry, corpus, np.array([0]), scored_rows(entry, corpus, {}))
+    assert set(found.predictions["test"].values) == {corpus.targets(entry, "train")[0]}
 
 
 def test_a_bag_of_words_reads_a_tags_neighbours(tmp_path):

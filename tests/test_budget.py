@@ -7,8 +7,8 @@ import sys
 import pandas
 import pytest
 
-import answered
 import invented
+import scored_runs
 from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.errors import UserError
@@ -112,7 +112,7 @@ def test_why_a_run_is_not_there(tmp_path):
 
 
 def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
-    tested = answered.write(tmp_path, {("frozen", "base"): 0.5, ("top_k", "k01"): 0.9, ("full", "base"): 0.9})
+    tested = scored_runs.write(tmp_path, {("frozen", "base"): 0.5, ("top_k", "k01"): 0.9, ("full", "base"): 0.9})
     tested = tested.assign(main=True, role="test", optimizer="adamw", synthetic=False, train_seconds=1.0)
     for name in ("extraction_seconds", "extraction_whole_seconds", "after_seconds", "flops", "after_flops"):
         tested[name] = 0.0

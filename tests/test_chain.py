@@ -88,7 +88,7 @@ def allowed(tags: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_constrained_answers_are_the_best_that_bio_allows(seed):
+def test_constrained_predictions_are_the_best_that_bio_allows(seed):
     chain, _, emissions, _, _ = case(seed)
     chain.constrain(BIO)
     emissions = 3 * emissions[:1, :4]
@@ -100,14 +100,14 @@ def test_constrained_answers_are_the_best_that_bio_allows(seed):
 
 
 @pytest.mark.parametrize("task_type, bound", [("spans", True), ("tagging", False)])
-def test_a_head_on_spans_is_told_its_tags_and_answers_in_bio_alone(task_type, bound):
+def test_a_head_on_spans_gets_its_tags_and_predicts_valid_bio_alone(task_type, bound):
     torch.manual_seed(1)
     head = build(HeadConfig(kind="crf"), 6, TAGS, task_type).eval()
-    head.name_outputs(BIO)
+    head.set_labels(BIO)
     logits = torch.zeros(1, 3, TAGS)
     logits[:, :, BIO.index("I-PER")] = 5.0
     ids = torch.ones(1, 4, dtype=torch.int64)
     batch = Batch(ids, ids.bool(), None, torch.tensor([[0, 2, -1]]), torch.zeros(1))
-    answer = head.decode(logits, batch)[0].tolist()
-    assert answer[2] == NO_TAG
-    assert [BIO[tag] for tag in answer[:2]] == (["B-PER", "I-PER"] if bound else ["I-PER", "I-PER"])
+    best = head.decode(logits, batch)[0].tolist()
+    assert best[2] == NO_TAG
+    assert [BIO[tag] for tag in best[:2]] == (["B-PER", "I-PER"] if bound else ["I-PER", "I-PER"])

@@ -20,15 +20,15 @@ TASK = {"id": "odd", "corpus": "real", "target": "same", "type": "pair_classific
 
 
 def write(results, strategy: str, seeds: dict[int, list[int]], rate: float, task=TASK, subset=None):
-    """Write a result whose answers are wrong at some rows, by seed; return the folder above its seeds."""
+    """Write a result whose predictions are wrong at some rows, by seed; return the folder above its seeds."""
     splits = {"test": {"rows": len(GOLD)}}
     card = {"corpus": "real", "texts": list(TEXTS), "targets": {"same": "label"}, "labels": {"same": ["no", "yes"]}}
     write_json(results / "data/real/card.json", card | {"splits": splits})
     write_parquet(results / "data/real/test.parquet", pandas.DataFrame(TEXTS | {"same": GOLD, "row": range(len(GOLD))}))
     folder = results / f"runs/odd/all/tiny/linear/{strategy}/base"
     for seed, wrong in seeds.items():
-        answers = [{"yes": "no", "no": "yes"}[gold] if row in wrong else gold for row, gold in enumerate(GOLD)]
-        frame = pandas.DataFrame({"split": "test", "row": range(len(GOLD)), "prediction": answers})
+        predictions = [{"yes": "no", "no": "yes"}[gold] if row in wrong else gold for row, gold in enumerate(GOLD)]
+        frame = pandas.DataFrame({"split": "test", "row": range(len(GOLD)), "prediction": predictions})
         write_parquet(folder / f"seed{seed}/predictions.parquet", frame)
         spec = {"task": task, "seed": seed, "phases": [{"rate": rate, "components": ["head"]}]}
         spec |= {"subset": subset} if subset else {}
@@ -45,7 +45,7 @@ def pair(tmp_path_factory):
     return first, write(results, "full", {1: [1, 2, 4, 6]}, 1e-4)
 
 
-def test_flips_and_credits_are_those_of_the_answers(pair):
+def test_flips_and_credits_are_those_of_the_predictions(pair):
     first, second = map(run_comparison.ComparedRun.open, pair)
     frame = run_comparison.compared(first, second, "test")
     assert frame["first"].tolist() == [0, 0.5] + [1] * 10

@@ -7,8 +7,8 @@ import numpy as np
 import pandas
 import pytest
 
-import answered
 import invented
+import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import guidelines, pairwise_tests, writers
@@ -23,7 +23,7 @@ def scored(tmp_path_factory):
     """Return a results folder of three strategies with two heads on 200 rows, and its rows, on test and validation."""
     results, parts = tmp_path_factory.mktemp("results"), []
     for head, size, rates in (("linear", 10.0, RATES), ("wide", 99.0, {("frozen", "base"): 0.75})):
-        parts.append(answered.write(results, rates, head=head).assign(trained_parameters=size))
+        parts.append(scored_runs.write(results, rates, head=head).assign(trained_parameters=size))
     tested = pandas.concat(parts, ignore_index=True).assign(main=True, role="test", optimizer="adamw", synthetic=False)
     for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
         tested[name] = 0.0

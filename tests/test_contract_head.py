@@ -130,7 +130,7 @@ def fitted(found, steps: int = 15) -> list[float]:
     torch.set_num_threads(1)
     states, batch = batch_of(found, [2, 5, 3, 4])
     targets, losses = targets_of(found, batch), []
-    found.start(targets[targets >= 0].numpy())
+    found.init_from_targets(targets[targets >= 0].numpy())
     optimizer = torch.optim.Adam(found.parameters(), lr=0.02)
     for _ in range(steps):
         loss = found.loss(found(states, batch), targets)
@@ -142,19 +142,19 @@ def fitted(found, steps: int = 15) -> list[float]:
 
 
 def test_shapes(head, task_type, separate_encoding):
-    """its logits and its answers have the shape of the type of task"""
+    """its logits and its predictions have the shape of the type of task"""
     found = made(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4])
     logits = found(states, batch)
     expected = logit_shape(found, EXAMPLES, WORDS)
     assert tuple(logits.shape) == expected, f"logits of shape {list(logits.shape)} where {list(expected)} is expected"
-    answers = found.decode(logits, batch)
+    predictions = found.decode(logits, batch)
     expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES,)
-    assert tuple(answers.shape) == expected, (
-        f"answers of shape {list(answers.shape)} where {list(expected)} is expected"
+    assert tuple(predictions.shape) == expected, (
+        f"predictions of shape {list(predictions.shape)} where {list(expected)} is expected"
     )
     if found.words:
-        assert (answers[:, 2] == NO_TAG).all(), "a word that was cut off has no tag: decode() must give -1"
+        assert (predictions[:, 2] == NO_TAG).all(), "a word that was cut off has no tag: decode() must give -1"
 
 
 def test_padding(head, task_type, separate_encoding):

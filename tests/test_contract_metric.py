@@ -29,7 +29,7 @@ def types(metric: str) -> list[str]:
 
 
 def kind(task_type: str) -> str:
-    """Return what a type of task is answered with: class, score or tags."""
+    """Return what a type of task predicts: class, score or tags."""
     return "score" if task_type.endswith("regression") else "tags" if task_type in ("tagging", "spans") else "class"
 
 
@@ -40,7 +40,7 @@ def scored(metric: str, task_type: str, gold, predicted) -> float | None:
     return score(task, gold, predicted, labels)[metric]
 
 
-def answers(task_type: str, rows: int, seed: int):
+def random_targets(task_type: str, rows: int, seed: int):
     """Return made-up gold or predictions, as metrics get them; among the first are all classes and a span."""
     draw = np.random.default_rng(seed)
     if kind(task_type) == "class":
@@ -53,15 +53,15 @@ def answers(task_type: str, rows: int, seed: int):
 def test_perfect(metric, task_type):
     """a perfect prediction scores 1"""
     for rows in (3, 40):
-        gold = answers(task_type, rows, rows)
+        gold = random_targets(task_type, rows, rows)
         found = scored(metric, task_type, gold, gold)
         assert found == pytest.approx(1), f"{task_type}: it scores {found}"
 
 
 def test_range(metric, task_type):
     """every score lies between -1 and 1, and another prediction may score less than a perfect one"""
-    gold = answers(task_type, 30, 0)
-    found = [scored(metric, task_type, gold, answers(task_type, 30, seed)) for seed in range(1, 30)]
+    gold = random_targets(task_type, 30, 0)
+    found = [scored(metric, task_type, gold, random_targets(task_type, 30, seed)) for seed in range(1, 30)]
     outside = [value for value in found if value is not None and not -1 <= value <= 1]
     assert not outside, f"{task_type}: a score of {outside[0]:.4g}"
     assert min((value for value in found if value is not None), default=1) < 1, f"{task_type}: it always scores 1"
@@ -69,7 +69,7 @@ def test_range(metric, task_type):
 
 def test_order(metric, task_type):
     """the order of the rows changes nothing"""
-    gold, predicted = answers(task_type, 30, 5), answers(task_type, 30, 6)
+    gold, predicted = random_targets(task_type, 30, 5), random_targets(task_type, 30, 6)
     first = scored(metric, task_type, gold, predicted)
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(gold))
@@ -79,12 +79,12 @@ def test_order(metric, task_type):
 
 
 def test_undefined(metric, task_type):
-    """what is undefined is NaN, and no exception: no rows, one row, a single answer, numbers that are none"""
-    gold = answers(task_type, 6, 0)
+    """what is undefined is NaN, and no exception: no rows, one row, a single class, numbers that are none"""
+    gold = random_targets(task_type, 6, 0)
     alike = {
         "class": np.zeros(8, int),
         "score": np.full(8, 2.0),
-        "tags": [[0] * len(row) for row in answers("spans", 6, 0)],
+        "tags": [[0] * len(row) for row in random_targets("spans", 6, 0)],
     }
     same = alike[kind(task_type)]
     sides = [(gold[:0], gold[:0]), (gold[:1], gold[:1]), (same, same), (gold, same), (same, gold)]
@@ -96,7 +96,7 @@ def test_undefined(metric, task_type):
 
 
 def test_unseen_words(metric, task_type):
-    """a word that the model never saw, -1 among its answers, counts as wrong"""
-    gold = answers(task_type, 6, 0)
+    """a word that the model never saw, -1 among its predictions, counts as wrong"""
+    gold = random_targets(task_type, 6, 0)
     found = scored(metric, task_type, gold, [[-1] * len(row) for row in gold])
     assert found is None or found < 1, f"{task_type}: it scores {found} though no word was seen"

@@ -1,4 +1,4 @@
-"""Every head, loss, pooling and metric on the pretended CUDA device (tests/pretended.py): what trains and what answers.
+"""Every head, loss, pooling and metric on the pretended CUDA device (tests/pretended.py): training and predicting.
 
 B examples, S sequences (B; 2B where the texts of pairs are read separately), T tokens, W words, d width, C outputs.
 """
@@ -58,9 +58,9 @@ def trained(entry: HeadConfig, task_type: str, separate_encoding: bool, **phase)
 def ready(device, entry: HeadConfig, task_type: str, separate_encoding: bool):
     """Return a new head on a device, what trains it there by the code that a run uses, and its optimizer."""
     head = build(entry, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, separate_encoding, layers=2)
-    head.name_outputs(["O", "B-PER", "I-PER"])
+    head.set_labels(["O", "B-PER", "I-PER"])
     gold = gold_of(head)
-    head.start(gold)
+    head.init_from_targets(gold)
     model = TaskModel(None, head.to(device), "fp32")
     single = ModelTrainer(model, OneBatch(head, device), ROWS, Supervised(gold))
     single.batches([(1, "order")], len(ROWS))
@@ -78,7 +78,7 @@ def update(single: ModelTrainer, made, clip_each: bool):
 
 
 def trained_on(device, entry: HeadConfig, task_type: str, separate_encoding: bool, **phase):
-    """Train a head for two updates on a device; return it, the last losses, and its answers."""
+    """Train a head for two updates on a device; return it, the last losses, and its predictions."""
     phase = PhaseConfig(train=["head"], **phase)
     head, single = ready(device, entry, task_type, separate_encoding)
     named = single.components(["head"])[0]["head"]
@@ -86,21 +86,21 @@ def trained_on(device, entry: HeadConfig, task_type: str, separate_encoding: boo
     for _ in range(2):
         losses = update(single, made, phase.clip_each)
     words = [3] * len(ROWS) if head.words else None
-    return head, losses, single.model.answers(single.feed, "train", ROWS, words)
+    return head, losses, single.model.predict(single.feed, "train", ROWS, words)
 
 
 @pytest.mark.parametrize("kind, task_type, separate_encoding", KINDS)
 def test_every_head_with_every_task(kind, task_type, separate_encoding):
-    head, losses, answers = trained(quick(HeadConfig(kind=kind)), task_type, separate_encoding)
+    head, losses, predictions = trained(quick(HeadConfig(kind=kind)), task_type, separate_encoding)
     assert isinstance(losses, OnCuda) and losses.isfinite().all() and all(p.is_cuda for p in head.parameters())
     assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())
     assert all(buffer.is_cuda for buffer in head.buffers())
-    assert len(answers.values) == len(ROWS)
-    check_metrics(task_type, gold_of(head), answers.values)
+    assert len(predictions.values) == len(ROWS)
+    check_metrics(task_type, gold_of(head), predictions.values)
 
 
 def check_metrics(task_type: str, gold, values) -> None:
-    """Score answers by every metric of a type of task: what comes off the device is what metrics read."""
+    """Score predictions by every metric of a type of task: what comes off the device is what metrics read."""
     labels = None if "regression" in task_type else ["O", "B-PER", "I-PER"]
     metrics = [name for name in METRICS_OF_TYPE[task_type] if name != "f1"]  # f1 is for two classes
     task = {"id": "t", "type": task_type, "metrics": metrics}

@@ -47,7 +47,7 @@ def start_as_it_was(plant):
 
     def resumed(self, training):
         resume(self, training)
-        training.members[0].start = self._part("start")
+        training.states[0].start = self._part("start")
 
     plant(Progress, "resume", resumed)
 
@@ -89,7 +89,7 @@ def transitions_that_no_module_owns(plant):
 
     def made(self, tags):
         make(self, tags)
-        self.barred = self._buffers.pop("barred")
+        self.forbidden = self._buffers.pop("forbidden")
 
     plant(LinearChainCrf, "__init__", made)
 
@@ -141,12 +141,12 @@ def places_on_the_cpu(plant):
 
 
 def logits_read_by_numpy(plant):
-    answers = head_vectors.Vectors.answers
+    to_predictions = head_vectors.Vectors.to_predictions
 
     def read(self, rows, logits, scores):
-        return answers(self, rows, torch.from_numpy(logits.numpy()), scores)
+        return to_predictions(self, rows, torch.from_numpy(logits.numpy()), scores)
 
-    plant(head_vectors.Vectors, "answers", read)
+    plant(head_vectors.Vectors, "to_predictions", read)
 
 
 def states_that_are_not_sent(plant):
@@ -240,8 +240,11 @@ def test_kept_weights_on_the_cpu_are_seen(bench, tmp_path, monkeypatch):
 
     def resumed(self, training):
         resume(self, training)
-        (member,) = training.members
-        member.kept = member.kept and (member.kept[0], {n: value.cpu() for n, value in member.kept[1].items()})
+        (state,) = training.states
+        state.kept = state.kept and (
+            state.kept[0],
+            {n: value.cpu() for n, value in state.kept[1].items()},
+        )
 
     monkeypatch.setattr(Progress, "resume", resumed)
     with pytest.raises(AssertionError):

@@ -45,10 +45,10 @@ def seen_after_resume(monkeypatch) -> dict:
 
     def noting(self, training):
         resume(self, training)
-        (member,) = training.members
+        (run_state,) = training.states
         known = [value for held in training.optimizer.state.values() for value in held.values()]
-        seen["start"] = [*member.start.values()]
-        seen["kept"] = [*(member.kept or (None, {}))[1].values()]
+        seen["start"] = [*run_state.start.values()]
+        seen["kept"] = [*(run_state.kept or (None, {}))[1].values()]
         seen["optimizer"] = [value for value in known if torch.is_tensor(value)]
 
     monkeypatch.setattr(Progress, "resume", noting)
@@ -80,8 +80,8 @@ def test_what_stays_from_the_start_is_on_the_device_where_it_is_used(way, bench,
 
         def noting(self, training):
             resume(self, training)
-            (member,) = training.members
-            seen.extend(member.start[name] for name in member.parameters if name in member.start)
+            (run_state,) = training.states
+            seen.extend(run_state.start[name] for name in run_state.parameters if name in run_state.start)
 
         monkeypatch.setattr(Progress, "resume", noting)
         going_on(bench, spec, tmp_path, device)

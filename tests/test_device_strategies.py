@@ -113,7 +113,7 @@ def test_every_kind_of_strategy(name, benches):
             start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
         left = finished(bench, bench.spec(*phases), device, start)
         assert all(parameter.is_cuda for parameter in left.head.parameters())
-        assert set(left.answers) >= {"train", "validation", "test"}
+        assert set(left.predictions) >= {"train", "validation", "test"}
 
 
 def test_every_key_of_a_phase_is_tried():

@@ -1,4 +1,4 @@
-"""Ensembles: answers put together on small numbers, the step on real runs, the plan, and the row in the table."""
+"""Ensembles: predictions combined on small numbers, the step on real runs, the plan, and the row in the table."""
 
 import json
 
@@ -26,7 +26,7 @@ def task_of(kind: str) -> dict:
     return task_with_defaults({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": [METRICS[kind]]})
 
 
-def answers(folder, kind: str, by: str, members: list[dict]):
+def ensemble_predictions(folder, kind: str, by: str, members: list[dict]):
     """Return what comes of members with these columns on both rows of validation and test."""
     corpus = prepared(folder, ENTRIES[kind], **dict.fromkeys(("train", "validation", "test"), ROWS[kind]))
     files = []
@@ -40,29 +40,31 @@ def answers(folder, kind: str, by: str, members: list[dict]):
 def test_probabilities_are_averaged(tmp_path):
     likely = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.5, 0.5]], [[0.3, 0.7], [0.1, 0.9]]]
     members = [{"prediction": ["no", "yes"], "probabilities": each} for each in likely]
-    found = answers(tmp_path, "classification", "mean", members)
+    found = ensemble_predictions(tmp_path, "classification", "mean", members)
     assert found.probabilities == pytest.approx(np.mean(likely, axis=0)) and found.values.tolist() == [1, 1]
 
 
 def test_the_majority_decides_and_of_equals_the_first_member(tmp_path):
     votes = [{"prediction": each} for each in (["yes", "no"], ["no", "no"], ["no", "yes"], ["yes", "no"])]
-    assert answers(tmp_path, "classification", "majority", votes).values.tolist() == [1, 0]
+    assert ensemble_predictions(tmp_path, "classification", "majority", votes).values.tolist() == [1, 0]
 
 
 def test_scores_are_averaged(tmp_path):
-    found = answers(tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0]}, {"prediction": [2.0, 5.0]}])
+    found = ensemble_predictions(
+        tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0]}, {"prediction": [2.0, 5.0]}]
+    )
     assert found.values.tolist() == [1.5, 3.5]
 
 
 def test_each_word_has_the_tag_of_the_majority(tmp_path):
     votes = [[["B-PER", "O"], ["O"]], [["O", "O"], ["B-PER"]], [["B-PER", "B-PER"], ["B-PER"]]]
-    found = answers(tmp_path, "spans", "majority", [{"prediction": each} for each in votes])
+    found = ensemble_predictions(tmp_path, "spans", "majority", [{"prediction": each} for each in votes])
     assert found.values == [[0, 1], [0]], "labels are B-PER and O"
 
 
 def test_a_run_without_a_row_is_refused(tmp_path):
     with pytest.raises(UserError, match="does not hold the 2 rows of validation"):
-        answers(tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0], "row": [0, 2]}])
+        ensemble_predictions(tmp_path, "regression", "mean", [{"prediction": [1.0, 2.0], "row": [0, 2]}])
 
 
 def test_the_step_scores_real_runs(tmp_path):

@@ -59,7 +59,7 @@ def written(path: Path, frame: pandas.DataFrame) -> Path:
 
 
 def perfect(corpora, target: str, *splits: str) -> pandas.DataFrame:
-    """Return the gold answers of some splits as predictions, in no order."""
+    """Return the gold targets of some splits as predictions, in no order."""
     frames = [corpora[target].frame(split).assign(split=split) for split in splits]
     frame = pandas.concat(frames).rename(columns={target: "prediction"})
     return frame[["split", "row", "prediction"]].sample(frac=1, random_state=3)
@@ -79,7 +79,7 @@ def scored(corpora, target: str, path: Path, out: Path) -> dict:
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_format_and_kind_of_answer(corpora, tmp_path, target, suffix):
+def test_every_format_and_kind_of_prediction(corpora, tmp_path, target, suffix):
     frame = perfect(corpora, target, "validation", "test")
     if target == "tags" and suffix in (".csv", ".tsv"):
         frame["prediction"] = frame["prediction"].map(" ".join)

@@ -113,7 +113,7 @@ def test_no_boundary_means_no_pass(encoder, corpus, tmp_path, capsys):
     """Full fine-tuning needs token ids only."""
     store = run_features(encoder, corpus, tmp_path / "joint", [])
     assert "encoder pass" not in capsys.readouterr().err
-    assert not store.has(0) and store.batch("train", [0, 5]).input_ids.shape[0] == 2
+    assert 0 not in store.boundaries() and store.batch("train", [0, 5]).input_ids.shape[0] == 2
 
 
 def test_stored_states_are_what_the_encoder_computes(encoder, corpus, tmp_path):
@@ -271,7 +271,7 @@ def test_boundaries_of_another_spec_are_cleared(encoder, corpus, tmp_path):
     """A new view or type makes old boundaries unreadable, so they do not stay on the disk."""
     run_features(encoder, corpus, tmp_path / "f", [1, 2], "fp32")
     store = run_features(encoder, corpus, tmp_path / "f", [1], "bf16")
-    assert store.has(1) and not store.has(2) and not store.payload_path(2).exists()
+    assert 1 in store.boundaries() and 2 not in store.boundaries() and not store.payload_path(2).exists()
 
 
 def test_the_rule_in_a_loop_asks_for_its_own_boundaries(home):

@@ -65,12 +65,13 @@ def test_the_answer_over_tasks():
     assert verdicts.overall(["holds", "undecided"]) == "undecided"
 
 
-def frame(**scores) -> pandas.DataFrame:
+def frame(subset: str = "all", **scores) -> pandas.DataFrame:
     """Return rows of runs.csv: scores of strategies on task odd, by seed."""
     rows = [
         {**dict.fromkeys(COLUMNS, ""), "kind": "run", "task": "odd", "encoder": "tiny", "head": "linear"}
         | {
             "strategy": name,
+            "subset": subset,
             "variant": "base",
             "split": "dev",
             "metric": "accuracy",
@@ -116,7 +117,23 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
 def test_seeds_that_lack_a_score_are_left_out():
     short = SCORES | {"second": SCORES["second"][:3]}
     table = claims.build(OutputData("", frame(**short)), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    assert "undecided" in table.groups[0].rows[0].cells[1].text and table.lines[0][10] == 3
+    assert (
+        "undecided" in table.groups[0].rows[0].cells[1].text
+        and dict(zip(table.header, table.lines[0], strict=True))["seeds"] == 3
+    )
+
+
+def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes():
+    """Two sizes differ by 10 points and no strategy from the other: every contrast is 0, and none has six seeds."""
+    small, large = {"first": [70.0] * 3, "second": [70.0] * 3}, {"first": [80.0] * 3, "second": [80.0] * 2}
+    runs = pandas.concat([frame("n100", **small), frame("n1000", **large)], ignore_index=True)
+    table = claims.build(OutputData("", runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
+    assert [(line["subset"], line["seeds"], line["contrast"]) for line in lines] == [
+        ("n100", 3, "0.0000"),
+        ("n1000", 2, "0.0000"),
+    ]
+    assert table.groups[0].rows[0].cells[2].text.count("undecided") == 2
 
 
 def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):

@@ -69,13 +69,13 @@ def test_the_records_of_each_seed_are_those_of_a_run(benches, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pair_classification", "regression", "spans"])
-def test_the_head_gives_the_answers_that_were_scored(benches, kind):
+def test_the_head_gives_the_predictions_that_were_scored(benches, kind):
     bench = benches[kind]
     fit, found = fitted(bench, spec_of(bench))
     model, feed = TaskModel(None, found.head, "fp32"), Feed(bench.store, [bench.layers], torch.device("cpu"))
-    gold, ours = bench.corpus.targets(fit.context.task, "test"), found.answers["test"]
+    gold, ours = bench.corpus.targets(fit.context.task, "test"), found.predictions["test"]
     words = [len(tags) for tags in gold] if kind == "spans" else None
-    theirs = model.answers(feed, "test", np.arange(len(gold)), words)
+    theirs = model.predict(feed, "test", np.arange(len(gold)), words)
     if kind == "spans":
         assert theirs.values == ours.values
     else:
@@ -98,7 +98,9 @@ def test_layers_that_are_not_in_the_store_are_computed(benches, boundary):
     bench = benches["pair_classification"]
     _, stored = fitted(bench, spec_of(bench))
     _, computed = fitted(bench, spec_of(bench, phase={"boundary": boundary}))
-    assert computed.answers["test"].probabilities == pytest.approx(stored.answers["test"].probabilities, abs=1e-4)
+    assert computed.predictions["test"].probabilities == pytest.approx(
+        stored.predictions["test"].probabilities, abs=1e-4
+    )
     assert computed.cost["flops"] > stored.cost["flops"]
 
 
@@ -113,13 +115,13 @@ def test_vectors_are_those_of_the_heads_pooling(benches, pooling):
     assert torch.equal(found.values, POOLINGS[pooling](32)(states, batch.mask))
 
 
-def test_a_word_that_was_cut_off_has_no_answer(tmp_path):
+def test_a_word_that_was_cut_off_has_no_prediction(tmp_path):
     corpus = tiny_corpus(tmp_path / "data", "spans")
     bench = Bench(tmp_path, "bert", corpus, "spans", max_length=12)
     _, found = fitted(bench, spec_of(bench))
     gold = corpus.targets({"target": "tags"}, "test")
-    assert [len(tags) for tags in found.answers["test"].values] == [len(tags) for tags in gold]
-    assert any(-1 in tags for tags in found.answers["test"].values)
+    assert [len(tags) for tags in found.predictions["test"].values] == [len(tags) for tags in gold]
+    assert any(-1 in tags for tags in found.predictions["test"].values)
 
 
 def test_learned_pooling_is_refused(benches):

@@ -7,7 +7,7 @@ import pandas
 import pytest
 import torch
 
-import answered
+import scored_runs
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.outputs.figures.pretraining_proximity import build, gains, nearness
@@ -78,11 +78,11 @@ def record(measure: str, values: list[float], **of) -> dict:
 
 
 def test_gains_stand_beside_what_the_pretrained_encoder_had(tmp_path):
-    runs = answered.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9}, seeds=(1, 2, 3))
+    runs = scored_runs.write(tmp_path, {("frozen", "base"): 0.6, ("full", "base"): 0.9}, seeds=(1, 2, 3))
     whole = runs["strategy"] == "full"
     runs = runs.assign(main=True, role="test", thawed=whole * 3, embeddings=whole)
-    answers = PredictionFiles(tmp_path)
-    (row,) = gains(runs, "full", answers).to_dict("records")
+    predictions = PredictionFiles(tmp_path)
+    (row,) = gains(runs, "full", predictions).to_dict("records")
     due = 100 * (runs.loc[whole, "value"].mean() - runs.loc[~whole, "value"].mean())
     assert row["gain"] == pytest.approx(due) and row["low"] < due < row["high"] and row["seeds"] == 3
     assert 5 < row["high"] - row["low"] < 20, "200 examples, three seeds"

@@ -1,4 +1,4 @@
-"""Heads: what padding must not change, what words without a piece do, losses and answers by hand."""
+"""Heads: what padding must not change, what words without a piece do, losses and predictions by hand."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from torch.nn import functional
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.features.batch import Batch, packed, unpacked
 from thaw.heads.base import IGNORED, NO_TAG, Head, word_targets
+from thaw.heads.linear import LinearHead
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig, Pooling
@@ -160,7 +161,7 @@ def test_a_batch_in_which_no_word_is_seen_has_loss_0():
     assert loss.item() == 0.0
 
 
-def test_answers_and_losses_by_hand():
+def test_predictions_and_losses_by_hand():
     classes, scores = head("first"), head("first", 1, "regression")
     logits = torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]])
     assert classes.decode(logits, batch_of([1, 1])).tolist() == [1, 0]
@@ -172,8 +173,24 @@ def test_answers_and_losses_by_hand():
 
 def test_scores_begin_at_the_mean_of_train():
     scorer = build(HeadConfig(kind="linear"), WIDTH, 1, "regression")
-    scorer.start(np.array([1.0, 2.0, 6.0]))
+    scorer.init_from_targets(np.array([1.0, 2.0, 6.0]))
     assert scorer.output.bias.item() == 3.0
     classes = build(HeadConfig(kind="linear"), WIDTH, 2, "classification")
-    classes.start(np.array([1, 1, 0]))
+    classes.init_from_targets(np.array([1, 1, 0]))
     assert classes.output.bias.tolist() == [0.0, 0.0]
+
+
+def test_a_plugin_may_still_use_the_former_names_of_two_methods():
+    class Former(LinearHead):
+        def start(self, targets):
+            super().start(targets)
+            self.targets = list(targets)
+
+        def name_outputs(self, labels):
+            super().name_outputs(labels)
+            self.labels = labels
+
+    scorer = Former(HeadConfig(kind="linear"), WIDTH, 1, "regression")
+    scorer.init_from_targets(np.array([1.0, 2.0, 6.0]))
+    scorer.set_labels(["score"])
+    assert scorer.output.bias.item() == 3.0 and scorer.targets == [1.0, 2.0, 6.0] and scorer.labels == ["score"]

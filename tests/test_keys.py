@@ -1,6 +1,7 @@
 """Every key of a strategy, a head and further pretraining has a sentence of its own, aliases are the same key, and the
-names of other libraries are answered with the right one."""
+names of other libraries get a hint at the right one."""
 
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
@@ -20,7 +21,7 @@ from thaw.schema.phase_parts import EarlyStoppingConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
 from thaw.schema.strategy_reads import ReadsConfig
-from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, PEFT_ANSWERS, PHASE_ANSWERS
+from thaw.schema.trainer_keys import EXPERIMENT_HINTS, PEFT_HINTS, PHASE_HINTS
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
 
@@ -209,11 +210,11 @@ def test_a_grid_takes_the_same_names_as_a_phase():
         SearchConfig(grid={"rate": [1e-4], "lr": [1e-5]})
 
 
-def test_no_name_is_both_accepted_and_answered():
+def test_no_accepted_name_has_a_hint():
     for model in (PhaseConfig, StrategyConfig, ExperimentConfig, InsertConfig, FurtherPretrainingConfig):
         accepted = names(model) if issubclass(model, ConfigModel) else model.model_fields
-        assert set(accepted) & set(model.answers) == set(), model
-    assert set(PHASE_ANSWERS) & set(names(PhaseConfig)) == set()
+        assert set(accepted) & set(model.hints) == set(), model
+    assert set(PHASE_HINTS) & set(names(PhaseConfig)) == set()
 
 
 WRITTEN = {
@@ -224,7 +225,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("word", WRITTEN)
-def test_a_strategy_answers_what_others_write(tmp_path, word):
+def test_a_strategy_gives_hints_for_what_others_write(tmp_path, word):
     path = tmp_path / "strategies.yaml"
     path.write_text(f"strategies:\n  mine:\n    phases: [{{train: [all]}}]\n    {word}: 1\n")
     with pytest.raises(UserError, match=f"{path}:4: {WRITTEN[word]}"):
@@ -247,7 +248,7 @@ PHASE_WRITTEN = {
 
 
 @pytest.mark.parametrize("line", PHASE_WRITTEN)
-def test_a_phase_answers_in_the_words_that_were_written(tmp_path, line):
+def test_a_phase_gives_hints_in_the_words_that_were_written(tmp_path, line):
     path = tmp_path / "strategies.yaml"
     path.write_text(f"strategies:\n  mine:\n    phases:\n      - train: [all]\n        {line}\n")
     with pytest.raises(UserError, match=f"{path}:5: strategies.mine.*{PHASE_WRITTEN[line]}"):
@@ -273,18 +274,33 @@ def test_own_keys_replace_those_of_a_base_under_any_name(tmp_path):
     assert Catalogue([tmp_path]).get("strategies", "b", "test").origin == "y"
 
 
-@pytest.mark.parametrize("word", sorted(EXPERIMENT_ANSWERS))
-def test_an_experiment_answers_too(word):
-    assert unknown_key(ExperimentConfig, word) == EXPERIMENT_ANSWERS[word]
+def test_keys_of_tasks_and_outputs_have_a_name_for_people_and_a_stored_one(tmp_path):
+    folders = [*shipped(Path(__file__).parents[1]), tmp_path]
+    task, output = "tasks: {{mine: {{base: mnli_to_others, {}: [{{task: rte}}]}}}}", "outputs: {{mine: {{base: {}}}}}"
+    for also, whole in (("transfer_sets", "reference"), ("also", "whole")):
+        (tmp_path / "tasks.yaml").write_text(task.format(also))
+        (tmp_path / "outputs.yaml").write_text(output.format(f"comparisons, {whole}: other"))
+        catalogue = Catalogue(folders)
+        assert [other.task for other in catalogue.get("tasks", "mine", "test").also] == ["rte"]
+        assert catalogue.get("outputs", "mine", "test").whole == "other"
+        assert catalogue.place("tasks", "mine", "transfer_sets").endswith(f"tasks.yaml:1: tasks.mine.{also}")
+    (tmp_path / "outputs.yaml").write_text("outputs: {mine: {kind: comparison_table, caption: Mine.}}")
+    with pytest.raises(UserError, match="outputs.mine: the key 'reference' is missing: the strategy that trains"):
+        Catalogue(folders)
 
 
-def test_answers_name_keys_that_exist(home, tmp_path):
-    """What an answer tells to write can be written: each `key: value` at its end is a key of the model."""
-    for answers, model in ((PHASE_ANSWERS, PhaseConfig), (PEFT_ANSWERS, InsertConfig), (EXPERIMENT_ANSWERS, None)):
+@pytest.mark.parametrize("word", sorted(EXPERIMENT_HINTS))
+def test_an_experiment_gives_hints_too(word):
+    assert unknown_key(ExperimentConfig, word) == EXPERIMENT_HINTS[word]
+
+
+def test_hints_name_keys_that_exist(home, tmp_path):
+    """What a hint says to write can be written: each `key: value` at its end is a key of the model."""
+    for hints, model in ((PHASE_HINTS, PhaseConfig), (PEFT_HINTS, InsertConfig), (EXPERIMENT_HINTS, None)):
         accepted = names(model) if model else ExperimentConfig.model_fields
-        for word, answer in answers.items():
-            for key in [part.split(":")[0].split()[-1] for part in answer.split("write ")[1:] if ":" in part]:
-                assert key in accepted, f"{word}: {answer}"
+        for word, hint in hints.items():
+            for key in [part.split(":")[0].split()[-1] for part in hint.split("write ")[1:] if ":" in part]:
+                assert key in accepted, f"{word}: {hint}"
 
 
 def test_schemas_take_documented_names_and_aliases():

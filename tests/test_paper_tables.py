@@ -6,8 +6,8 @@ import io
 import pandas
 import pytest
 
-import answered
 import invented
+import scored_runs
 from test_papers import planned
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
@@ -22,7 +22,7 @@ RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.65, ("top_k", "k02"): 0.8
 def made(tmp_path_factory):
     """Return a results folder with six seeds of four runs on 200 rows, and their rows of runs.csv."""
     results = tmp_path_factory.mktemp("results")
-    return results, answered.write(results, RATES)
+    return results, scored_runs.write(results, RATES)
 
 
 def at(strategy: str, variant: str = "base") -> list[str]:
@@ -30,7 +30,7 @@ def at(strategy: str, variant: str = "base") -> list[str]:
 
 
 def beside(**changes) -> dict:
-    """Return what `thaw.planning.papers.table_comparison.shown` says of a small table; `changes` replace its keys."""
+    """Return what `table_comparison.comparison_for_spec` says of a small table; `changes` replace its keys."""
     gone = {"printed": 55.0, "reason": "its weights are gone"}
     rows = [
         {"label": "Frozen", "cells": [{"printed": 62.5, "at": at("frozen"), "marks": ["encoder", "split"]}]},
@@ -81,7 +81,7 @@ def test_differences_speak_by_the_papers_own_rule(made):
         assert "The paper interprets only differences of more than 1.0 points." in table.notes
 
 
-def test_the_interval_holds_the_rate_that_the_answers_were_made_with(made):
+def test_the_interval_holds_the_rate_that_the_predictions_were_made_with(made):
     _, *lines = csv.reader(io.StringIO(writers.to_csv(drawn(made))))
     by_row = {line[0]: dict(zip(reproduction.HEADER.split(), line, strict=False)) for line in lines}
     for row, rate in (("Frozen", 60), ("Full", 90), ("Gain", 30)):
@@ -146,11 +146,11 @@ def test_all_formats_are_written_and_escaped(made):
     assert "[" in writers.to_html(table) and "| **Gain** |" in writers.to_markdown(table)
 
 
-def test_a_run_whose_answers_are_gone_is_an_error(made):
-    answers = PredictionFiles(made[0])
-    write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": answered.TASK}})
+def test_a_run_whose_predictions_are_gone_is_an_error(made):
+    predictions = PredictionFiles(made[0])
+    write_json(made[0] / "runs/bare/metrics.json", {"spec": {"task": scored_runs.TASK}})
     with pytest.raises(UserError, match="predictions.parquet is missing; delete .*metrics.json"):
-        answers.scorer("runs/bare", "accuracy", "test")
+        predictions.scorer("runs/bare", "accuracy", "test")
 
 
 def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared_data):

@@ -255,7 +255,10 @@ BROKEN = {
             '"""A gated vector of a text or a word, then one matrix."""': 'task_types = ("classification",)',
             "states[:, 0]": "states.mean(1)",
         },
-        ["BROKEN  an example has the same logits alone and in a padded batch", "kept    its logits and its answers"],
+        [
+            "BROKEN  an example has the same logits alone and in a padded batch",
+            "kept    its logits and its predictions",
+        ],
     ),
     "selector my_selectors:every_other": (
         {"range(layers, 0, -step)": "range(layers, -1, -step)"},

@@ -9,6 +9,7 @@ import torch
 from test_pairs_plan import job
 from test_plan import planned
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.features.parts import POOLED
 from thaw.features.payload import floats
@@ -17,7 +18,7 @@ from thaw.heads.pooling import POOLINGS
 from thaw.planning import cost_estimate
 from thaw.planning.plan import Plan
 from thaw.training.head_fitting import HeadFit
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 KINDS = ("classification", "pair_classification", "regression", "spans")
 CONCAT = {"layers": {"combine": "concat"}, "pooling": "mean", "separate_pooling": "mean"}
@@ -94,7 +95,20 @@ def test_a_fit_on_pooled_states_is_that_on_tokens(benches, kind, view, head):
     assert first.validation == second.validation and first.solution.l2 == second.solution.l2
     assert torch.equal(first.solution.weight, second.solution.weight)
     if kind == "spans":
-        assert first.answers["test"].values == second.answers["test"].values
+        assert first.predictions["test"].values == second.predictions["test"].values
+
+
+def test_validation_chooses_how_pairs_are_read(benches, tmp_path):
+    views = [benches["pair_classification", view] for view in ("joint", "separate")]
+    spec = spec_of(views[0], CONCAT, "pooled") | {"features": [bench.store.card["digest"] for bench in views]}
+    folders = ["--data", views[0].corpus.folder, "--encoder", views[0].encoder]
+    folders += ["--features", *(bench.features for bench in views), "--seeds", 1, "--out", tmp_path]
+    run_in_process("fit_heads", "--spec", canonical(spec), *folders)
+    found = json.loads((tmp_path / "seed1/metrics.json").read_text())
+    fits = [HeadFit(spec_of(bench, CONCAT, "pooled"), bench.inputs()).run(Stopwatch()) for bench in views]
+    better = max((0, 1), key=lambda number: fits[number].validation)
+    assert found["chosen"]["pairs"] == ("joint", "separate")[better]
+    assert found["scores"]["validation"]["accuracy"] == fits[better].validation
 
 
 @pytest.mark.parametrize("combine", ["mean", "sum"])
@@ -111,11 +125,11 @@ def test_a_word_that_was_cut_off_has_no_state(tmp_path):
     corpus = tiny_corpus(tmp_path / "data", "spans")
     bench = Bench(tmp_path, "bert", corpus, "spans", max_length=12)
     bench.extract("words")
-    answers = [
-        HeadFit(spec_of(bench, CONCAT, vectors), bench.inputs()).run(Stopwatch()).answers["test"].values
+    predicted = [
+        HeadFit(spec_of(bench, CONCAT, vectors), bench.inputs()).run(Stopwatch()).predictions["test"].values
         for vectors in ("words", None)
     ]
-    assert answers[0] == answers[1] and any(-1 in tags for tags in answers[0])
+    assert predicted[0] == predicted[1] and any(-1 in tags for tags in predicted[0])
 
 
 def test_a_new_task_on_a_known_corpus_opens_no_weights_of_the_encoder(tmp_path):

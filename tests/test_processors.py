@@ -17,8 +17,8 @@ PROCESSORS = {"this": {}, "without AVX-512": AVX2, "plain": PLAIN, "plain again"
 SAME_ANYWHERE = ("data/**/*.parquet", "data/**/card.json", "features/**/tokens.parquet")
 
 
-def answers(place: Workplace) -> dict[str, np.ndarray]:
-    """Return the numbers that every run answers with, by its folder: probabilities of classes, or scores."""
+def predictions(place: Workplace) -> dict[str, np.ndarray]:
+    """Return the numbers that every run predicts, by its folder: probabilities of classes, or scores."""
     found = {}
     for path in sorted((place.folder / "results/runs").rglob("predictions.parquet")):
         frame = pandas.read_parquet(path)
@@ -42,8 +42,8 @@ def test_other_processors_change_last_digits_and_no_data(tmp_path, monkeypatch):
         for pattern in SAME_ANYWHERE:
             for path in (here.folder / "results").glob(pattern):
                 assert (place.folder / path.relative_to(here.folder)).read_bytes() == path.read_bytes()
-        found, mine = answers(place), answers(here)
+        found, mine = predictions(place), predictions(here)
         largest = {run: float(np.abs(found[run] - mine[run]).max()) for run in mine}
         assert mine and found.keys() == mine.keys() and max(largest.values()) < 1e-2
-        print(f"\n{name}: answers differ by {max(largest.values()):.1e} at most", end="")
+        print(f"\n{name}: predictions differ by {max(largest.values()):.1e} at most", end="")
     assert places["plain"].records() == places["plain again"].records()

@@ -6,16 +6,16 @@ import io
 import pandas
 import pytest
 
-import answered
 import invented
+import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import relative, writers
 
 
 def drawn(folder, rates: dict, chance: float):
-    """Return the table for runs that answer right at these rates, and what their lines say."""
-    tested = answered.write(folder, rates).assign(main=True, role="test", optimizer="adamw", synthetic=False)
+    """Return the table for runs that predict right at these rates, and what their lines say."""
+    tested = scored_runs.write(folder, rates).assign(main=True, role="test", optimizer="adamw", synthetic=False)
     for name in ("extraction_seconds", "extraction_whole_seconds", "train_seconds", "after_seconds", "flops"):
         tested[name] = 0.0
     tested = tested.assign(after_flops=0.0, peak_memory_mb=0.0, trained_parameters=0.0, thawed=0, embeddings=False)

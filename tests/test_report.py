@@ -64,9 +64,9 @@ def test_report_and_article_open_with_what_was_found(page, invented_results, tmp
 
 
 def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail():
-    answers = {"Deep wins.": ["holds", "holds"], "Wide wins.": ["holds", "fails"], "Both tie.": ["undecided", "holds"]}
-    answers |= {"Size matters.": ["not testable"], "Order matters.": ["not testable"]}
-    rows = [(claim, "tiny", answer) for claim, found in answers.items() for answer in found]
+    by_claim = {"Deep wins.": ["holds", "holds"], "Wide wins.": ["holds", "fails"], "Both tie.": ["undecided", "holds"]}
+    by_claim |= {"Size matters.": ["not testable"], "Order matters.": ["not testable"]}
+    rows = [(claim, "tiny", answer) for claim, found in by_claim.items() for answer in found]
     lines = pandas.DataFrame(rows, columns=["claim", "encoder", "answer"])
     assert methods.claims(lines) == (
         "Published claims about these strategies, each tested over seeds. Holds: 1 (“Deep wins”). "

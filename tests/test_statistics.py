@@ -16,7 +16,7 @@ def example_task(kind: str, metric: str) -> dict:
     return {"id": "example", "type": kind, "metrics": [metric], "target": "target"}
 
 
-def answers(kind: str, metric: str, rng, n: int = 40):
+def gold_and_predicted(kind: str, metric: str, rng, n: int = 40):
     """Return gold, predictions and labels of n examples of a type of task."""
     if kind == "spans":
         sides = [[rng.integers(0, len(TAGS), 7).tolist() for _ in range(n)] for _ in range(2)]
@@ -37,7 +37,7 @@ CASES += [("regression", "pearson"), ("regression", "spearman"), ("spans", "span
 @pytest.mark.parametrize("kind, metric", CASES)
 def test_a_weighted_score_is_the_metric_of_the_examples_written_out(kind, metric):
     rng = np.random.default_rng(1)
-    gold, predicted, labels = answers(kind, metric, rng)
+    gold, predicted, labels = gold_and_predicted(kind, metric, rng)
     task, weights = example_task(kind, metric), rng.integers(0, 3, (5, 40))
     weights[0] = 1
     found = weighted_metrics.scorer(task, metric, gold, predicted, labels)(weights)
@@ -54,7 +54,7 @@ def test_a_score_that_is_not_defined_is_nan_and_counted():
 
 
 def accuracy(right: np.ndarray):
-    """Return the scorer of an accuracy whose right answers are given as ones."""
+    """Return the scorer of an accuracy whose right predictions are given as ones."""
     return weighted_metrics.scorer(
         example_task("classification", "accuracy"), "accuracy", np.ones(len(right), int), right, LABELS
     )

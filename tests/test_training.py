@@ -100,7 +100,7 @@ def test_records_of_a_run(bench, tmp_path):
     assert cost["seconds"]["total"] >= cost["seconds"]["train"] > 0 and cost["flops"] > 0
 
 
-def test_of_a_subset_with_scored_rows_no_other_row_is_answered(bench, tmp_path):
+def test_of_a_subset_with_scored_rows_no_other_row_is_predicted(bench, tmp_path):
     subset = {"rows": 12, "scored": 5}
     folder = bench.step("train", bench.spec(TOP) | {"subset": subset}, tmp_path / "run")
     metrics, task = json.loads((folder / "metrics.json").read_text()), task_with_defaults(bench.spec(TOP)["task"])
@@ -157,7 +157,7 @@ def test_cached_is_uncached_within_1e_5_in_the_training_batches(bench, k):
     _, computed = bench.train(bench.spec(phase | {"boundary": None}))
     assert losses(stored) == pytest.approx(losses(computed), abs=1e-5)
     for split in ("validation", "test"):
-        first, second = (run.answers[split].probabilities for run in (stored, computed))
+        first, second = (run.predictions[split].probabilities for run in (stored, computed))
         np.testing.assert_allclose(first, second, atol=1e-5)
 
 
@@ -276,7 +276,7 @@ def test_regression_and_pairs(tmp_path):
         assert trained.outcome["scores"]["test"][main] > 0.7
 
 
-def test_words_that_were_cut_off_are_answered_as_outside_and_count_as_wrong(tmp_path):
+def test_words_that_were_cut_off_are_predicted_as_outside_and_count_as_wrong(tmp_path):
     bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "corpus", "spans"), "spans", max_length=10)
     folder = bench.step("train", bench.spec(TOP), tmp_path / "run")
     predictions = pandas.read_parquet(folder / "predictions.parquet")
@@ -285,11 +285,11 @@ def test_words_that_were_cut_off_are_answered_as_outside_and_count_as_wrong(tmp_
     assert all(tags[-1] == "O" for tags in predictions["prediction"] if len(tags) > 12)
     spec = bench.spec(TOP)
     _, trained = bench.train(spec | {"task": spec["task"] | {"metrics": ["accuracy"]}})
-    answered = trained.answers["test"].values
+    predicted = trained.predictions["test"].values
     gold = bench.corpus.targets({"target": "tags"}, "test")
-    right = sum(a == b for x, y in zip(answered, gold, strict=True) for a, b in zip(x, y, strict=True))
+    right = sum(a == b for x, y in zip(predicted, gold, strict=True) for a, b in zip(x, y, strict=True))
     assert trained.outcome["scores"]["test"]["accuracy"] == right / sum(map(len, gold))
-    assert any(-1 in tags for tags in answered)
+    assert any(-1 in tags for tags in predicted)
 
 
 def test_freed_payloads_are_made_again(bench, tmp_path):
@@ -328,6 +328,6 @@ def test_another_objective_is_minimised_by_the_same_loop(bench):
     with torch.no_grad():
         logits = model.eval()(*feed("train", teacher.rows))
     student = bench.run(spec | {"seed": 2})
-    student.objective = TowardsTeacher(logits)
+    student.objective_of = lambda phase: TowardsTeacher(logits)
     first, *_, last = losses(train([student], Stopwatch())[0])
     assert last < 0.3 * first

@@ -19,7 +19,7 @@ REDRAWN = {"collect": 1, **SHOWN}
 
 
 METRIC = """def kept(gold, predicted):
-    '''Return the share of equal answers, by a function of one's own.'''
+    '''Return the share of equal predictions, by a function of one's own.'''
     return sum(g == p for g, p in zip(gold, predicted)) / len(gold) if len(gold) else float("nan")
 """
 

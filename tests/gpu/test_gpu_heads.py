@@ -25,8 +25,8 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("kind, task_type, apart", KINDS)
 def test_1_every_head_with_every_task(kind, task_type, apart, device):
-    head, losses, answers = trained_on(device, quick(HeadConfig(kind=kind)), task_type, apart)
-    assert losses.device.type == device.type and losses.isfinite().all() and len(answers.values) == len(ROWS)
+    head, losses, predictions = trained_on(device, quick(HeadConfig(kind=kind)), task_type, apart)
+    assert losses.device.type == device.type and losses.isfinite().all() and len(predictions.values) == len(ROWS)
     assert all(parameter.grad is not None for parameter in head.parameters())
 
 

@@ -152,7 +152,7 @@ def test_19_further_pretraining(bench, device):
 
 
 def test_20_what_a_card_left_is_read_on_a_cpu(bench, tmp_path, card):
-    """States of the adapted encoder, and the answers of an export, by processes that see no card."""
+    """States of the adapted encoder, and the predictions of an export, by processes that see no card."""
     subset = {"rows": 10}
     spec = bench.spec({"train": ["head", {"top": 1}], "epochs": 1}, subset=subset, keep=True)
     run = bench.step("train", spec, tmp_path / "run")

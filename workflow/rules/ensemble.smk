@@ -1,5 +1,5 @@
 """
-Ensembles: the answers of several runs put together.
+Ensembles: the combined predictions of several runs.
 
 INPUTS      results/data/<corpus>/card.json; metrics.json and predictions.parquet of each member
 OUTPUTS     results/ensembles/<task>/<subset>/<id>/metrics.json (with predictions.parquet)
@@ -8,7 +8,7 @@ SPEC        task, subset, how they are combined, digests of the members and of t
 
 
 rule ensemble:
-    """Put the answers of several runs together and score them."""
+    """Combine the predictions of several runs and score them."""
     input:
         data=made("ensemble", "data"),
         members=made("ensemble", "members"),

@@ -89,6 +89,11 @@ def stored_part(store: str, part: int | str) -> str:
     return f"{store}/b{part}.json" if isinstance(part, int) else f"{store}/{part}.json"
 
 
+def output(folder, step: str, id: str) -> Path:
+    """Return the file of a table or figure. Args: the folder of an experiment's outputs; table or figure."""
+    return Path(folder, PLACES[step].file.partition("{experiment}/")[2].format(id=id))
+
+
 def budget(experiment: str) -> str:
     """Return the record of what was given up where time was limited, below the results folder."""
     return f"outputs/{experiment}/budget.json"

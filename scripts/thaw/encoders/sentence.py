@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.encoders import pooling
+from thaw.encoders import token_pooling
 from thaw.encoders.builtin_models import EmbeddingTable
 from thaw.encoders.spelling import PAD, SpellingTokenizer
 
@@ -51,10 +51,10 @@ class SentenceModel(nn.Module):
 
 
 POOLINGS = {
-    "cls": pooling.first_token,
-    "mean": pooling.mean,
-    "max": pooling.maximum,
-    "lasttoken": pooling.last_token,
+    "cls": token_pooling.first_token,
+    "mean": token_pooling.mean,
+    "max": token_pooling.maximum,
+    "lasttoken": token_pooling.last_token,
 }
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 class UsedRows(nn.Module):
     """Replaces an embedding table [V, d]; its parameter holds only the rows [U, d] of used tokens.
 
-    Its answers to these tokens are the table's, and so is every update but for the weight decay of rows that nobody
+    Its vectors of these tokens are the table's, and so is every update but for the weight decay of rows that nobody
     reads; another token is an IndexError.
     """
 

@@ -1,6 +1,6 @@
-"""Baselines: what can be answered without an encoder. They show what is left for one to win.
+"""Baselines: what can be predicted without an encoder. They show what is left for one to win.
 
-`majority` answers the most frequent class or tag of the training rows, or their mean score. `bag_of_words` is a linear
+`majority` predicts the most frequent class or tag of the training rows, or their mean score. `bag_of_words` is a linear
 model on words, without their order: logistic regression or ridge, its strength by validation. For
 pairs of texts it reads both, their product and their difference; for tags each word with its neighbours.
 
@@ -22,14 +22,14 @@ EDGE = "</s>"  # the neighbour of a sentence's first and last word
 
 @dataclass
 class Baseline:
-    """The result of a baseline: its answers by split (train: the scored rows), and what was chosen on validation."""
+    """The result of a baseline: its predictions by split (train: the scored rows), and the choice on validation."""
 
-    answers: dict[str, Predictions]
+    predictions: dict[str, Predictions]
     chosen: dict
 
 
-def answer(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray]) -> Baseline:
-    """Fit a baseline to some training rows and answer others.
+def fit_baseline(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict[str, np.ndarray]) -> Baseline:
+    """Fit a baseline to some training rows and predict others.
 
     Args: name, of BASELINES in settings; a whole task; rows of train that may be learnt from; the rows that are wanted,
     by split.
@@ -40,22 +40,22 @@ def answer(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict
 
 
 def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
-    """Answer the most frequent target, or the mean."""
+    """Predict the most frequent target, or the mean."""
     constant = majority(task, select_rows(corpus.targets(task, "train"), rows))
-    answers = {}
+    predictions = {}
     for split, asked in wanted.items():
         gold = select_rows(corpus.targets(task, split), asked)
         tags = isinstance(gold, list)
-        answers[split] = Predictions(
+        predictions[split] = Predictions(
             asked, [[constant] * len(g) for g in gold] if tags else np.full(len(gold), constant)
         )
-    return Baseline(answers, {})
+    return Baseline(predictions, {})
 
 
 def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
-    """Fit one linear model for each strength and answer with the best on validation; ties go to the strongest.
+    """Fit one linear model for each strength and predict with the best on validation; ties go to the strongest.
 
-    A subset of a single class leaves nothing to fit: its answer is the majority's.
+    A subset of a single class leaves nothing to fit: its prediction is the majority's.
     """
     read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, rows)
     gold = select_rows(corpus.targets(task, "train"), rows)
@@ -67,12 +67,12 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
     best: tuple = (-np.inf, None, None)
     for strength in STRENGTHS:
         model = _linear_model(task, strength).fit(features, targets)
-        answers = _answers(model, read, corpus, validation, wanted[validation])
-        value = score(task, judged, answers.values, labels)[task["metrics"][0]]
+        predictions = _predict(model, read, corpus, validation, wanted[validation])
+        value = score(task, judged, predictions.values, labels)[task["metrics"][0]]
         if best[1] is None or (value is not None and value > best[0]):
             best = (-np.inf if value is None else value, strength, model)
-    answers = {split: _answers(best[2], read, corpus, split, asked) for split, asked in wanted.items()}
-    return Baseline(answers, {"strength": best[1]})
+    predictions = {split: _predict(best[2], read, corpus, split, asked) for split, asked in wanted.items()}
+    return Baseline(predictions, {"strength": best[1]})
 
 
 def _linear_model(task: dict, strength: float):
@@ -83,8 +83,8 @@ def _linear_model(task: dict, strength: float):
     return LogisticRegression(C=strength, max_iter=1000)
 
 
-def _answers(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray) -> Predictions:
-    """Answer some rows of a split; tags are cut into sentences again."""
+def _predict(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray) -> Predictions:
+    """Predict some rows of a split; tags are cut into sentences again."""
     predicted = model.predict(read(split, rows))
     if not corpus.words:
         return Predictions(rows, predicted)

@@ -1,4 +1,4 @@
-"""Ensembles: the answers of several runs to one task put together.
+"""Ensembles: the combined predictions of several runs on one task.
 
 N rows of a split, M members, C classes.
 """
@@ -16,7 +16,7 @@ from thaw.evaluation.result_files import Predictions
 def combined(
     files: list[Path], by: str, task: dict, corpus: Corpus, rows: dict[str, np.ndarray]
 ) -> dict[str, Predictions]:
-    """Return the answers of an ensemble to validation and test.
+    """Return the predictions of an ensemble for validation and test.
 
     Args: each member's predictions.parquet; by, "mean" (of probabilities, or of scores) or "majority" (of labels, or of
     each word's tags; of equally many the first member's that is among them). A whole task; its corpus; by split the
@@ -28,7 +28,7 @@ def combined(
     for file in files:
         with wrap_corruption(file, f"{file.parent}/metrics.json"):
             frames.append(pandas.read_parquet(file))
-    labels, answers = corpus.labels(task["target"]), {}
+    labels, predictions = corpus.labels(task["target"]), {}
     for split, asked in rows.items():
         expected = corpus.frame(split)["row"].to_numpy()[asked]
         parts = [frame[frame["split"] == split] for frame in frames]
@@ -38,12 +38,14 @@ def combined(
                     f"{file} does not hold the {len(expected)} rows of {split}; delete its run and run again"
                 )
         votes = [part["prediction"].tolist() for part in parts]
-        answers[split] = _answers(asked, votes, parts, by, task, labels)
-    return answers
+        predictions[split] = _predictions(asked, votes, parts, by, task, labels)
+    return predictions
 
 
-def _answers(rows: np.ndarray, votes: list[list], parts: list, by: str, task: dict, labels: list[str]) -> Predictions:
-    """Return the answers to N rows of a split; votes are each member's predictions for them."""
+def _predictions(
+    rows: np.ndarray, votes: list[list], parts: list, by: str, task: dict, labels: list[str]
+) -> Predictions:
+    """Return the predictions for N rows of a split; votes are those of each member."""
     index = {label: i for i, label in enumerate(labels)}
     if task["type"].endswith("regression"):
         return Predictions(rows, np.mean(votes, axis=0))

@@ -1,4 +1,4 @@
-"""Predictions that were made elsewhere: a file matched to a task's rows, as the answers of a run are.
+"""Predictions that were made elsewhere: a file matched to a task's rows, as those of a run are.
 
 The file has the columns split, row and prediction, as a run's predictions.parquet, where `row` is that of the split's
 Parquet file; or prediction alone, one for each row of the task's only test split, in its order. A list of tags is text
@@ -24,7 +24,7 @@ PLACED = ["split", "row", "prediction"]
 
 
 def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[str, Predictions]:
-    """Return the answers in a file, by split: the test splits, and validation and train where it has them.
+    """Return the predictions in a file, by split: the test splits, and validation and train where it has them.
 
     Args: format of the file, csv, tsv, jsonl or parquet; a whole task; its corpus. Raises UserError, with file, line
     and column, for a prediction that cannot be one, a row that is not there, is there twice or is missing, and a count
@@ -36,12 +36,12 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
     kind = TARGET_OF_TYPE[task["type"]]
     values = [VALUES[kind](value, table, i, "prediction") for i, value in enumerate(table.columns["prediction"])]
     positions = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
-    answers = {}
+    predictions = {}
     for split, by_row in positions.items():
         rows = np.array(sorted(by_row), dtype=np.int64)
         encoded = [_encoded(values[by_row[row]], table, by_row[row], task, corpus, split, row) for row in rows]
-        answers[split] = Predictions(rows, encoded if kind == "tags" else np.array(encoded))
-    return answers
+        predictions[split] = Predictions(rows, encoded if kind == "tags" else np.array(encoded))
+    return predictions
 
 
 def _columns(path: Path, form: str) -> list[str]:

@@ -180,7 +180,7 @@ def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> t
 
 
 def majority(task: dict, gold) -> int | float:
-    """Return the one answer of a model without input: the most frequent class or tag, or the mean."""
+    """Return the constant prediction of a model without input: the most frequent class or tag, or the mean."""
     return float(np.mean(gold)) if task["type"].endswith("regression") else int(np.bincount(_flat(gold)).argmax())
 
 

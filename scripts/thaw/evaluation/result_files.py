@@ -1,6 +1,6 @@
 """The result of a run: scores by split, row counts and flags, and the predictions as a table.
 
-Shared by everything that answers a task (training, fitted heads, baselines), so that their records agree.
+Shared by everything that predicts for a task (training, fitted heads, baselines), so that their records agree.
 """
 
 import json
@@ -23,7 +23,7 @@ GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to 
 
 @dataclass
 class Predictions:
-    """What a run answers to some rows of a split.
+    """What a run predicts for some rows of a split.
 
     `rows` are positions within the split's Parquet file; `values` are encoded as metrics want them
     (class indices, floats, or per sentence a list of tag indices, -1 where the model saw no such word);
@@ -57,31 +57,33 @@ def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
     return np.sort(np.asarray(rows)[order[:SCORED_TRAINING_ROWS]])
 
 
-def evaluate(task: dict, corpus, answers: dict[str, Predictions], diverged: bool = False) -> dict:
-    """Return {"scores", "rows", "flags"} of a run's answers by split, as metrics.json has them.
+def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: bool = False) -> dict:
+    """Return {"scores", "rows", "flags"} of a run's predictions by split, as metrics.json has them.
 
     Where some sentences of a test split occur in train, the split is scored a second time without those, as
     `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
-    `one_class` where a single class is ever answered, `below_majority` where the main metric is below
-    that of the most frequent answer in train (an undefined score counts as 0).
+    `one_class` where a single class is ever predicted, `below_majority` where the main metric is below
+    that of the most frequent class in train (an undefined score counts as 0).
     """
     labels = None if task["type"].endswith("regression") else corpus.labels(task["target"])
     scores, rows = {}, {}
-    for split, answer in answers.items():
-        gold = select_rows(corpus.targets(task, split), answer.rows)
-        scores[split], rows[split] = score(task, gold, answer.values, labels), len(answer.rows)
+    for split, predicted in predictions.items():
+        gold = select_rows(corpus.targets(task, split), predicted.rows)
+        scores[split], rows[split] = score(task, gold, predicted.values, labels), len(predicted.rows)
         if split in task["test"]:
-            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[answer.rows])
-            if 0 < len(new) < len(answer.rows):
-                scores[f"{split}_unseen"] = score(task, select_rows(gold, new), select_rows(answer.values, new), labels)
+            new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[predicted.rows])
+            if 0 < len(new) < len(predicted.rows):
+                scores[f"{split}_unseen"] = score(
+                    task, select_rows(gold, new), select_rows(predicted.values, new), labels
+                )
                 rows[f"{split}_unseen"] = len(new)
     flags = ["diverged"] if diverged else []
     flags += ["undefined"] if any(None in by_metric.values() for by_metric in scores.values()) else []
-    return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, answers, scores, labels)}
+    return {"scores": scores, "rows": rows, "flags": flags + _weak(task, corpus, predictions, scores, labels)}
 
 
-def predictions_frame(task: dict, corpus, answers: dict[str, Predictions]):
-    """Return the answers to all but the training split as a table.
+def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
+    """Return the predictions for all but the training split as a table.
 
     Columns: split, row (as in the split's Parquet file), prediction (label, score, or list of tags), and for
     classification probabilities (in the order of the corpus' labels). A word that the model never saw is "O".
@@ -89,13 +91,13 @@ def predictions_frame(task: dict, corpus, answers: dict[str, Predictions]):
     import pandas as pd
 
     parts = []
-    for split in [split for split in answers if split != "train"]:
-        answer = answers[split]
-        numbers = corpus.frame(split)["row"].to_numpy()[answer.rows]
-        names = _named(task, corpus, answer.values)
+    for split in [split for split in predictions if split != "train"]:
+        predicted = predictions[split]
+        numbers = corpus.frame(split)["row"].to_numpy()[predicted.rows]
+        names = _named(task, corpus, predicted.values)
         part = pd.DataFrame({"split": split, "row": numbers, "prediction": names})
-        if answer.probabilities is not None:
-            part["probabilities"] = list(answer.probabilities.astype(np.float32))
+        if predicted.probabilities is not None:
+            part["probabilities"] = list(predicted.probabilities.astype(np.float32))
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
@@ -142,23 +144,23 @@ def select_rows(values, positions):
     return [values[i] for i in positions] if isinstance(values, list) else np.asarray(values)[positions]
 
 
-def _weak(task: dict, corpus, answers: dict, scores: dict, labels) -> list[str]:
-    """Return the flags of a run that has learnt nothing, judged on validation where it was answered."""
+def _weak(task: dict, corpus, predictions: dict, scores: dict, labels) -> list[str]:
+    """Return the flags of a run that has learnt nothing, judged on validation where it was predicted."""
     split, main, flags = task["validation"], task["metrics"][0], []
-    if split not in answers:
+    if split not in predictions:
         return flags
-    values = answers[split].values
+    values = predictions[split].values
     if labels and len({int(value) for entry in values for value in np.atleast_1d(entry)}) == 1:
         flags.append("one_class")
-    gold = select_rows(corpus.targets(task, split), answers[split].rows)
-    answer = majority(task, corpus.targets(task, "train"))
-    constant = [[answer] * len(g) for g in gold] if isinstance(gold, list) else np.full(len(gold), answer)
+    gold = select_rows(corpus.targets(task, split), predictions[split].rows)
+    most_frequent = majority(task, corpus.targets(task, "train"))
+    constant = [[most_frequent] * len(g) for g in gold] if isinstance(gold, list) else np.full(len(gold), most_frequent)
     least = score(task, gold, constant, labels)[main]
     return flags + (["below_majority"] if (scores[split][main] or 0) < (least or 0) else [])
 
 
 def _named(task: dict, corpus, values) -> list:
-    """Return encoded answers as the corpus writes them: labels, floats, or lists of tags."""
+    """Return encoded predictions as the corpus writes them: labels, floats, or lists of tags."""
     if task["type"].endswith("regression"):
         return [float(value) for value in values]
     labels = corpus.labels(task["target"])

@@ -1,4 +1,4 @@
-"""Further test corpora: what a run answers on the test splits of other tasks, scored by its own task's metrics.
+"""Transfer sets: what a run predicts on the test splits of other tasks, scored by its own task's metrics.
 
 Labels are matched by name, after `rename`; several of ours may map to one of theirs (three-way inference on two).
 """
@@ -35,7 +35,9 @@ class TransferSet:
         for label, name in zip(ours, names, strict=True):
             if name not in theirs:
                 known = ", ".join(theirs)
-                raise UserError(f"also: {task['id']} has no label '{name}' ({known}); say rename: {{{label}: ...}}")
+                raise UserError(
+                    f"transfer_sets: {task['id']} has no label '{name}' ({known}); say rename: {{{label}: ...}}"
+                )
         return cls(task, corpus, np.array([theirs.index(name) for name in names]))
 
     def rows(self) -> dict[str, np.ndarray]:
@@ -48,35 +50,37 @@ class TransferSet:
             return None
         return [len(tags) for tags in self.corpus.targets(self.task, split)]
 
-    def read(self, answers: Predictions) -> Predictions:
-        """Return answers in our label indices as answers in theirs; probabilities are left out."""
+    def read(self, predictions: Predictions) -> Predictions:
+        """Return predictions in our label indices in theirs; probabilities are left out."""
         if self.label_indices is None:
-            return Predictions(answers.rows, answers.values)
-        if isinstance(answers.values, list):
-            tags = [[t if t == NO_TAG else int(self.label_indices[t]) for t in sentence] for sentence in answers.values]
-            return Predictions(answers.rows, tags)
-        return Predictions(answers.rows, self.label_indices[answers.values])
+            return Predictions(predictions.rows, predictions.values)
+        if isinstance(predictions.values, list):
+            tags = [
+                [t if t == NO_TAG else int(self.label_indices[t]) for t in sentence] for sentence in predictions.values
+            ]
+            return Predictions(predictions.rows, tags)
+        return Predictions(predictions.rows, self.label_indices[predictions.values])
 
-    def assess(self, task: dict, answers: dict[str, Predictions]) -> dict:
-        """Return {"scores", "rows"} by `<task>/<split>` of answers in our indices, by the metrics of our whole task."""
+    def assess(self, task: dict, predictions: dict[str, Predictions]) -> dict:
+        """Return {"scores", "rows"} by `<task>/<split>` of predictions in our indices, by the metrics of our task."""
         labels = None if self.label_indices is None else self.corpus.labels(self.task["target"])
         scores, rows = {}, {}
-        for split, answer in answers.items():
-            gold = select_rows(self.corpus.targets(self.task, split), answer.rows)
+        for split, predicted in predictions.items():
+            gold = select_rows(self.corpus.targets(self.task, split), predicted.rows)
             name = f"{self.task['id']}/{split}"
-            scores[name], rows[name] = score(task, gold, self.read(answer).values, labels), len(answer.rows)
+            scores[name], rows[name] = score(task, gold, self.read(predicted).values, labels), len(predicted.rows)
         return {"scores": scores, "rows": rows}
 
-    def predictions(self, answers: dict[str, Predictions]):
-        """Return the answers as `predictions_frame` does, their splits named `<task>/<split>`."""
-        frame = predictions_frame(self.task, self.corpus, {split: self.read(a) for split, a in answers.items()})
+    def predictions(self, predictions: dict[str, Predictions]):
+        """Return the predictions as `predictions_frame` does, their splits named `<task>/<split>`."""
+        frame = predictions_frame(self.task, self.corpus, {split: self.read(a) for split, a in predictions.items()})
         return frame.assign(split=f"{self.task['id']}/" + frame["split"])
 
 
-def with_transfer_scores(outcome: dict, task: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]) -> dict:
-    """Return an outcome with the scores and rows on further corpora added to its own."""
-    for corpus, answers in further:
-        result = corpus.assess(task, answers)
+def with_transfer_scores(outcome: dict, task: dict, transfer: list[tuple[TransferSet, dict[str, Predictions]]]) -> dict:
+    """Return an outcome with the scores and rows on transfer sets added to its own."""
+    for other, predictions in transfer:
+        result = other.assess(task, predictions)
         outcome = outcome | {key: outcome[key] | result[key] for key in ("scores", "rows")}
         if any(None in scores.values() for scores in result["scores"].values()):
             outcome["flags"] = list(dict.fromkeys(["undefined", *outcome["flags"]]))
@@ -84,13 +88,13 @@ def with_transfer_scores(outcome: dict, task: dict, further: list[tuple[Transfer
 
 
 def all_predictions(
-    task: dict, corpus: Corpus, answers: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]
+    task: dict, corpus: Corpus, predictions: dict, transfer: list[tuple[TransferSet, dict[str, Predictions]]]
 ):
-    """Return the answers to a run's own splits and to further corpora as one table, as `predictions_frame` has it."""
+    """Return the predictions for a run's own splits and its transfer sets as one table, as `predictions_frame` does."""
     import pandas as pd
 
     frames = [
-        predictions_frame(task, corpus, answers),
-        *(other.predictions(their_answers) for other, their_answers in further),
+        predictions_frame(task, corpus, predictions),
+        *(other.predictions(their_predictions) for other, their_predictions in transfer),
     ]
     return pd.concat(frames, ignore_index=True)

@@ -13,7 +13,7 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 
 def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = None) -> Scorer:
-    """Return the function from weights [D, N] to the scores [D] of a run's answers, NaN where one is not defined.
+    """Return the function from weights [D, N] to the scores [D] of a run's predictions, NaN where one is not defined.
 
     Args: a whole task; one of its metrics; gold and predicted as `metrics.score` takes them; the target's label names.
     With all weights 1 it gives the metric itself. A metric from a plug-in is computed again for every draw.

@@ -1,4 +1,4 @@
-"""Whether an export answers as its run does: a fresh process loads it and reads the test splits again, from text.
+"""Whether an export predicts what its run does: a fresh process loads it and reads the test splits again, from text.
 
 N examples of a split, T tokens, W words, d width, C classes.
 """
@@ -18,7 +18,6 @@ from thaw.core.errors import UserError
 from thaw.core.plugins import is_plugin
 from thaw.core.runtime import progress
 from thaw.data.corpus import scored_part
-from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import NO_TAG, score
 from thaw.evaluation.result_files import select_rows
 from thaw.exporting.finished_run import FinishedRun
@@ -27,14 +26,13 @@ from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.registry import build
 from thaw.schema.experiment import ComputeConfig
-from thaw.training.task_model import read_states
 
 # The most by which a probability, or a score as a share of the gold scores' range, may differ from what the run's own
 # tensors give in fp32: a batch of another shape moves a state by some 1e-6, a wrong model by far more than this.
 TOLERANCE = 1e-3
 
-# The share of answers that may be others than recorded, one in any case. A run's answers may come from states stored in
-# bf16, whose rounding turns those on the edge: 0.4 % with MiniLM, 1.5 % under a head fitted with little restraint.
+# The share of predictions that may be others than recorded, one in any case. A run may have read states stored in bf16,
+# whose rounding turns those on the edge: 0.4 % with MiniLM, 1.5 % under a head fitted with little restraint.
 MAY_CHANGE = 0.05
 
 
@@ -44,14 +42,14 @@ def check(source: FinishedRun, folder: Path) -> dict:
 
     recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}
     for split in source.task["test"]:
-        answers = answers_of(source, folder, split)
+        predictions = export_predictions(source, folder, split)
         rows = scored_part(source.corpus, split, source.spec["subset"])
-        before, again = recorded["prediction"][recorded["split"] == split], select_rows(answers, rows)
+        before, again = recorded["prediction"][recorded["split"] == split], select_rows(predictions, rows)
         changed = _changed(source, split, before, again)
         splits[split] = {
             "answers": len(changed),
             "changed": sum(changed),
-            "largest_difference": _largest(source, split, own_outputs(source, split), answers),
+            "largest_difference": _largest(source, split, own_outputs(source, split), predictions),
             "scores": _scores(source, split, rows, again),
         }
     passed = all(
@@ -61,8 +59,8 @@ def check(source: FinishedRun, folder: Path) -> dict:
     return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
 
 
-def answers_of(source: FinishedRun, folder: Path, split: str) -> list[dict]:
-    """Return the export's answers to a split: model.py runs in a fresh Python that cannot import Thaw."""
+def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[dict]:
+    """Return the export's predictions for a split: model.py runs in a fresh Python that cannot import Thaw."""
     asked = examples(source, split)
     with tempfile.TemporaryFile("w+") as texts, tempfile.TemporaryFile("w+") as errors:
         texts.writelines(json.dumps(example) + "\n" for example in asked)
@@ -95,27 +93,27 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
 
     For each example its probabilities [C], its score [], or the probabilities of each word that was seen [W, C].
     """
-    store, encoder = FeatureStore(source.features), Encoder(trained_encoder(source))
-    outputs, task_type = len(source.labels) or 1, source.task["type"]
-    head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, encoder.layers).eval()
+    store, encoder = FeatureStore(source.features), trained_encoder(source)
+    outputs, task_type, layers = len(source.labels) or 1, source.task["type"], source.spec["layers"]
+    head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, layers).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
-    answers = [None] * len(source.corpus.frame(split))
+    predictions = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
-        logits = head(read_states(encoder, head, batch, {}), batch).float()
+        logits = head(head.combination(encoder.states(batch, source.read), batch.mask), batch).float()
         outputs = logits.softmax(-1) if source.labels else logits
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...
-            answers[row] = outputs[index][seen].numpy()
-    return answers
+            predictions[row] = outputs[index][seen].numpy()
+    return predictions
 
 
-def _largest(source: FinishedRun, split: str, expected: list[np.ndarray], answers: list[dict]) -> float:
+def _largest(source: FinishedRun, split: str, expected: list[np.ndarray], predictions: list[dict]) -> float:
     """Return the largest difference of a probability, or of a score as a share of the gold scores' range."""
     unit = 1.0 if source.labels else _range(source, split)
     largest = 0.0
-    for ours, answer in zip(expected, answers, strict=True):
-        shares = answer["probabilities"] if source.labels else answer["prediction"]
+    for ours, prediction in zip(expected, predictions, strict=True):
+        shares = prediction["probabilities"] if source.labels else prediction["prediction"]
         theirs = np.array([share for share in shares if share is not None] if source.reads == "words" else shares)
         if theirs.shape != ours.shape:  # a word that one of them did not see
             return float("inf")
@@ -123,12 +121,12 @@ def _largest(source: FinishedRun, split: str, expected: list[np.ndarray], answer
     return float(largest)
 
 
-def _changed(source: FinishedRun, split: str, before, answers: list[dict]) -> list[bool]:
-    """Return for each text or word whether its answer is another than the recorded one.
+def _changed(source: FinishedRun, split: str, before, predictions: list[dict]) -> list[bool]:
+    """Return for each text or word whether its prediction is another than the recorded one.
 
     A score is another when it moved by more than that share of the gold scores' range which may change.
     """
-    now = [answer["prediction"] for answer in answers]
+    now = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
         before, now = np.concatenate(list(before)), np.concatenate(now)
     if source.labels:
@@ -142,12 +140,12 @@ def _range(source: FinishedRun, split: str) -> float:
     return float(np.ptp(source.corpus.targets(source.task, split))) or 1.0
 
 
-def _scores(source: FinishedRun, split: str, rows: np.ndarray, answers: list[dict]) -> dict:
-    """Return each metric in the run's record and of the export's answers; own metrics are left out."""
+def _scores(source: FinishedRun, split: str, rows: np.ndarray, predictions: list[dict]) -> dict:
+    """Return each metric in the run's record and of the export's predictions; own metrics are left out."""
     index = {label: number for number, label in enumerate(source.labels)}
-    values = [answer["prediction"] for answer in answers]
+    values = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
-        tagged = [zip(answer["prediction"], answer["probabilities"], strict=True) for answer in answers]
+        tagged = [zip(prediction["prediction"], prediction["probabilities"], strict=True) for prediction in predictions]
         values = [[NO_TAG if shares is None else index[tag] for tag, shares in words] for words in tagged]
     elif index:
         values = np.array([index[label] for label in values])

@@ -18,7 +18,7 @@ from thaw.exporting.model_card import card
 def export(run: Path, target: Path) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
-    A model that answers otherwise than its run did is a UserError, and leaves nothing behind.
+    A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise UserError(f"{target} is there already; name a folder that is new or empty")
@@ -30,7 +30,7 @@ def export(run: Path, target: Path) -> dict:
         report = check(source, folder)
         if not report["passed"]:
             raise UserError(
-                f"the export does not answer as its run did, so {target} was not written\n{export_summary(report)}"
+                f"the export does not predict what its run did, so {target} was not written\n{export_summary(report)}"
             )
         write_json(folder / "check.json", report)
     return report
@@ -42,7 +42,7 @@ def export_summary(report: dict) -> str:
     for split, part in report["splits"].items():
         changed, allowed = part["changed"], report["may_change"]
         lines.append(
-            f"{split}: {changed} of {part['answers']} answers are others than recorded (at most {allowed:.0%})"
+            f"{split}: {changed} of {part['answers']} predictions are others than recorded (at most {allowed:.0%})"
         )
         lines.append(
             f"  largest difference from the run's own tensors in Thaw, both in fp32: {part['largest_difference']:.1e} "

@@ -12,10 +12,11 @@ from torch import nn
 from torch.nn import functional
 
 from thaw.adaptation.peft_modules import merge, read_insert_metadata
-from thaw.core.files import read_json, write_json
+from thaw.core.files import write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
+from thaw.exporting.cutting import cut
 from thaw.exporting.finished_run import FinishedRun
 from thaw.heads import ladder_network
 from thaw.heads.ladder import network_settings, network_sizes
@@ -31,8 +32,11 @@ def write(source: FinishedRun, folder: Path) -> str:
 
     logging.disable_progress_bar()
     head = load_file(source.run / "head.safetensors")
-    encoder = trained_encoder(source)
-    whole = own_model(encoder, head, source.head, source.reads, source.labels)
+    whole, encoder = None, trained_encoder(source)
+    last = cut(encoder, source.read)
+    encoder = encoder.model
+    if source.read == [encoder.config.num_hidden_layers] and last is None:
+        whole = own_model(encoder, head, source.head, source.reads, source.labels)
     if whole is None:
         form = "encoder_and_head"
         encoder.save_pretrained(folder)
@@ -44,11 +48,11 @@ def write(source: FinishedRun, folder: Path) -> str:
     shutil.copyfile(LOADER, folder / "model.py")
     if source.head.layers.combine == "ladder":
         shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
-    write_json(folder / "thaw.json", _facts(source, form))
+    write_json(folder / "thaw.json", _facts(source, form, _layers(source, encoder, last)))
     return form
 
 
-def trained_encoder(source: FinishedRun):
+def trained_encoder(source: FinishedRun) -> Encoder:
     """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
     encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
     if path.is_file():
@@ -56,7 +60,7 @@ def trained_encoder(source: FinishedRun):
             inserts.into(encoder)
         encoder.put(load_file(path))
         merge(encoder.model)
-    return encoder.model
+    return encoder
 
 
 def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: str, labels: list[str]):
@@ -128,28 +132,33 @@ def write_tokenizer(encoder: Path, words: bool, max_length: int, folder: Path) -
     tokenizer.save_pretrained(folder)
 
 
-def _facts(source: FinishedRun, form: str) -> dict:
+def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
+    """Return what the loader needs to know of the layers that a head reads; nothing where it reads the model's output.
+
+    Args: the encoder, cut; path of the module whose output is its highest boundary, where the model's own is not.
+    """
+    kept = encoder.config.num_hidden_layers
+    if source.read == [kept] and last is None and source.head.layers.combine == "one":
+        return {}
+    entry = source.head.layers
+    said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": entry.norm, "last": last}
+    if entry.combine == "ladder":
+        sizes = [len(source.read), encoder.config.hidden_size, *network_sizes(entry)]
+        said["network"] = {"sizes": sizes, "settings": network_settings(entry)}
+    return {"layers": said}
+
+
+def _facts(source: FinishedRun, form: str, layers: dict) -> dict:
     """Return what the loader needs to know, and which run this is."""
-    head = {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling}
-    if source.head.layers.combine == "ladder":
-        head["ladder"] = _ladder(source)
     return {
         "form": form,
         "reads": source.reads,
         "pairs": source.view.pairs,
         "max_length": source.view.max_length,
         "labels": source.labels,
-        "head": head,
+        "head": {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling, **layers},
         "task": {key: source.task[key] for key in ("id", "type", "target")},
         "encoder": source.encoder.name,
         "run": str(source.run.relative_to(source.results)),
         "digest": source.metrics["digest"],
     }
-
-
-def _ladder(source: FinishedRun) -> dict:
-    """Return which hidden states a side network reads, and the arguments that make it."""
-    entry, encoder = source.head.layers, read_json(source.encoder / "card.json")
-    read = entry.reads(encoder["layers"])
-    sizes = [len(read), encoder["width"], *network_sizes(entry)]
-    return {"reads": read, "sizes": sizes, "settings": network_settings(entry)}

@@ -3,7 +3,7 @@
     from model import Model
     Model().predict(["a text", "another"])      # pairs as ("first", "second"), sentences to tag as ["their", "words"]
 
-As a program it reads a JSON string or list a line and writes an answer a line: echo '"a text"' | python model.py
+As a program it reads a JSON string or list a line and writes a prediction a line: echo '"a text"' | python model.py
 
 B examples, S sequences (B; 2B where the texts of a pair are read separately), T tokens, W words, d width, C outputs.
 """
@@ -40,19 +40,24 @@ class Model:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
-        self.head, self.ladder = None, None
+        self.head = None
         if about["form"] == "encoder_and_head":
             self.kind, self.pooling = about["head"]["kind"], about["head"]["pooling"]
+            self.layers = about["head"].get("layers")
+            self._last = []  # what the last layer has just returned, where the model ends in a norm that nobody reads
+            if self.layers and self.layers["last"]:
+                layer = self.model.get_submodule(self.layers["last"])
+                layer.register_forward_hook(lambda layer, inputs, output: self._last.append(output))
             self.head = load_file(Path(folder) / "head.safetensors", device=str(self.device))
-            if said := about["head"].get("ladder"):
-                self.layers_read = said["reads"]
-                self.ladder = _ladder(Path(folder) / "ladder.py", said, self.head).to(self.device).eval()
+            if self.layers and self.layers["combine"] == "ladder":
+                made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
+                self.ladder = made.to(self.device).eval()
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
-        return [answer["prediction"] for answer in self.answers(texts)]
+        return [prediction["prediction"] for prediction in self.predict_with_probabilities(texts)]
 
-    def answers(self, texts):
+    def predict_with_probabilities(self, texts):
         """Yield for each text, in order, {"prediction", "probabilities"}; memory does not grow with their number.
 
         Probabilities follow the order of `labels`; tags have a list for each word, None where a word was cut off; a
@@ -60,13 +65,13 @@ class Model:
         """
         texts = iter(texts)
         while some := list(islice(texts, AT_ONCE)):
-            answers = [None] * len(some)
+            predictions = [None] * len(some)
             order = sorted(range(len(some)), key=lambda index: _length(some[index]))
             for start in range(0, len(order), BATCH):
                 indices = order[start : start + BATCH]
-                for index, answer in zip(indices, self._batch([some[index] for index in indices]), strict=True):
-                    answers[index] = answer
-            yield from answers
+                for index, prediction in zip(indices, self._batch([some[index] for index in indices]), strict=True):
+                    predictions[index] = prediction
+            yield from predictions
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
@@ -92,7 +97,7 @@ class Model:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
         shares = logits.softmax(-1)
         if self.reads != "words":
-            return [self._answer(row) for row in shares]
+            return [self._prediction(row) for row in shares]
         return [self._tags(shares[row], inputs.word_ids(row), len(words)) for row, words in enumerate(texts)]
 
     def _logits(self, inputs) -> torch.Tensor:
@@ -109,30 +114,48 @@ class Model:
         return functional.linear(vectors, self.head["output.weight"], self.head["output.bias"])
 
     def _states(self, inputs) -> torch.Tensor:
-        """Return the states [S, T, d] that the head reads: the last ones, or those of the side network."""
-        if self.ladder is None:
+        """Return the one state [S, T, d] that the head reads: the model's output, or several layers combined."""
+        if self.layers is None:
             return self.model(**inputs)[0]
-        answered = self.model(**inputs, output_hidden_states=True)
-        states = [*answered.hidden_states[:-1], answered[0]]
-        return self.ladder([states[layer] for layer in self.layers_read], inputs["attention_mask"].bool())
+        outputs = self.model(**inputs, output_hidden_states=True)
+        top = self._last.pop() if self.layers["last"] else outputs[0]
+        top = top[0] if isinstance(top, tuple) else top
+        read = [top if n == self.layers["of"] else outputs.hidden_states[n] for n in self.layers["read"]]
+        combine = self.layers["combine"]
+        if combine in ("one", "concat"):
+            return torch.cat(read, -1)
+        if combine == "ladder":
+            return self.ladder(read, inputs["attention_mask"].bool())
+        states = torch.stack(read)
+        if combine != "mix":
+            return states.mean(0) if combine == "mean" else states.sum(0)
+        if self.layers["norm"]:
+            states = functional.layer_norm(states, states.shape[-1:])
+        shares = self.head["combination.weights"].softmax(0)
+        return self.head["combination.gamma"] * torch.einsum("k,kstd->std", shares, states)
 
     def _pooled(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return one vector a sequence [S, d] of states [S, T, d], without the padding."""
-        if self.pooling == "first":
+        """Return one vector a sequence [S, F] of states [S, T, d], without the padding."""
+        several = self.pooling if isinstance(self.pooling, list) else [self.pooling]
+        return torch.cat([self._pooled_by(pooling, states, mask) for pooling in several], -1)
+
+    def _pooled_by(self, pooling: str, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the vectors [S, d] of one pooling."""
+        if pooling == "first":
             return states[:, 0]
-        if self.pooling == "last":
+        if pooling == "last":
             return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
-        if self.pooling == "max":
+        if pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
-        if self.pooling == "pooler":
+        if pooling == "pooler":
             weight, bias = (self.head[f"pooling.dense.{name}"] for name in ("weight", "bias"))
             return torch.tanh(functional.linear(states[:, 0], weight, bias))
         weights = mask.to(states.dtype)
-        if self.pooling == "attention":
+        if pooling == "attention":
             weights = (states @ self.head["pooling.query"]).masked_fill(~mask, -torch.inf).softmax(1)
         return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
 
-    def _answer(self, shares: torch.Tensor) -> dict:
+    def _prediction(self, shares: torch.Tensor) -> dict:
         """Return the label of probabilities [C], and them."""
         return {"prediction": self.labels[int(shares.argmax())], "probabilities": shares.tolist()}
 
@@ -142,7 +165,7 @@ class Model:
         for position, word in enumerate(word_ids):
             first.setdefault(word, position)
         cut_off = {"prediction": "O", "probabilities": None}
-        words = [self._answer(shares[first[word]]) if word in first else cut_off for word in range(count)]
+        words = [self._prediction(shares[first[word]]) if word in first else cut_off for word in range(count)]
         return {key: [word[key] for word in words] for key in ("prediction", "probabilities")}
 
 
@@ -175,5 +198,5 @@ def _quietly(form, folder):
 
 
 if __name__ == "__main__":
-    for answer in Model().answers(json.loads(line) for line in sys.stdin):
-        print(json.dumps(answer), flush=True)
+    for prediction in Model().predict_with_probabilities(json.loads(line) for line in sys.stdin):
+        print(json.dumps(prediction), flush=True)

@@ -1,4 +1,4 @@
-"""Lines of text in, lines of answers out: what predict.py reads and writes.
+"""Lines of text in, lines of predictions out: what predict.py reads and writes.
 
 W words, C classes.
 """
@@ -32,16 +32,16 @@ def examples(lines: Iterable[bytes], reads: str) -> Iterator[str | list[str]]:
         yield {"text": text, "pair": parts, "words": text.split()}[reads]
 
 
-def printed(example, answer: dict, reads: str, probabilities: bool) -> str:
-    """Return an answer as it is printed, without the last line feed.
+def printed(example, prediction: dict, reads: str, probabilities: bool) -> str:
+    """Return a prediction as it is printed, without the last line feed.
 
     A text or pair has its label or score on a line, then with `probabilities` those of all C labels. A sentence has a
     line for each of its W words, the word before its tag, and an empty line after them; a word that was cut off has no
     probabilities.
     """
     if reads != "words":
-        return _line([answer["prediction"]], answer["probabilities"] if probabilities else None)
-    words = zip(example, answer["prediction"], answer["probabilities"], strict=True)
+        return _line([prediction["prediction"]], prediction["probabilities"] if probabilities else None)
+    words = zip(example, prediction["prediction"], prediction["probabilities"], strict=True)
     return "\n".join(_line([word, tag], shares if probabilities else None) for word, tag, shares in words) + "\n"
 
 

@@ -12,9 +12,10 @@ S sequences, T tokens of the longest, W words of the longest, n places, L layers
 import numpy as np
 import torch
 
-from thaw.encoders import pooling
+from thaw.encoders import token_pooling
 
-POOLED = {"mean": pooling.mean, "max": pooling.maximum, "first": pooling.first_token}  # in the order of the file
+# in the order of the file
+POOLED = {"mean": token_pooling.mean, "max": token_pooling.maximum, "first": token_pooling.first_token}
 
 
 class TokenStates:

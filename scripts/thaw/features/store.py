@@ -136,9 +136,10 @@ class FeatureStore:
         """Return the positions of the sequences of some rows among all of a split, int64 [S]."""
         return self._columns(split)["input_ids"].of(rows)
 
-    def has(self, part: int | str) -> bool:
-        """Tell whether a part's card and its payload are there. Args: the number of a boundary, pooled or words."""
-        return self.card_path(part).is_file() and self.payload_path(part).is_file()
+    def boundaries(self) -> list[int]:
+        """Return the boundaries whose card and payload are both there."""
+        numbers = sorted(int(card.stem[1:]) for card in self.folder.glob("b*.json"))
+        return [number for number in numbers if self.payload_path(number).is_file()]
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""

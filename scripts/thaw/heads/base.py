@@ -14,7 +14,8 @@ from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
-NO_TAG = -1  # answer for a word that the model never saw (thaw.evaluation.metrics counts it as wrong)
+NO_TAG = -1  # prediction for a word that the model never saw (thaw.evaluation.metrics counts it as wrong)
+FORMER_NAMES = {"name_outputs": "set_labels", "start": "init_from_targets"}
 
 
 class Head(nn.Module):
@@ -25,6 +26,15 @@ class Head(nn.Module):
     """
 
     fixed = False  # see VectorHead
+
+    def __init_subclass__(cls, **keywords):
+        """Let a plug-in define, and call on its base, the methods of `FORMER_NAMES` by the names they once had."""
+        super().__init_subclass__(**keywords)
+        for former, name in FORMER_NAMES.items():
+            if former in vars(cls) and name not in vars(cls):
+                setattr(cls, name, vars(cls)[former])
+            elif name in vars(cls) and former not in vars(cls):
+                setattr(cls, former, vars(cls)[name])
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Keep what all heads need to know.
@@ -42,11 +52,13 @@ class Head(nn.Module):
         """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
         raise NotImplementedError
 
-    def name_outputs(self, labels: list[str]) -> None:
+    def set_labels(self, labels: list[str]) -> None:
         """Set the labels or tags in the order of the outputs; by default do nothing."""
 
-    def start(self, targets) -> None:
+    def init_from_targets(self, targets) -> None:
         """Look at all training targets (encoded) before the first update; by default do nothing."""
+
+    name_outputs, start = set_labels, init_from_targets  # for super().start(...) in a plug-in
 
     def flops(self, batch: Batch) -> float:
         """Return the forward operations on a batch, as `thaw.compute_cost.flops` counts; by default a linear head's."""
@@ -105,7 +117,7 @@ class VectorHead(Head):
             nn.init.normal_(self.output.weight, std=0.02)
         nn.init.zeros_(self.output.bias)
 
-    def start(self, targets) -> None:
+    def init_from_targets(self, targets) -> None:
         """For scores, start at their mean over train, which saves the first updates."""
         if self.scores:
             nn.init.constant_(self.output.bias, float(np.mean(targets)))

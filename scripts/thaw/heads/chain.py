@@ -8,13 +8,13 @@ log-likelihood of 0.
 import torch
 from torch import nn
 
-FORBIDDEN = -1e4  # added to what the constraints exclude; finite, so that some answer always remains
+FORBIDDEN = -1e4  # added to what the constraints exclude; finite, so that some sequence always remains
 
 
 class LinearChainCrf(nn.Module):
     """Scores of a tag after another, of a tag at the start, and at the end (Lafferty et al. 2001; Lample et al. 2016).
 
-    They start uniform in -0.1 to 0.1. The constraints are asked for in the answers alone: in training a gold sequence
+    They start uniform in -0.1 to 0.1. The constraints hold for predictions alone: in training a gold sequence
     may break them, where a word between two others was not seen.
     """
 
@@ -25,17 +25,17 @@ class LinearChainCrf(nn.Module):
         self.start, self.end = nn.Parameter(torch.empty(tags)), nn.Parameter(torch.empty(tags))
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
-        self.register_buffer("barred", torch.zeros(tags, tags), persistent=False)
-        self.register_buffer("barred_start", torch.zeros(tags), persistent=False)
+        self.register_buffer("forbidden", torch.zeros(tags, tags), persistent=False)
+        self.register_buffer("forbidden_start", torch.zeros(tags), persistent=False)
 
     def constrain(self, labels: list[str]) -> None:
         """Restrict predictions to valid BIO: I-X only after B-X or I-X, never at the start."""
         for after, label in enumerate(labels):
             if label.startswith("I-"):
-                self.barred_start[after] = FORBIDDEN
+                self.forbidden_start[after] = FORBIDDEN
                 for before, earlier in enumerate(labels):
                     if earlier not in (label, f"B-{label[2:]}"):
-                        self.barred[before, after] = FORBIDDEN
+                        self.forbidden[before, after] = FORBIDDEN
 
     def log_likelihood(self, emissions: torch.Tensor, tags: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the log-likelihood [B] of tags [B, W]: their score less the logarithm of the sum over all sequences.
@@ -72,7 +72,7 @@ class LinearChainCrf(nn.Module):
 
     def best(self, emissions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return the best sequence of tags [B, W] within the constraints, by Viterbi; any tag where mask is False."""
-        transitions, start = self.transitions + self.barred, self.start + self.barred_start
+        transitions, start = self.transitions + self.forbidden, self.start + self.forbidden_start
         total, begun, origins = torch.zeros_like(emissions[:, 0]), torch.zeros_like(mask[:, 0]), []
         stay = torch.arange(len(start), device=mask.device).expand_as(total)
         for word in range(emissions.shape[1]):

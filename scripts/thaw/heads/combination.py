@@ -30,14 +30,16 @@ class Combination(nn.Module):
         """Return the forward operations on a batch, as `thaw.compute_cost.flops` counts; by default none."""
         return 0.0
 
-    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor | None = None) -> torch.Tensor:
         """Return the state [S, T, D] of boundaries by their number, of which there may be more than are read.
 
-        The mask [S, T] is False at padding.
+        The mask [S, T] is False at padding; a combination that reads no token for another does without.
         """
         chosen = [boundaries[n] for n in self.read]
         if len(chosen) == 1:
             return chosen[0]
+        if self.combine == "one":
+            raise ValueError("a head whose layer validation chooses is fitted on one layer at a time: see at_layer")
         if self.combine == "concat":
             return torch.cat(chosen, -1)
         total = torch.stack(chosen).sum(0)

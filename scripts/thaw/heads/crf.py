@@ -21,8 +21,8 @@ class CrfHead(LinearHead):
         self.spans = task_type == "spans"
         self.chain = LinearChainCrf(outputs)
 
-    def name_outputs(self, labels: list[str]) -> None:
-        """Keep the answers to what BIO allows, where the tags are spans."""
+    def set_labels(self, labels: list[str]) -> None:
+        """Restrict predictions to what BIO allows, where the tags are spans."""
         if self.spans:
             self.chain.constrain(labels)
 

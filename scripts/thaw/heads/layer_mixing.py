@@ -26,7 +26,7 @@ class ScalarMix(Combination):
         self.weights = nn.Parameter(torch.zeros(len(read)))
         self.gamma = nn.Parameter(torch.ones(()))
 
-    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor | None = None) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""
         states = torch.stack([boundaries[n] for n in self.read])
         if self.norm:

@@ -6,7 +6,7 @@ B examples, T tokens, d width. States [B, T, d], mask [B, T] bool, vector [B, d]
 import torch
 from torch import nn
 
-from thaw.encoders import pooling
+from thaw.encoders import token_pooling
 from thaw.features.batch import Batch
 
 
@@ -15,7 +15,7 @@ class First(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return pooling.first_token(states, mask)
+        return token_pooling.first_token(states, mask)
 
 
 class Last(nn.Module):
@@ -23,7 +23,7 @@ class Last(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return pooling.last_token(states, mask)
+        return token_pooling.last_token(states, mask)
 
 
 class Mean(nn.Module):
@@ -31,7 +31,7 @@ class Mean(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return pooling.mean(states, mask)
+        return token_pooling.mean(states, mask)
 
 
 class Max(nn.Module):
@@ -39,7 +39,7 @@ class Max(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return pooling.maximum(states, mask)
+        return token_pooling.maximum(states, mask)
 
 
 class Attention(nn.Module):

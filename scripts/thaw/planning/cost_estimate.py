@@ -141,7 +141,7 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
-    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.stages_of_spec(phase)):
+    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.of_spec(phase).stages(phase)):
         computed = entry.layers - (stage["boundary"] or 0)
         total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
     return total

@@ -80,7 +80,7 @@ def _members(
 
 
 def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
-    """Find out whether answers of a type of task can be combined in this way."""
+    """Find out whether predictions of a type of task can be combined in this way."""
     if entry.by == "mean" and kind in ("tagging", "spans"):
         raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use majority")
     if entry.by == "majority" and kind.endswith("regression"):

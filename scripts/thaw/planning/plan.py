@@ -58,9 +58,9 @@ class Plan:
         self.catalogue = catalogue
         seeds = {seed for experiment in experiments for seed in experiment.seeds}
         self.table, parts, self.left_out = self._jobs(JobTable(results, seeds), left_out)
-        if self.table.asked:
-            # Experiments differ on a run that they share: what is made from it names what they agree on.
-            self.table, parts, self.left_out = self._jobs(JobTable(results, seeds, self.table.asked), left_out)
+        if self.table.changes:
+            # Experiments differ on a run that they share: specs are made again, with the changes that they recorded.
+            self.table, parts, self.left_out = self._jobs(JobTable(results, seeds, self.table.changes), left_out)
         self.records = Records(self.table)
         self.runs = {name: part.runs for name, part in parts.items()}
         self.extra_results = {name: part.extra_results for name, part in parts.items()}
@@ -68,9 +68,9 @@ class Plan:
 
     def _jobs(self, table: JobTable, left_out) -> tuple[JobTable, dict[str, ExperimentJobs], list[str]]:
         """Return a table with the jobs of all experiments, these by name, and all sentences on what was left out."""
-        said = list(left_out)
-        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, said) for one in self.experiments}
-        return table, parts, said
+        notes = list(left_out)
+        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, notes) for one in self.experiments}
+        return table, parts, notes
 
     @property
     def results(self) -> str:
@@ -213,7 +213,7 @@ class Plan:
         """Return an experiment by its name."""
         return next(experiment for experiment in self.experiments if experiment.experiment == name)
 
-    def shown(self, name: str) -> list[str]:
+    def report_files(self, name: str) -> list[str]:
         """Return the tables and figures of an experiment's report."""
         outputs = self.job("report", name).spec["outputs"]
         return [file for o in outputs for file in self.files(o["step"], f"{name}/{o['id']}")]

@@ -9,7 +9,7 @@ from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.planning import compatibility
-from thaw.planning.initial_weights import initial_weights
+from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_plan import (
     KEPT,
     Need,
@@ -17,10 +17,10 @@ from thaw.planning.run_plan import (
     SearchPlan,
     is_pair,
     named_points,
-    needed,
     pair_views,
     points,
     variant,
+    variants,
 )
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -45,7 +45,7 @@ class RunPlanner:
         self.experiment = experiment
         self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
-        self._carried_out: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
+        self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -105,11 +105,15 @@ class RunPlanner:
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
 
-    def _with_needed(self, run: RunPlan, done: set[str]) -> Iterator[RunPlan]:
-        for one in [*(need.of for need in needed(run)), run]:
-            if isinstance(one, RunPlan) and one.folder not in done:
-                done.add(one.folder)
-                yield one
+    def _with_needed(self, plan: RunPlan | SearchPlan | InitialWeights, done: set[str]) -> Iterator[RunPlan]:
+        """Yield the runs among what something needs and itself; what is done has been visited with all it needs."""
+        name = plan.folder if isinstance(plan, RunPlan) else f"{plan.step} {plan.key}"
+        if name not in done:
+            for need in plan.needs:
+                yield from self._with_needed(need.of, done)
+            done.add(name)
+            if isinstance(plan, RunPlan):
+                yield plan
 
     def selected(self, encoder: str) -> list[tuple[str, list]]:
         """Return the chosen strategies with the points of their sweeps; [None] where there is no sweep."""
@@ -163,13 +167,13 @@ class RunPlanner:
         start, place = strategy.start, self.catalogue.place("strategies", name)
         where = (start.task, start.subset) if start.task else (task, subset)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
-        points = {variant(earlier, point): point for point in self.points(start.strategy, encoder)}
-        if start.variant not in points:
+        values = variants(earlier, self._layers(encoder))
+        if start.variant not in values:
             raise UserError(
-                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(points)}; name "
+                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(values)}; name "
                 "one as variant:"
             )
-        run = self._run((*where, encoder, head, start.strategy, points[start.variant], seed), asked)
+        run = self._run((*where, encoder, head, start.strategy, values[start.variant], seed), asked)
         same_views = bool(start.task) or run.views == views
         compatibility.check_start(self.catalogue, strategy, self.trained(run), same_views, place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
@@ -203,9 +207,9 @@ class RunPlanner:
     def _phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
         point = (run.strategy, run.encoder, run.value, run.trial)
-        if point not in self._carried_out:
-            self._carried_out[point] = self._resolved_phases(run)
-        return self._carried_out[point]
+        if point not in self._resolved:
+            self._resolved[point] = self._resolved_phases(run)
+        return self._resolved[point]
 
     def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)

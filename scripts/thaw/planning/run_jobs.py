@@ -34,21 +34,22 @@ class RunJobs:
                 (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
             self._added.add(plan.key)
         elif isinstance(plan, RunPlan) and plan.key not in self._added:
-            self._ask(plan)
+            self._record_changes(plan)
         if plan.step == "fit_heads":
             self.table.seeds.add(plan.seed)
         return self.table.job(plan.step, plan.key)
 
-    def _ask(self, run: RunPlan) -> None:
-        """Note what this experiment wants otherwise of a run that another one has added.
+    def _record_changes(self, run: RunPlan) -> None:
+        """Record where this experiment's spec of a run differs from that of the experiment that added the run.
 
-        A run leaves all that any experiment asks for; in all else the last one decides, as where selections are merged.
+        A run keeps each optional file that some experiment asks for. Of any other key that differs the last experiment
+        decides, as it does where selections are merged.
         """
         known, own = self.table.job(run.step, run.key).spec, self.planner.spec(run)
         shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
         wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
         if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
-            self.table.asked.setdefault(run.key, {}).update(more)
+            self.table.changes.setdefault(run.key, {}).update(more)
 
     def file(self, need: Need) -> str:
         """Return the file that is read of what is needed."""
@@ -57,7 +58,7 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, self.planner.spec(run) | self.table.agreed.get(run.key, {}))
+        spec, inputs = self._based(run, self.planner.spec(run) | self.table.previous_changes.get(run.key, {}))
         names = []
         for need in run.needs:
             self.add(need.of)
@@ -91,19 +92,19 @@ class RunJobs:
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
         spec |= base
         if task.also and not run.trial:
-            spec["also"], stores = self._further(run, task)
+            spec["also"], stores = self._transfer_sets(run, task)
             inputs["also_data"] = self.upstream.prepared(stores)
             inputs |= {f"also_{name}": files for name, files in self.upstream.states(stores, read).items()}
         return spec, inputs
 
-    def _further(self, run: RunPlan, task: TaskConfig) -> tuple[list[dict], list[str]]:
-        """Return what a spec says of a task's further test corpora, and their stores: per corpus one for each view."""
+    def _transfer_sets(self, run: RunPlan, task: TaskConfig) -> tuple[list[dict], list[str]]:
+        """Return what a spec says of a task's transfer sets, and their stores: per corpus one for each view."""
         entries, stores = [], []
-        for further in task.also:
-            other = self.planner.catalogue.get("tasks", further.task, "also")
+        for transfer in task.also:
+            other = self.planner.catalogue.get("tasks", transfer.task, "transfer_sets")
             views = pair_views(other, run.pairs)
             keys = [self.upstream.store(run.weights, other.corpus, view) for view in views]
-            entry = {"task": task_spec(further.task, other), "rename": further.rename}
+            entry = {"task": task_spec(transfer.task, other), "rename": transfer.rename}
             entry["data"] = self.upstream.data(other.corpus)[0]
             entry["features"] = [self.table.job("features", key).digest for key in keys]
             entries.append(entry)

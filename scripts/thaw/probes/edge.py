@@ -110,8 +110,8 @@ def scores(reading: EdgeReading, model: Prober, split: Edges) -> np.ndarray:
     """Return the micro F1 of each probe on some rows [P]; edges with a word that has no token are misses."""
     hits, predicted = torch.zeros(2, model.probes, dtype=torch.float64, device=reading.device)
     for tokens in reading.batches(split, np.arange(len(split.rows))):
-        answers = model(tokens) > 0
-        predicted = predicted + answers.sum((1, 2))
-        hits = hits + (answers & (tokens.gold > 0)).sum((1, 2))
+        positive = model(tokens) > 0
+        predicted = predicted + positive.sum((1, 2))
+        hits = hits + (positive & (tokens.gold > 0)).sum((1, 2))
     truths = sum(len(labels) for labels in split.labels)
     return (2 * hits / (predicted + truths)).cpu().numpy()

@@ -90,12 +90,12 @@ class EdgeReading(ProbeContext):
 
     def majority(self) -> dict[str, dict[str, float | None]]:
         """Return the scores on each split of predicting the most frequent label of train for every edge."""
-        answer = np.bincount(np.concatenate(self.splits["train"].labels).astype(int)).argmax()
+        most_frequent = np.bincount(np.concatenate(self.splits["train"].labels).astype(int)).argmax()
         scores = {}
         for name in self.scored:
             labels = self.splits[name].labels
             total = len(labels) + sum(map(len, labels))
-            scores[name] = {MAIN: 2 * sum(answer in each for each in labels) / total if total else None}
+            scores[name] = {MAIN: 2 * sum(most_frequent in each for each in labels) / total if total else None}
         return scores
 
     def _tokens(self, batch: Batch, states: torch.Tensor, of, ends: np.ndarray, labels: list) -> Tokens:

@@ -85,19 +85,21 @@ class Reading(ProbeContext):
         """Return the task's metrics of a solution, by its layer's position; against other targets, if given."""
         vectors = split.layers[layer]
         logits = solution.logits(vectors.values)
-        answers = vectors.answers(split.rows, logits if self.labels else logits.squeeze(1), not self.labels)
-        return score(self.task, split.gold if gold is None else gold, answers.values, self.labels or None)
+        predictions = vectors.to_predictions(split.rows, logits if self.labels else logits.squeeze(1), not self.labels)
+        return score(self.task, split.gold if gold is None else gold, predictions.values, self.labels or None)
 
     def main(self, split: Split, layer: int, solution: Solution) -> float | None:
         """Return the task's main metric of a solution."""
         return self.scores(split, layer, solution)[self.main_metric]
 
     def majority(self) -> dict[str, dict[str, float | None]]:
-        """Return what the most frequent answer in train (or the mean) scores on each split."""
-        answer, scores = majority(self.task, self.splits["train"].gold), {}
+        """Return what the most frequent label in train (or the mean) scores on each split."""
+        most_frequent, scores = majority(self.task, self.splits["train"].gold), {}
         for name in self.scored:
             gold = self.splits[name].gold
-            constant = [[answer] * len(tags) for tags in gold] if self.words else np.full(len(gold), answer)
+            constant = (
+                [[most_frequent] * len(tags) for tags in gold] if self.words else np.full(len(gold), most_frequent)
+            )
             scores[name] = score(self.task, gold, constant, self.labels or None)
         return scores
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.trainer_keys import EXPERIMENT_ANSWERS, keys_of_a_phase
+from thaw.schema.trainer_keys import EXPERIMENT_HINTS, keys_of_a_phase
 
 IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
 
@@ -79,7 +79,7 @@ class EnsembleConfig(CatalogueEntry):
 class ExperimentConfig(ConfigModel):
     """A selection: which runs and outputs are wanted."""
 
-    answers: ClassVar[dict[str, str]] = keys_of_a_phase(names(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_ANSWERS
+    hints: ClassVar[dict[str, str]] = keys_of_a_phase(names(PhaseConfig), IN_A_STRATEGY) | EXPERIMENT_HINTS
     experiment: Id = Field(description="its name, and its folder under results/outputs")
     title: Text = Field(description="title of the report")
     tasks: list[Id] = Field(min_length=1, description="tasks of config/tasks.yaml")

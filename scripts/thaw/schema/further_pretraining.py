@@ -15,8 +15,8 @@ ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience",
 class FurtherPretrainingConfig(CatalogueEntry):
     """Masked-language-model training of a whole encoder, which strategies start `from:`."""
 
-    answers: ClassVar[dict[str, str]] = {
-        word: answer for word, answer in keys_of_a_phase(names(PhaseConfig), "under phase:").items() if word != "seed"
+    hints: ClassVar[dict[str, str]] = {
+        word: hint for word, hint in keys_of_a_phase(names(PhaseConfig), "under phase:").items() if word != "seed"
     }
     phase: Annotated[PhaseConfig, Key(lambda phase, _, context: ", ".join(clauses(phase, context)))] = Field(
         description="learning rate, schedule, epochs and batches, as in a strategy; everything trains"

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from thaw.schema.keys import ConfigModel, Key
-from thaw.schema.trainer_keys import PEFT_ANSWERS
+from thaw.schema.trainer_keys import PEFT_HINTS
 
 KEYS = {"lora": {"rank", "alpha", "targets"}, "ia3": set(), "adapters": {"size"}}  # the keys that each kind reads
 
@@ -18,7 +18,7 @@ def _layers(top, insert, context) -> str:
 class InsertConfig(ConfigModel):
     """What is put into which layers; all phases of a run insert the same kind with the same options."""
 
-    answers: ClassVar[dict[str, str]] = PEFT_ANSWERS
+    hints: ClassVar[dict[str, str]] = PEFT_HINTS
     kind: Annotated[
         Literal["lora", "ia3", "adapters"],
         Key({"lora": "LoRA", "ia3": "IA3 vectors", "adapters": "bottleneck adapters (with the layer norms)"}),

@@ -18,7 +18,7 @@ from thaw.schema.phase_parts import (
     say_unfreezing,
 )
 from thaw.schema.selected_parts import trained_parts
-from thaw.schema.trainer_keys import PHASE_ANSWERS
+from thaw.schema.trainer_keys import PHASE_HINTS
 
 PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
@@ -33,7 +33,7 @@ def of_phase(searched: dict, number: int) -> dict:
 class PhaseConfig(ConfigModel):
     """What trains, at which learning rates, on which schedule, until when."""
 
-    answers: ClassVar[dict[str, str]] = PHASE_ANSWERS
+    hints: ClassVar[dict[str, str]] = PHASE_HINTS
     train: Annotated[list[str | dict[str, int | str | dict[str, list[int]]]], Key(trained_parts)] = Field(
         [],
         description="what trains; everything else is frozen. head, all, embeddings, {top: 3} or {top: k} of a sweep; "
@@ -241,8 +241,7 @@ class PhaseConfig(ConfigModel):
         """Return the settings of a phase of a spec, without what the plan added to them."""
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
-    @classmethod
-    def stages_of_spec(cls, entry: dict) -> list[dict]:
-        """Return the stages of a phase of a spec, each with its `epochs`; a phase without any is one."""
+    def stages(self, entry: dict) -> list[dict]:
+        """Return the stages of a phase, each with its `epochs`; one without any is one. Args: its entry in a spec."""
         *early, last = entry.get("stages", [entry])
-        return [*early, last | {"epochs": cls.of_spec(entry).epochs}]
+        return [*early, last | {"epochs": self.epochs}]

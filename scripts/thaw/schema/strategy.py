@@ -173,7 +173,7 @@ def _rates_from(id, strategy, context: Context) -> str:
 class StrategyConfig(CatalogueEntry):
     """How the encoder is adapted: a list of phases."""
 
-    answers: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
+    hints: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
     origin: Annotated[Id | None, Key(_origin, aliases=("from",))] = Field(
         None, description="start from the encoder after this further pretraining (config/encoders.yaml)"
@@ -246,9 +246,9 @@ class StrategyConfig(CatalogueEntry):
         return StartConfig(strategy=self.after) if isinstance(self.after, str) else self.after
 
     @property
-    def needed(self) -> dict[str, str]:
-        """The strategies whose runs one of this strategy needs, by role."""
-        return {"start": self.start.strategy} if self.start else {}
+    def needed(self) -> dict[str, tuple[str, str]]:
+        """The strategies whose runs one of this strategy needs, each with the variant, by role."""
+        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}
 
     @model_validator(mode="after")
     def _one_beginning(self):

@@ -11,7 +11,7 @@ _BETAS = "the constants of AdamW are fixed: betas 0.9 and 0.999"
 _SMOOTHING = "label smoothing is not available; leave it out"
 
 # for a phase of a strategy
-PHASE_ANSWERS = {
+PHASE_HINTS = {
     "freeze": _FREEZE,
     "freeze_encoder": _FREEZE,
     "freeze_layers": _FREEZE,
@@ -64,7 +64,7 @@ PHASE_ANSWERS = {
 }
 
 # for the experiment
-EXPERIMENT_ANSWERS = {
+EXPERIMENT_HINTS = {
     "seed": "unknown key; did you mean 'seeds'?",
     "model": "write encoders: [bert_base_uncased]; config/encoders.yaml lists them",
     "model_name_or_path": "write encoders: [bert_base_uncased]; config/encoders.yaml lists them, and yours go there",
@@ -79,7 +79,7 @@ EXPERIMENT_ANSWERS = {
 }
 
 # for an insert
-PEFT_ANSWERS = {
+PEFT_HINTS = {
     "peft_type": "write kind: lora, ia3 or adapters",
     "target_modules": "write targets: query_value, attention, feed_forward or all",
     "lora_dropout": "there is no dropout in LoRA here; leave it out",
@@ -91,7 +91,7 @@ PEFT_ANSWERS = {
 
 
 def keys_of_a_phase(names: dict[str, str], where: str) -> dict[str, str]:
-    """Return the answers to names that belong to a phase. Args: its names; where a phase is written."""
+    """Return the hints for names that belong to a phase. Args: its names; where a phase is written."""
     return {name: f"it is a key of a phase; write it {where}" for name in names} | {
-        name: f"no key here, and in a phase: {answer}" for name, answer in PHASE_ANSWERS.items()
+        name: f"no key here, and in a phase: {hint}" for name, hint in PHASE_HINTS.items()
     }

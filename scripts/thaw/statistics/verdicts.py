@@ -12,7 +12,7 @@ HOLDS, FAILS, UNDECIDED, NOT_TESTABLE = "holds", "fails", "undecided", "not test
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer to one test, the mean contrast, p by Holm, the seeds, how many more an undecided one lacks, and the
+    """The verdict on one test, the mean contrast, p by Holm, the seeds, how many more an undecided one lacks, and the
     effect: the mean way to the margin in its own standard deviations, above 0 where the claim is borne out.
     """
 
@@ -25,7 +25,7 @@ class Verdict:
 
 
 def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = ALPHA) -> list[Verdict]:
-    """Return the answers to a family of tests, p-values adjusted by Holm over it.
+    """Return the verdicts on a family of tests, p-values adjusted by Holm over it.
 
     Args: for each test its contrast by seed; its margin, {above: points} or {within: points}. `within` is two tests, of
     the way to either end, of which the one that is nearer to failing counts (Schuirmann 1987).
@@ -44,16 +44,16 @@ def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = A
     return results
 
 
-def overall(answers: list[str]) -> str:
-    """Return the answer over tasks: fails where it fails on one, holds where it holds on all, else undecided.
+def overall(by_task: list[str]) -> str:
+    """Return the verdict over tasks: fails where it fails on one, holds where it holds on all, else undecided.
 
     Without any test the claim is not testable.
     """
-    if not answers:
+    if not by_task:
         return NOT_TESTABLE
-    if FAILS in answers:
+    if FAILS in by_task:
         return FAILS
-    return HOLDS if set(answers) == {HOLDS} else UNDECIDED
+    return HOLDS if set(by_task) == {HOLDS} else UNDECIDED
 
 
 def _way(contrast: np.ndarray, margin: dict) -> np.ndarray:

@@ -8,11 +8,11 @@ SEED = 0  # draws the training rows that are scored; a baseline has no other ran
 
 
 def main() -> None:
-    """Check that the corpus is the one planned for, answer, and write the records."""
+    """Check that the corpus is the one planned for, predict, and write the records."""
     arguments = parse_arguments(__doc__, DATA, CATALOGUES, out="folder of the result")
     from thaw.compute_cost.stopwatch import Stopwatch
     from thaw.data.corpus import Corpus, subset_rows
-    from thaw.evaluation.baselines import answer
+    from thaw.evaluation.baselines import fit_baseline
     from thaw.evaluation.result_files import (
         check_digest,
         evaluate,
@@ -30,10 +30,10 @@ def main() -> None:
         corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
         rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
-        baseline = answer(spec["baseline"], task, corpus, rows, wanted)
-    outcome = evaluate(task, corpus, baseline.answers) | {"chosen": baseline.chosen}
+        baseline = fit_baseline(spec["baseline"], task, corpus, rows, wanted)
+    outcome = evaluate(task, corpus, baseline.predictions) | {"chosen": baseline.chosen}
     cost = {"seconds": watch.seconds()}
-    write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, baseline.answers))
+    write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, baseline.predictions))
     main_metric = task["metrics"][0]
     log(f"{spec['baseline']} on {task['id']}: {main_metric} {outcome['scores'][task['test'][0]][main_metric]}")
 

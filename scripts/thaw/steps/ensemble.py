@@ -1,4 +1,4 @@
-"""Step `ensemble`: the answers of several runs put together and scored like a run's. metrics.json is written last."""
+"""Step `ensemble`: the predictions of several runs combined and scored like a run's. metrics.json is written last."""
 
 from thaw.core import plugins
 from thaw.core.runtime import log, run_step
@@ -6,7 +6,7 @@ from thaw.core.step_arguments import CATALOGUES, DATA, at_least_one, parse_argum
 
 
 def main() -> None:
-    """Check that corpus and members are those planned for, put their answers together, and write the records."""
+    """Check that corpus and members are those planned for, combine their predictions, and write the records."""
     arguments = parse_arguments(
         __doc__, at_least_one("--members", "metrics.json of each run"), DATA, CATALOGUES, out="folder of the result"
     )
@@ -28,9 +28,9 @@ def main() -> None:
         check_digest(path, expected)
     corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
     files = [path.with_name("predictions.parquet") for path in arguments.members]
-    answers = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
-    outcome = evaluate(task, corpus, answers)
-    write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, answers))
+    predictions = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
+    outcome = evaluate(task, corpus, predictions)
+    write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, predictions))
     main_metric = task["metrics"][0]
     shown = ", ".join(f"{split} {scores[main_metric]}" for split, scores in outcome["scores"].items())
     log(f"{spec['ensemble']}, {len(files)} runs, on {task['id']}: {main_metric} on {shown}")

@@ -22,9 +22,9 @@ def main() -> None:
     if file_sha256(path) != spec["sha256"]:
         raise UserError(f"{path} is not the file that was planned with; run the workflow again")
     corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
-    answers = read_predictions(path, spec["format"], task, corpus)
-    outcome = evaluate(task, corpus, answers)
-    write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, answers))
+    predictions = read_predictions(path, spec["format"], task, corpus)
+    outcome = evaluate(task, corpus, predictions)
+    write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, predictions))
     main_metric = task["metrics"][0]
     shown = ", ".join(f"{split} {scores[main_metric]}" for split, scores in outcome["scores"].items())
     log(f"{spec['external']} on {task['id']}: {main_metric} on {shown}")

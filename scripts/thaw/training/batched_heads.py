@@ -191,13 +191,13 @@ class BatchedHeadTrainer:
                 gradient.mul_(factor.view(-1, *[1] * (gradient.ndim - 1)))
 
     @torch.no_grad()
-    def answers(
+    def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
         """Return a member's predictions for some rows of a split; `words` are their word counts, None for texts."""
         vectors = self._vectors(store, split, rows, words)
         head = self.heads[index].eval()
-        return vectors.answers(rows, head.logits(vectors.values).float(), head.scores)
+        return vectors.to_predictions(rows, head.logits(vectors.values).float(), head.scores)
 
     def _vectors(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
         """Return the vectors of some rows of train, or of all rows of another split."""

@@ -29,8 +29,8 @@ class Trained:
     head: Head
     encoder: dict[str, torch.Tensor]
     inserts: Inserts | None
-    answers: dict[str, Predictions]
-    further: list[tuple[TransferSet, dict[str, Predictions]]]
+    predictions: dict[str, Predictions]
+    transfer: list[tuple[TransferSet, dict[str, Predictions]]]
     outcome: dict  # scores, rows, flags, chosen: as in metrics.json
     history: list[dict]
     cost: dict

@@ -25,6 +25,8 @@ from thaw.training.run_inputs import Inputs
 from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
 
+EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
+
 
 @dataclass
 class FittedHead:
@@ -35,8 +37,8 @@ class FittedHead:
 
     head: Head
     solution: Solution
-    answers: dict[str, Predictions]
-    further: list[tuple[TransferSet, dict[str, Predictions]]]
+    predictions: dict[str, Predictions]
+    transfer: list[tuple[TransferSet, dict[str, Predictions]]]
     validation: float | None
     history: list[dict]
     cost: dict
@@ -51,10 +53,10 @@ class HeadFit:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
         self.inputs, self.context = inputs, TaskContext(spec, inputs)
-        self.phases = spec["phases"]
-        (phase,) = self.phases
-        self.boundary = phase["boundary"]
-        self.strengths = PhaseConfig.of_spec(phase).l2
+        (entry,) = spec["phases"]
+        phase = PhaseConfig.of_spec(entry)
+        self.phases, self.stages, self.strengths = [phase], [phase.stages(entry)], phase.l2
+        self.entry, self.boundary = entry, entry["boundary"]
         self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         if not self.head.fixed:
@@ -67,6 +69,11 @@ class HeadFit:
     def rows(self) -> np.ndarray:
         """The rows of train to which the head is fitted."""
         return self.context.training_rows
+
+    @property
+    def passes(self) -> int:
+        """About how often the fit reads all rows."""
+        return len(self.strengths) * EVALUATIONS
 
     def run(self, watch: Stopwatch) -> FittedHead:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""
@@ -83,14 +90,14 @@ class HeadFit:
         with watch("evaluate"):
             validation = context.validation
             scores = [
-                context.main_score(self._answers(solution, vectors[validation], rows[validation]), validation)
+                context.main_score(self._predictions(solution, vectors[validation], rows[validation]), validation)
                 for solution in solutions
             ]
             best = best_strength(scores, [solution.l2 for solution in solutions])
             chosen = solutions[best]
-            answers = {split: self._answers(chosen, vectors[split], rows[split]) for split in rows}
-            further = context.transfer_predictions(
-                lambda store, split, rows, words: self._answers(chosen, read(store, split, rows, words), rows)
+            predictions = {split: self._predictions(chosen, vectors[split], rows[split]) for split in rows}
+            transfer = context.transfer_predictions(
+                lambda store, split, rows, words: self._predictions(chosen, read(store, split, rows, words), rows)
             )
         log(f"l2 {chosen.l2:g} chosen on {validation}")
         self.head.load_state_dict(chosen.state())
@@ -98,23 +105,23 @@ class HeadFit:
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": score}
             for s, score in zip(solutions, scores, strict=True)
         ]
-        return FittedHead(self.head, chosen, answers, further, scores[best], history, self._cost(solutions))
+        return FittedHead(self.head, chosen, predictions, transfer, scores[best], history, self._cost(solutions))
 
     def reader(self, head: Head) -> Reader:
         """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
-        (phase,), device = self.phases, self.context.device
-        if "vectors" in phase:
-            return StoredReader(phase["vectors"], head, device)
-        encoder = resumed(self.context.encoder_folder, phase["boundary"], self.highest, {}, device)
-        return Reader(encoder, head, cached_layers_read([phase]), device)
+        device = self.context.device
+        if "vectors" in self.entry:
+            return StoredReader(self.entry["vectors"], head, device)
+        encoder = resumed(self.context.encoder_folder, self.boundary, self.highest, {}, device)
+        return Reader(encoder, head, cached_layers_read([self.entry]), device)
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""
-        answers, task = fitted.answers["train"], self.context.task
+        predictions, task = fitted.predictions["train"], self.context.task
         scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
-        sample = Predictions(self.rows[scored], select_rows(answers.values, scored))
-        outcome = evaluate(task, self.context.corpus, {**fitted.answers, "train": sample})
-        outcome = with_transfer_scores(outcome, task, fitted.further)
+        sample = Predictions(self.rows[scored], select_rows(predictions.values, scored))
+        outcome = evaluate(task, self.context.corpus, {**fitted.predictions, "train": sample})
+        outcome = with_transfer_scores(outcome, task, fitted.transfer)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
         return outcome | {"chosen": {"l2": fitted.solution.l2}}
 
@@ -130,9 +137,9 @@ class HeadFit:
             return fit_scores(train.values.unsqueeze(0), targets, self.strengths)[0]
         return fit_classes(train.values.unsqueeze(0), targets, self.head.outputs, self.strengths)[0]
 
-    def _answers(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
+    def _predictions(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
         logits = solution.logits(vectors.values)
-        return vectors.answers(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
+        return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
     def _cost(self, solutions: list[Solution]) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.

@@ -45,7 +45,7 @@ class Vectors:
             return np.asarray(targets)
         return np.concatenate([np.asarray(tags)[seen] for tags, seen in zip(targets, self.seen, strict=True)])
 
-    def answers(self, rows, logits: torch.Tensor, scores: bool) -> Predictions:
+    def to_predictions(self, rows, logits: torch.Tensor, scores: bool) -> Predictions:
         """Return the predictions of logits [N, C], or scores [N], for the rows; a word without a token has none."""
         if scores:
             return Predictions(rows, logits.cpu().numpy())

@@ -83,9 +83,9 @@ class ModelTrainer:
             shares = (largest / (norms + 1e-6)).clamp(max=1.0)  # as clip_grad_norm_ has it
             torch._foreach_mul_(gradients, list(shares.unbind()))
 
-    def answers(
+    def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
         """Return the predictions for some rows of a split; `words` are their word counts, None for texts."""
         feed = Feed(store, self.feed.boundaries, self.feed.device)
-        return self.model.answers(feed, split, rows, words)
+        return self.model.predict(feed, split, rows, words)

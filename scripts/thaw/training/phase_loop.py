@@ -24,9 +24,9 @@ class PhaseTraining:
     boundary that it starts from. The optimizer keeps its state of a tensor by the tensor's name.
     """
 
-    def __init__(self, members: list[RunState], epochs: list[int]):
+    def __init__(self, states: list[RunState], epochs: list[int]):
         """Start a phase. Args: the state of each run; the epochs of each stage."""
-        self.members, self.epochs = members, epochs
+        self.states, self.epochs = states, epochs
         self.stage, self.epoch, self.steps = -1, 0, 0
         self.optimizer = None
 
@@ -36,23 +36,23 @@ class PhaseTraining:
         Args: what trains; names of its components that train; the number of layers below the head.
         """
         self.trainable = trainable
-        before = [{name: self.optimizer.state[p] for name, p in member.parameters.items()} for member in self.members]
+        before = [{name: self.optimizer.state[p] for name, p in state.parameters.items()} for state in self.states]
         trainable.thaw(components)
         parts = trainable.components(components)
-        for member, named in zip(self.members, parts, strict=True):
-            member.enter(named, len(self.epochs) > 1)
-        self.phases = list({member.phase.model_dump_json(): member.phase for member in self.members}.values())
+        for state, named in zip(self.states, parts, strict=True):
+            state.enter(named, len(self.epochs) > 1)
+        self.phases = list({state.phase.model_dump_json(): state.phase for state in self.states}.values())
         param_groups = [group for phase in self.phases for group in self._groups(phase, parts, layers)]
         self.optimizer = optimizer(self.phases[0].optimizer, param_groups)
-        for member, states in zip(self.members, before, strict=True):
-            self.optimizer.state.update({p: states[name] for name, p in member.parameters.items() if name in states})
+        for state, moments in zip(self.states, before, strict=True):
+            self.optimizer.state.update({p: moments[name] for name, p in state.parameters.items() if name in moments})
         self.stage += 1
 
     def _groups(self, phase: PhaseConfig, parts: list[dict], layers: int) -> list[dict]:
-        """Return the parameter groups of the members with these settings, each with the index of the settings."""
+        """Return the parameter groups of the runs with these settings, each with the index of the settings."""
         merged: dict[str, list] = {}
-        for member, by_component in zip(self.members, parts, strict=True):
-            if member.phase == phase:
+        for state, by_component in zip(self.states, parts, strict=True):
+            if state.phase == phase:
                 for name, named in by_component.items():
                     merged.setdefault(name, []).extend(named)
         return [group | {"settings": self.phases.index(phase)} for group in groups(merged, phase, layers)]
@@ -60,40 +60,40 @@ class PhaseTraining:
     def run(self, watch, after_epoch: Callable[[], None] = lambda: None) -> bool:
         """Train a stage to its last epoch, or to the phase's end by a rule or a loss that is not finite.
 
-        Returns whether a further stage follows. Args: a Stopwatch; a callback after each epoch. A member that ends
-        while others go on is computed on, and its weights of then are kept. At the end of the phase all have the
-        weights of their last epoch or, with pick: best, of the epoch with the best validation score (the first of equal
-        ones; undefined counts as the worst).
+        Returns whether another stage follows. Args: a Stopwatch; a callback after each epoch. In a batch of runs, one
+        that ends before the others keeps its weights of that epoch, though it is computed until all have ended. When
+        the phase is over, each run gets the weights of its last epoch or, with pick: best, those of its epoch with the
+        best validation score: the first of several with the same score, where an undefined score is the worst.
         """
         last = self.stage == len(self.epochs) - 1
         while self.epoch < sum(self.epochs[: self.stage + 1]) and not self._over():
             self.epoch += 1
-            going = [member for member in self.members if not member.phase_log.ended]
+            going = [state for state in self.states if not state.phase_log.ended]
             with (
                 watch("train"),
-                self.trainable.drawing([member.stream("dropout", self.epoch) for member in self.members]),
+                self.trainable.drawing([state.stream("dropout", self.epoch) for state in self.states]),
             ):
                 self._epoch(going)
             with watch("evaluate"):
-                for member in going:
-                    member.after_epoch(self.epoch, last)
+                for state in going:
+                    state.after_epoch(self.epoch, last)
             after_epoch()
             if self._over():
                 break
-            for member in going:
-                member.snapshot()
+            for state in going:
+                state.snapshot()
         over = last or self._over()
-        for member in self.members if over else []:
-            member.restore_best()
+        for state in self.states if over else []:
+            state.restore_best()
         return not over
 
     def _over(self) -> bool:
-        return all(member.phase_log.ended for member in self.members)
+        return all(state.phase_log.ended for state in self.states)
 
     def _epoch(self, going: list[RunState]) -> None:
         """Go once through the training rows; losses and the optimizer's learning rates are logged ten times."""
-        first, losses = self.members[0], []
-        orders = [member.stream("order", self.epoch) for member in self.members]
+        first, losses = self.states[0], []
+        orders = [state.stream("order", self.epoch) for state in self.states]
         batches = self.trainable.batches(orders, first.phase.batch_size)
         logged = {math.ceil(len(batches) * (i + 1) / LOGGED) for i in range(LOGGED)}
         name = f"phase {first.number}, epoch {self.epoch} of {sum(self.epochs)}"
@@ -104,15 +104,15 @@ class PhaseTraining:
             if count in logged:
                 factor = {group["settings"]: group["lr"] / group["peak"] for group in self.optimizer.param_groups}
                 columns = zip(*torch.stack(losses).tolist(), strict=True)
-                for member, column in zip(self.members, columns, strict=True):
-                    if not member.phase_log.ended:
+                for state, column in zip(self.states, columns, strict=True):
+                    if not state.phase_log.ended:
                         mean = sum(column) / len(column)
-                        member.log_loss(self.epoch, self.steps, mean, factor[self.phases.index(member.phase)])
+                        state.log_loss(self.epoch, self.steps, mean, factor[self.phases.index(state.phase)])
                 losses.clear()
                 if self._over():
                     break
-        for member in going:
-            member.after_updates(self.trainable.spent)
+        for state in going:
+            state.after_updates(self.trainable.spent)
 
     def _update(self, batch: Any, factors: list[float]) -> torch.Tensor:
         """Make one update at a factor of the peak rates of each settings; return the losses [M], on their device."""
@@ -121,9 +121,9 @@ class PhaseTraining:
         losses = self.trainable.losses(batch)
         self.optimizer.zero_grad(set_to_none=True)
         self.trainable.backward(losses)
-        for member in self.members:
-            member.add_l2_sp_gradient()
-            member.log_gradients()
+        for state in self.states:
+            state.add_l2_sp_gradient()
+            state.log_gradients()
         phase = self.phases[0]  # a search changes rates and the like, but not how gradients are clipped
         if phase.clip is not None:
             self.trainable.clip(phase.clip, phase.clip_each)

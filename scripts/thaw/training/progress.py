@@ -16,7 +16,6 @@ from thaw.adaptation.peft_modules import add_inserts
 from thaw.core.devices import relax, relaxed
 from thaw.core.digests import digest
 from thaw.core.runtime import hardware, log, versions
-from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import PhaseLog
 
 FILE = "progress.safetensors"
@@ -74,12 +73,10 @@ class Progress:
         run.head.load_state_dict(self._part("head"))
         for name in COUNTED:
             setattr(run, name, self.state[name])
-        for number, entry in enumerate(run.phases[: self.phase], 1):
-            stages = PhaseConfig.stages_of_spec(entry)
-            for stage in stages if number < self.phase else stages[: self.state["stage"]]:
-                run.inserts = add_inserts(
-                    run.inserts, PhaseConfig.of_spec(entry), stage["components"], run.spec["seed"]
-                )
+        for number, (phase, stages) in enumerate(zip(run.phases, run.stages, strict=True), 1):
+            done = len(stages) if number < self.phase else self.state["stage"] if number == self.phase else 0
+            for stage in stages[:done]:
+                run.inserts = add_inserts(run.inserts, phase, stage["components"], run.spec["seed"])
         for operation in self.state.get("relaxed", []):
             relax(operation)
         for part, seconds in self.state["seconds"].items():
@@ -93,16 +90,16 @@ class Progress:
 
         All tensors are moved to the device of what trains: the file was read to the CPU.
         """
-        (member,) = training.members
-        device = next(iter(member.parameters.values())).device
+        (run_state,) = training.states
+        device = next(iter(run_state.parameters.values())).device
         training.epoch, training.steps = self.state["epoch"], self.state["steps"]
-        member.best = -math.inf if self.state["best"] is None else self.state["best"]
-        member.start, member.stale = self._part("start", device), self.state["stale"]
+        run_state.best = -math.inf if self.state["best"] is None else self.state["best"]
+        run_state.start, run_state.stale = self._part("start", device), self.state["stale"]
         if self.state["kept"] is not None:
-            member.kept = self.state["kept"], self._part("kept", device)
-        member.phase_log.lengths = self.state["phase_logs"][-1]["lengths"]
+            run_state.kept = self.state["kept"], self._part("kept", device)
+        run_state.phase_log.lengths = self.state["phase_logs"][-1]["lengths"]
         now, moments = self._part("now"), self._part("optimizer")
-        for name, parameter in member.parameters.items():
+        for name, parameter in run_state.parameters.items():
             parameter.copy_(now[name])
             own = {key.rpartition("/")[2]: value for key, value in moments.items() if key.rpartition("/")[0] == name}
             if own:
@@ -114,20 +111,21 @@ class Progress:
             return
         from thaw.evaluation.result_files import save_tensors
 
-        (member,) = training.members
-        kept, values = member.kept or (None, {})
-        state = {"identity": self.identity, "phase": member.number, "stage": training.stage, "epoch": training.epoch}
-        state |= {"steps": training.steps, "stale": member.stale, "kept": kept, "seconds": self.watch.parts}
+        (run_state,) = training.states
+        kept, values = run_state.kept or (None, {})
+        state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
+        state |= {"steps": training.steps, "stale": run_state.stale, "kept": kept, "seconds": self.watch.parts}
         state |= {"relaxed": relaxed()} if relaxed() else {}
-        state |= {"best": member.best if math.isfinite(member.best) else None}
+        state |= {"best": run_state.best if math.isfinite(run_state.best) else None}
         state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]
         state |= {name: getattr(run, name) for name in COUNTED}
-        moments = {name: training.optimizer.state.get(parameter, {}) for name, parameter in member.parameters.items()}
+        named = run_state.parameters.items()
+        moments = {name: training.optimizer.state.get(parameter, {}) for name, parameter in named}
         parts = {
             "trained": run.trained,
             "head": run.head.state_dict(),
-            "now": {name: parameter.detach() for name, parameter in member.parameters.items()},
-            "start": member.start,
+            "now": {name: parameter.detach() for name, parameter in run_state.parameters.items()},
+            "start": run_state.start,
             "kept": values,
             "optimizer": {f"{name}/{key}": value for name, own in moments.items() for key, value in own.items()},
         }

@@ -60,7 +60,7 @@ class TaskModel(nn.Module):
         return {name: parts[name] for name in names}
 
     @torch.no_grad()
-    def answers(self, feed: Feed, split: str, rows, words: list[int] | None) -> Predictions:
+    def predict(self, feed: Feed, split: str, rows, words: list[int] | None) -> Predictions:
         """Return the predictions for some rows of a split, in eval mode, in the extraction's batches.
 
         `words` are the word counts of these rows, None where the task has none.
@@ -77,7 +77,7 @@ class TaskModel(nn.Module):
             for position, value, share in zip(positions, decoded, shares, strict=True):
                 values[position] = value if words is None else value[: words[position]]
                 likely[position] = share
-        return _answers(rows, values, likely if likely and likely[0] is not None else None)
+        return _to_predictions(rows, values, likely if likely and likely[0] is not None else None)
 
 
 def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
@@ -92,7 +92,7 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
     return head.combination(states, batch.mask)
 
 
-def _answers(rows, values: list, likely: list | None) -> Predictions:
+def _to_predictions(rows, values: list, likely: list | None) -> Predictions:
     """Return predictions with numbers as arrays and tags as lists."""
     import numpy as np
 

@@ -52,7 +52,7 @@ class Evaluator(Protocol):
     def components(self, names: list[str]) -> list[dict[str, list[tuple[str, torch.nn.Parameter]]]]:
         """Return the named parameters of some components, for each run."""
 
-    def answers(
+    def predict(
         self, index: int, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
     ) -> Predictions:
         """Return a run's predictions for some rows of a split. Args: index of the run; word counts, None for texts."""

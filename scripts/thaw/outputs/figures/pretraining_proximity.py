@@ -74,7 +74,7 @@ def nearness(records: list[ProbeRecord]):
     return groups.agg(near="mean", near_low="min", near_high="max").reset_index()
 
 
-def gains(runs, whole: str, answers: PredictionFiles):
+def gains(runs, whole: str, predictions: PredictionFiles):
     """Return a row for each task and strategy that trains only the head: what training everything gains over it.
 
     `gain`, in points of the main metric on the task's first test split, is the difference of means over the seeds that
@@ -82,7 +82,7 @@ def gains(runs, whole: str, answers: PredictionFiles):
     """
     import pandas
 
-    contrasts, rows = Contrasts(runs, "test", answers), []
+    contrasts, rows = Contrasts(runs, "test", predictions), []
     tested = contrasts.shown
     tested = tested[tested["split"] == tested.groupby("task")["split"].transform("first")]
     for (*cell, metric, split), _ in head_alone(tested).groupby([*CELL, "metric", "split"], sort=False):

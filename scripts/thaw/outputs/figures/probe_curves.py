@@ -20,7 +20,7 @@ MEASURES |= {"logme": ("LogME, nats a vector", 1)}
 def build(data, spec: dict) -> panels.Figure:
     """Return the scores by layer, a panel for each task, subset and measure, with a band over seeds.
 
-    Scores of unlike kinds share no axis. A broken line is what the most frequent answer scores.
+    Scores of unlike kinds share no axis. A broken line is the score of the most frequent label.
     """
     frame, majority = points(data.probes, spec["split"])
     names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))

@@ -34,11 +34,11 @@ class Contrast:
 class Contrasts:
     """Differences between cells of an experiment's runs, by the main metric."""
 
-    def __init__(self, runs, role: str, answers: PredictionFiles):
+    def __init__(self, runs, role: str, predictions: PredictionFiles):
         """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""
         main = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
         self.shown, self.validated = main[main["role"] == role], main[main["role"] == "validation"]
-        self.answers = answers
+        self.predictions = predictions
 
     def between(self, first: tuple, second: tuple, split: str) -> Contrast | None:
         """Return the first cell less the second; None where no seed has both. Args: cells by CELL; a split."""
@@ -48,13 +48,13 @@ class Contrasts:
             return None
         sides = [side.loc[seeds].reset_index() for side in sides]
         scores = [100 * side["value"].to_numpy() for side in sides]
-        draws = [100 * self.answers.draws(side, side["metric"].iloc[0], split) for side in sides]
+        draws = [100 * self.predictions.draws(side, side["metric"].iloc[0], split) for side in sides]
         return Contrast((scores[0] - scores[1]).tolist(), draws[0] - draws[1])
 
     def draws(self, cell: tuple, split: str) -> np.ndarray:
         """Return a cell's mean over seeds in each draw, [D]."""
         rows = self._rows(cell, split).sort_index().reset_index()
-        return 100 * self.answers.draws(rows, rows["metric"].iloc[0], split)
+        return 100 * self.predictions.draws(rows, rows["metric"].iloc[0], split)
 
     def best(self, cells: list[tuple]) -> tuple | None:
         """Return the cell with the highest mean on validation, of equals the first; None where none has a score."""

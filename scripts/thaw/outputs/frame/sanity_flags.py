@@ -102,17 +102,17 @@ def _all_seen(card: dict, split: str) -> bool:
 
 
 def _constant(metric: str, train: dict[str, int], split: dict[str, int]) -> float:
-    """Return the score on a split, by its label counts, of answering train's most frequent label; 0 without labels."""
+    """Return the score on a split, by its label counts, of predicting train's most frequent label; 0 without labels."""
     if metric not in OF_CLASSES or not sum(train.values()) or not sum(split.values()):
         return 0.0
     return _score_of_one(metric, max(range(len(train)), key=list(train.values()).__getitem__), tuple(split.values()))
 
 
 @functools.cache
-def _score_of_one(metric: str, answer: int, counts: tuple[int, ...]) -> float:
+def _score_of_one(metric: str, label: int, counts: tuple[int, ...]) -> float:
     """Return the score of a constant prediction, given the rows of each class; 0 if undefined."""
     gold = np.repeat(np.arange(len(counts)), counts)
-    score = METRICS[metric](gold, np.full(len(gold), answer))
+    score = METRICS[metric](gold, np.full(len(gold), label))
     return score if math.isfinite(score) else 0.0
 
 

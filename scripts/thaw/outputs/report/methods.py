@@ -104,10 +104,10 @@ def claims(lines) -> str:
     for line in lines.itertuples():
         results = tests.setdefault((line.claim, line.encoder), [])
         results += [line.answer] if line.answer != NOT_TESTABLE else []
-    answers = {key: overall(results) for key, results in sorted(tests.items())}
+    by_claim = {key: overall(results) for key, results in sorted(tests.items())}
     counts = []
     for answer in (HOLDS, FAILS, UNDECIDED, NOT_TESTABLE):
-        named = [claim.rstrip(".") for (claim, _), given in answers.items() if given == answer]
+        named = [claim.rstrip(".") for (claim, _), given in by_claim.items() if given == answer]
         which = f" (“{'”, “'.join(dict.fromkeys(named))}”)" if named and answer in (HOLDS, FAILS) else ""
         counts += [f" {answer.capitalize()}: {len(named)}{which}."] if named or answer in (HOLDS, FAILS) else []
     return f"Published claims about these strategies, each tested over seeds.{''.join(counts)}"

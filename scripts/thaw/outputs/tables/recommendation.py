@@ -21,7 +21,7 @@ WAITING = f"{wording.NOT_RUN}: budget"
 def build(data, spec: dict) -> TextTable:
     """Return the recommendation for every task, encoder, head and subset.
 
-    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
+    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.paper_rules` makes them.
     """
     labels, runs = spec["labels"], data.runs
     summary = aggregate.summarise(runs, "test", spec["order"])
@@ -42,7 +42,7 @@ def build(data, spec: dict) -> TextTable:
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
-def _candidates(summary, runs, column, answers: PredictionFiles) -> list[Candidate]:
+def _candidates(summary, runs, column, predictions: PredictionFiles) -> list[Candidate]:
     """Return the strategies of a group on a task and split, with the seeds that all of them share.
 
     A strategy that lacks a seed is left out, unless only the time budget stopped it.
@@ -57,7 +57,7 @@ def _candidates(summary, runs, column, answers: PredictionFiles) -> list[Candida
         if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
             kept.append((row, tested, validated))
     shared = set.intersection(*(set(tested["seed"]) for _, tested, _ in kept)) if kept else set()
-    return [_candidate(row, tested, validated, shared, answers) for row, tested, validated in kept if shared]
+    return [_candidate(row, tested, validated, shared, predictions) for row, tested, validated in kept if shared]
 
 
 def _waits(runs, row) -> bool:
@@ -66,10 +66,10 @@ def _waits(runs, row) -> bool:
     return bool(reasons[reasons != ""].str.startswith(WAITING).all())
 
 
-def _candidate(row, tested, validated, seeds: set, answers: PredictionFiles) -> Candidate:
+def _candidate(row, tested, validated, seeds: set, predictions: PredictionFiles) -> Candidate:
     """Return a strategy with its scores of some seeds. Args: its rows on test and on validation."""
     tested, validated = (part[part["seed"].isin(seeds)] for part in (tested, validated))
-    draws = 100 * answers.draws(tested, tested["metric"].iloc[0], tested["split"].iloc[0])
+    draws = 100 * predictions.draws(tested, tested["metric"].iloc[0], tested["split"].iloc[0])
     alone = row.seconds - row.extraction + row.extraction_whole
     costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
     values = [100 * value for value in tested["value"]]

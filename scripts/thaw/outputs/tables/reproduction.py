@@ -37,7 +37,7 @@ class Reproduced:
 def build(data, spec: dict) -> TextTable:
     """Return the table of published and reproduced numbers.
 
-    Args: spec with `beside` as `thaw.planning.papers.table_comparison.shown` makes it.
+    Args: spec with `beside` as `thaw.planning.papers.table_comparison.comparison_for_spec` makes it.
     """
     comparison, runs = spec["beside"], data.runs
     measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)
@@ -73,11 +73,11 @@ class Measured:
     `near_chance`: the tasks whose full model is not clearly above chance, so that no share of its score is meaningful.
     """
 
-    def __init__(self, runs, comparison: dict, answers: PredictionFiles):
-        self.runs, self.comparison, self.answers = (
+    def __init__(self, runs, comparison: dict, predictions: PredictionFiles):
+        self.runs, self.comparison, self.predictions = (
             runs[runs["subset"].isin([comparison["subset"]])],
             comparison,
-            answers,
+            predictions,
         )
         self.scales = [column["scale"] for column in comparison["columns"]]
         self.near_chance: dict[str, None] = {}
@@ -107,7 +107,7 @@ class Measured:
         rows = self._rows(at)
         if rows.empty:
             return None
-        scores, draws = rows["value"].tolist(), self.answers.draws(rows, *at[5:])
+        scores, draws = rows["value"].tolist(), self.predictions.draws(rows, *at[5:])
         sides = [mean(scores), AGGREGATIONS[self.comparison["aggregation"]](scores)]
         scaled = [_scaled(np.asarray(side), self.scales[column]) for side in (*sides, draws)]
         ci = interval(float(scaled[0]), scaled[2])
@@ -123,7 +123,7 @@ class Measured:
         points = {k: self._rows([*at[:4], name, *at[5:]]) for name, k in cell["sweep"].items()}
         if full.empty or any(rows.empty for rows in points.values()) or rule(full["value"]) <= 0:
             return None
-        whole = self.answers.draws(full, *at[5:])
+        whole = self.predictions.draws(full, *at[5:])
         if interval(mean(full["value"]), whole).low <= self._chance(at):
             self.near_chance[at[0]] = None
             return None
@@ -131,7 +131,7 @@ class Measured:
             least({k: way(rows["value"]) for k, rows in points.items()}, way(full["value"]), share)
             for way in (mean, rule)
         ]
-        drawn = {k: self.answers.draws(rows, *at[5:]) for k, rows in points.items()}
+        drawn = {k: self.predictions.draws(rows, *at[5:]) for k, rows in points.items()}
         ci = least_interval(values[0], drawn, whole, share)
         beyond = [np.nan if value is None else float(value) for value in (*values, ci["low"], ci["high"])]
         return Reproduced(*beyond, len(full))

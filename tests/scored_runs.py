@@ -1,4 +1,4 @@
-"""Runs with answers on a small test set, written on the spot: what intervals are drawn from."""
+"""Runs with predictions on a small test set, written on the spot: what intervals are drawn from."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ TASK = {"id": "odd", "corpus": "real", "target": "label", "type": "classificatio
 
 
 def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS), head="linear"):
-    """Write runs that answer right at the given rates, by strategy and variant; return their rows of runs.csv, test."""
+    """Write runs that predict right at given rates, by strategy and variant; return their rows of runs.csv, test."""
     rng = np.random.default_rng(0)
     gold, names = rng.integers(0, 2, ROWS), np.array(["no", "yes"])
     card = {"corpus": "real", "targets": {"label": "label"}, "labels": {"label": ["no", "yes"]}}
