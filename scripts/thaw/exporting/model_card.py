@@ -4,6 +4,7 @@ from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.exporting.finished_run import FinishedRun
 from thaw.schema.head import LayerMixConfig, as_list
+from thaw.schema.keys import Context
 from thaw.schema.layers import layers_text
 from thaw.schema.phases import PhaseConfig
 
@@ -44,7 +45,8 @@ def _about(source: FinishedRun) -> dict[str, str]:
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
     head, layers = source.head.kind, ""
     if source.head.layers != LayerMixConfig():
-        layers = f"; reading {layers_text(source.head.layers)} (the encoder has {source.spec['layers']} layers)"
+        said = layers_text(source.head.layers, Context())
+        layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
         "labels": ", ".join(source.labels) or "none: it gives a score",

@@ -142,7 +142,7 @@ class LayerMixConfig(ConfigModel):
         return read
 
 
-def layers_text(mix: LayerMixConfig, context: Context = Context()) -> str:
+def layers_text(mix: LayerMixConfig, context: Context) -> str:
     """Return which layers are read and how, as a Methods section says it."""
     said = clauses(mix, context)
     return ", ".join([" ".join(said[:2]), *said[2:]])
