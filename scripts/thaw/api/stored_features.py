@@ -41,7 +41,6 @@ def _inside(folder: Path) -> list[str]:
 
 
 def _among(name: str, folder: Path, what: str) -> None:
-    """Raise UserError where a folder has none of this name."""
     if name not in _inside(folder):
         known = ", ".join(_inside(folder)) or "nothing"
         raise UserError(f"'{name}' is no {what}; in {folder} there is {known}")

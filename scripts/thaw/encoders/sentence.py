@@ -95,6 +95,5 @@ def load_rows(folder, words: bool) -> SpellingTokenizer:
 
 
 def _refuse_words(folder, words: bool) -> None:
-    """Raise UserError for lists of words."""
     if words:
         raise UserError(f"{folder}: an encoder of whole texts has no vectors of words; it is not for tagging")

@@ -108,7 +108,6 @@ def _header(dtype: str, shapes: dict) -> bytes:
 
 
 def _bytes(dtype: str, shapes: dict) -> int:
-    """Return the bytes of all tensors."""
     return sum(int(np.prod(shape)) for shape in shapes.values()) * NUMPY[dtype].itemsize
 
 

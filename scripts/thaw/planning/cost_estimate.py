@@ -58,7 +58,6 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
-    """Return what one store will take."""
     tokens, exact = _tokens(plan, key)
     spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
     encoder, texts = _encoder(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
@@ -70,7 +69,6 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
 
 
 def _encoder(plan: Plan, key: str):
-    """Return the catalogue's entry of a store's encoder."""
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 

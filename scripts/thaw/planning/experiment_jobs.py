@@ -76,7 +76,6 @@ class ExperimentJobs:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
 
     def _add_external(self) -> None:
-        """Add the scoring of predictions that were made elsewhere."""
         for key, (corpus, file, spec) in external_and_ensembles.external(self.experiment, self.catalogue).items():
             data, cards = self.upstream.data(corpus)
             self._add_extra("external", key, spec | {"data": data}, {"data": cards, "predictions": [file]})

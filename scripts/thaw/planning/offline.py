@@ -82,7 +82,6 @@ class Scaling:
         return {"tasks": self.left, "sources": sources, "external": self._external(), "ensembles": self._ensembles()}
 
     def _external(self) -> dict:
-        """Return the external predictions for tasks that are left."""
         external = {}
         for name, entry in self.experiment.external.items():
             kept = {task: file for task, file in entry.predictions.items() if task in self.left}
@@ -90,7 +89,6 @@ class Scaling:
         return external
 
     def _ensembles(self) -> dict:
-        """Return the ensembles whose tasks, seeds and encoders are left."""
         seeds, ensembles = self.wanted.seeds or self.experiment.seeds, {}
         for name, entry in self.experiment.ensembles.items():
             tasks = [task for task in entry.tasks if task in self.left]
@@ -177,7 +175,6 @@ class Scaling:
         return all(self._fits_variant(other, variant) for other, variant in strategy.needed.values())
 
     def _fits_variant(self, name: str, variant: str) -> bool:
-        """Return whether the stand-in has the layers of a variant of a strategy."""
         values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)
         return variant in values and self._fits(name, values[variant])
 

@@ -179,7 +179,6 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
 
 
 def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:
-    """Return the footnotes of the encoders that have one."""
     entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
     return {name: entry.note for name, entry in entries.items() if entry.note}
 

@@ -126,7 +126,6 @@ class Plan:
         return canonical(spec | ({"failures": failed} if failed else {}))
 
     def _prefix(self, step: str, key: str) -> Path:
-        """Return the path of an output's files without their endings."""
         return Path(self.files(step, key)[0]).with_suffix("")
 
     def is_current(self, step: str, key: str) -> bool:
@@ -210,7 +209,6 @@ class Plan:
         return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.files("table", key)]
 
     def _experiment(self, name: str) -> ExperimentConfig:
-        """Return an experiment by its name."""
         return next(experiment for experiment in self.experiments if experiment.experiment == name)
 
     def report_files(self, name: str) -> list[str]:

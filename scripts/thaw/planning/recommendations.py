@@ -30,7 +30,6 @@ def paper_rules(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[R
 
 
 def _is_about(rule: AdviceConfig, task: TaskConfig, encoder: EncoderConfig) -> bool:
-    """Return whether a rule says something about a task and an encoder."""
     return (not rule.types or task.type in rule.types) and (rule.objective or "") in encoder.objective
 
 

@@ -255,17 +255,14 @@ class RunPlanner:
 
     def kept(self, run: RunPlan) -> set[str]:
         """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
-        keep = strategy.keep or self.is_probed(run)
+        keep = self._strategy(run).keep or self.is_probed(run)
         gradients = self.experiment.gradients and run.step == "train" and not run.trial
         return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
 
     def spec(self, run: RunPlan) -> dict:
         """Return all that a run's result depends on, but for the digests of what was made before it."""
-        task, encoder = (
-            self.catalogue.get("tasks", run.task, "tasks"),
-            self.catalogue.get("encoders", run.encoder, "run"),
-        )
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        encoder = self.catalogue.get("encoders", run.encoder, "run")
         corpus = self.catalogue.get("corpora", task.corpus, "corpora")
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
@@ -290,10 +287,8 @@ class RunPlanner:
 
     def _parts(self, run: RunPlan) -> dict:
         """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
-        phases = self.catalogue.get("strategies", run.strategy, "strategies").phases
-        words = [
-            word for phase in phases for item in phase.train for word in ([item] if isinstance(item, str) else item)
-        ]
+        trained = [item for phase in self._strategy(run).phases for item in phase.train]
+        words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
         words += self.catalogue.get("tasks", run.task, "tasks").metrics
         return plugins.in_spec([*words, self.head_of(run.head, run.task)[1].kind])
 

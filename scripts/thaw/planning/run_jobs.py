@@ -73,7 +73,6 @@ class RunJobs:
         self.table.executed[run.step].add((run.head, run.strategy))
 
     def _add_search(self, search: SearchPlan) -> None:
-        """Add the choice among the trials that runs take their settings from."""
         if search.step == "search_heads":
             base = search.trials[0]
             self.table.add(search.step, search.key, *self._based(base, searches.heads_spec(search, self.planner)))

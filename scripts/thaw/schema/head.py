@@ -145,8 +145,8 @@ class HeadConfig(CatalogueEntry):
         if words:
             return "words"
         poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        apart = self.layers.combine in ("one", "concat") or "max" not in poolings
-        return "pooled" if apart and poolings <= {"first", "mean", "max"} else None
+        by_layer = self.layers.combine in ("one", "concat") or "max" not in poolings
+        return "pooled" if by_layer and poolings <= {"first", "mean", "max"} else None
 
     def at_layer(self, layer: int) -> "HeadConfig":
         """Return the same head on one layer; 0 is the embeddings."""

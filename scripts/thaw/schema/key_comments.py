@@ -49,7 +49,6 @@ def _own_keys() -> dict[str, tuple[FieldInfo, list[str]]]:
 
 
 def _entry(name: str, text: str) -> list[str]:
-    """Return a key with what it means."""
     first, *rest = _wrapped(text) or ["#"]
     return [f"#   {name:<{INDENT - 4}}{first[INDENT:]}".rstrip(), *rest]
 

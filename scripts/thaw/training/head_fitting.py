@@ -131,7 +131,6 @@ class HeadFit:
         return "separate" if self.context.store.separate_encoding else "joint"
 
     def _solve(self, train: Vectors) -> list[Solution]:
-        """Fit the head to the training vectors with every strength."""
         targets = torch.as_tensor(train.gold(self.context.gold("train", self.rows)), device=self.context.device)
         if self.head.scores:
             return fit_scores(train.values.unsqueeze(0), targets, self.strengths)[0]

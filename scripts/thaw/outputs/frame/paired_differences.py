@@ -62,7 +62,6 @@ class Contrasts:
         return max((cell for cell in cells if cell in means), key=means.get, default=None)
 
     def _rows(self, cell: tuple, split: str):
-        """Return the rows of a cell on a split, by seed."""
         rows = self.shown[self.shown["split"] == split]
         return of_cell(rows, cell).set_index("seed")
 

@@ -128,7 +128,6 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
 
 
 def _table_body(path: Path) -> str:
-    """Return the rows and notes of a table's HTML file."""
     body = writers.html_body(_bytes(path).decode())
     if not body:
         raise UserError(f"{path}: holds no table; delete it so that it is made again")
@@ -154,13 +153,11 @@ def _strategies(spec: dict) -> list[dict]:
 
 
 def _baselines(summary, labels: dict) -> list[str]:
-    """Return the names of the baselines, in the order of the tables."""
     rows = summary[summary["baseline"]].sort_values("rank", kind="stable")
     return list(dict.fromkeys(aggregate.row_name(row, labels) for row in rows.itertuples()))
 
 
 def _counts(summary, fitted, present) -> dict:
-    """Return the numbers of tasks, encoders, heads, subsets, seeds, and of planned and present runs."""
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     return axes | {
@@ -216,7 +213,6 @@ def cost_rows(summary, columns, labels: dict) -> list[dict]:
 
 
 def _extraction(present) -> dict:
-    """Return the seconds of extraction and of training, and the number of runs that read cached features."""
     runs = present.drop_duplicates(RUN)
     spent = runs["extraction_seconds"]
     return {"seconds": spent.sum(), "readers": int((spent > 0).sum()), "training": runs["train_seconds"].sum()}

@@ -68,7 +68,6 @@ def _marks(cells: list[dict], spec: dict) -> list[str]:
 
 
 def _seeds(comparison: dict, reproduced: dict) -> list[str]:
-    """Return the sentence about the number of seeds, reproduced and published."""
     if not reproduced:
         return []
     numbers = sorted({one.seeds for one in reproduced.values()})

@@ -85,7 +85,6 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
 
 
 def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict) -> list[str]:
-    """Return the cells of a task, as TITLES names them."""
     taken, shared = cheapest(every, ALONE), cheapest(every, SHARED)
     best = max((one.candidate for one in every), key=lambda candidate: candidate.validation)
     difference, low, high = (wording.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
@@ -133,7 +132,6 @@ def _agreement(one: Judged, taken: Judged) -> str:
 
 
 def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group: tuple) -> list[list]:
-    """Return a CSV line for each candidate strategy."""
     taken, lines = cheapest(every, ALONE), []
     for one in every:
         row, difference = one.candidate.row, one.difference
@@ -148,7 +146,6 @@ def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group
 
 
 def _notes(margin: float, few: bool) -> list[str]:
-    """Return the footnotes: the rule, undecided strategies, costs."""
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Recommended: the cheapest strategy that is non-inferior to the best (selected on validation) within a margin "

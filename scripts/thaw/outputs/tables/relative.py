@@ -58,7 +58,6 @@ def _chances(summary) -> dict[tuple, float]:
 
 
 def _cells(row, whole: str) -> list[tuple]:
-    """Return a row's cell and that of the full model."""
     group = (row.task, row.subset, row.encoder, row.head)
     return [(*group, row.strategy, row.variant), (*group, whole, "base")]
 
@@ -81,14 +80,12 @@ def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
 
 
 def _line(row, full: float, chance: float, above: bool, numbers: dict[str, float]) -> list:
-    """Return the CSV line of a strategy on a task."""
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
     return [*cell, f"{row.mean:.4f}", f"{full:.4f}", f"{chance:.4f}", int(above), f"{row.mean - full:.4f}", *plain]
 
 
 def _notes(whole: str, near: list[str]) -> list[str]:
-    """Return the footnotes: the three numbers of a cell."""
     notes = [
         f"Difference to {whole} in points; score in % of {whole}; and chance-corrected score in % of {whole}, where "
         "chance is the score of the majority class, with its 95 % CI (bootstrap over seeds and examples). For scores "

@@ -86,7 +86,6 @@ def _cells(factors: dict[str, int], parts: dict[str, float]) -> list[TextCell]:
 
 
 def _notes(fewest: int, uneven: int) -> list[str]:
-    """Return the footnotes: the method, its factors and its precision."""
     from scipy.stats import chi2
 
     low, high = (sqrt((fewest - 1) / chi2.ppf(q, fewest - 1)) for q in (0.975, 0.025))

@@ -29,7 +29,6 @@ def claims_for_spec(experiment: ExperimentConfig, catalogue: Catalogue, runs: li
 def _entry(
     name: str, finding: FindingConfig, encoder: str, experiment: ExperimentConfig, catalogue: Catalogue, present
 ) -> dict:
-    """Return a claim with its tests on one encoder."""
     entry = {"id": name, "encoder": encoder, **finding.model_dump(include={"claim", "paper"})}
     entry |= {"above": finding.above} if finding.within is None else {"within": finding.within}
     if reason := _not_a_subject(finding, encoder, catalogue):
