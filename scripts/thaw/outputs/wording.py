@@ -52,6 +52,8 @@ FLAG_LABELS = {
     "not_deterministic": "computed on a GPU with non-deterministic kernels: a rerun differs in the last digits",
 }
 SYNTHETIC = "SYNTHETIC"
+CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+ROWS_ALONE = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
 MISSING = "‡"
 NOT_RUN = "not run"
 DASH = "–"
@@ -104,6 +106,14 @@ def number(value: float | None, digits: int = 1) -> str:
         return DASH
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def lacking(needed, rows: str = "test set") -> str:
+    """Return what a decision lacks: 3 more seeds, or more rows too. Args: a `sample_size.Needed`; of which set."""
+    seeds = plural(needed.seeds, "more seed")
+    if needed.rows is None:
+        return seeds
+    return f"{rows} too small: {count(needed.rows)} rows" + (f" and {seeds}" if needed.seeds else "")
 
 
 def count(value: float) -> str:
