@@ -12,6 +12,7 @@ import scored_runs
 from test_papers import planned
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import claims, writers
+from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.yaml_files import read_yaml
 from thaw.statistics import verdicts
 from thaw.statistics.bootstrap import resampled
@@ -131,6 +132,17 @@ def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes(tmp_path):
         ("n1000", 2, "0.0000"),
     ]
     assert table.groups[0].rows[0].cells[2].text.count("undecided") == 2
+
+
+def test_the_plan_says_how_many_seeds_a_table_of_findings_needs(home, shared_data):
+    """Six, however many claims there are: with Holm, 24 of them needed ten."""
+    comparisons, few = planned(home, "wei2022", shared_data).seeds_of_tables()
+    assert (few.output, few.needed, few.planned, few.enough) == ("findings", 6, 3, False) and not comparisons.enough
+    assert few.sentence.startswith("Warning: Table findings, ") and "nothing in it will be decided" in few.sentence
+    whole = planned(home, "lee2019", shared_data).seeds_of_tables()
+    assert [(one.needed, one.planned, one.enough) for one in whole if one.output == "findings"] == [(6, 10, True)]
+    demo = load_plan(read_config([str(home / "config/config.yaml")], {}), home).seeds_of_tables()
+    assert [(one.output, one.needed, one.planned) for one in demo] == [("advice", 3, 2)]
 
 
 def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):

@@ -47,7 +47,7 @@ class OutputKind:
 
     load: imports its builder and returns it. about: what it shows, as the key comment of
     config/outputs.yaml says it. options: its own keys. needs: what an experiment must have for it. adds: what the plan
-    adds to its spec.
+    adds to its spec. seeds: with fewer it decides nothing; 0 where it only shows.
     """
 
     load: Callable[[], Callable]
@@ -55,3 +55,4 @@ class OutputKind:
     options: type[OutputOptions] = OutputOptions
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
+    seeds: int = 0

@@ -1,6 +1,7 @@
 """The kinds of tables; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.declarations.output_kind import Addition, OutputKind, Requirement
 
 
@@ -98,13 +99,15 @@ TABLES = {
         "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS),
+        seeds=FEWEST_SEEDS,
     ),
     "advice_table": OutputKind(
         _recommendation,
-        "by task the cheapest strategy that is non-inferior to the best within a margin, what is undecided, and "
-        "what papers would advise (config/advice.yaml)",
+        "by task the cheapest strategy that validation shows to be within a margin of the best, its score on test, "
+        "what is undecided, and what papers would advise (config/advice.yaml)",
         options.MarginOptions,
         adds=(*RUNS, Addition.ADVICE),
+        seeds=FEWEST_OF_INTERVAL,
     ),
     "serving_table": OutputKind(
         _serving,
@@ -124,10 +127,11 @@ TABLES = {
     ),
     "comparison_table": OutputKind(
         _pairwise_tests,
-        "every strategy against one: difference with its interval, effect size, and Holm-corrected p over the table",
+        "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
         options.WholeSplitOptions,
         (Requirement.FULL,),
         RUNS,
+        FEWEST_SEEDS,
     ),
     "guideline_table": OutputKind(
         _guidelines,
@@ -136,6 +140,7 @@ TABLES = {
         options.GuidelineOptions,
         (Requirement.SIDES,),
         (*RUNS, Addition.GUIDELINES),
+        FEWEST_OF_INTERVAL,
     ),
     "relative_table": OutputKind(
         _relative,

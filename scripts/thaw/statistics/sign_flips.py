@@ -18,11 +18,6 @@ AT_ONCE = 2_000  # flips that are held in memory
 TIE = 1e-12
 
 
-def sign_flip(differences) -> float:
-    """Return the two-sided p of the mean of paired differences [n] under changes of their signs."""
-    return max_t(np.asarray(differences, dtype=np.float64)[:, None])[0][0]
-
-
 def max_t(differences: np.ndarray) -> tuple[list[float], list[float]]:
     """Return the two-sided p of each test, and the p adjusted for all of them by step-down max-T.
 

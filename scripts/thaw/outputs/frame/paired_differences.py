@@ -10,7 +10,7 @@ import numpy as np
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
-from thaw.statistics.bootstrap import Interval, Resampled, interval
+from thaw.statistics.bootstrap import Resampled, interval
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,6 @@ class Contrast:
     def mean(self) -> float:
         """The mean over seeds."""
         return self.resampled.value
-
-    @property
-    def interval(self) -> Interval:
-        """The mean with its 95 % CI, which with fewer than three seeds is of the examples alone."""
-        return interval(self.mean, self.draws)
 
     @property
     def text(self) -> str:
