@@ -76,8 +76,9 @@ RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else t
 TABLES = {
     "strategy_table": OutputKind(
         _scores,
-        "strategies by tasks: mean ± standard deviation over seeds, × 100; the best in bold, baselines above the rule, "
-        "predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and HTML, as all tables",
+        "strategies by tasks: mean ± standard deviation over seeds, × 100; the highest on validation in bold, "
+        "baselines above the rule, predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and "
+        "HTML, as all tables",
         options.SplitOptions,
         adds=RUNS,
     ),

@@ -35,7 +35,7 @@ class SeedsOfTable:
 
 def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTable]:
     """Return the tables of an experiment that need seeds. Args: the jobs of step `table` by key."""
-    found = []
+    needing = []
     for output in experiment.outputs:
         job = jobs.get(f"{experiment.experiment}/{output}")
         if job and (needed := OUTPUTS[job.spec["kind"]].seeds):
@@ -43,5 +43,5 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
             tests = None if findings is None else sum(len(entry.get("tests", [])) for entry in findings)
             tests = tests and tests * len(experiment.subsets)
             if tests != 0:
-                found.append(SeedsOfTable(output, tests, needed, len(experiment.seeds)))
-    return found
+                needing.append(SeedsOfTable(output, tests, needed, len(experiment.seeds)))
+    return needing

@@ -46,15 +46,15 @@ def components(scores: dict[tuple, float], factors: tuple[str, ...]) -> dict[fro
         deviations = _deviations(table, [axes[name] for name in effect])
         freedom[effect] = prod(table.shape[axes[name]] - 1 for name in effect)
         squares[effect] = (deviations**2).sum() * table.size / deviations.size / freedom[effect]
-    found = {}
+    by_effect = {}
     for effect in effects:
         # the mean square of an effect, less those of its interactions with others: signs by inclusion and exclusion
         terms = {other: (-1) ** len(other - effect) for other in effects if effect <= other}
         repeats = prod(size for name, size in zip(factors, table.shape, strict=True) if name not in effect)
         total = sum(sign * squares[other] for other, sign in terms.items())
         spread = sum(squares[other] ** 2 / freedom[other] for other in terms)
-        found[effect] = Component(float(total / repeats), float(total**2 / spread) if spread > 0 else 1.0)
-    return found
+        by_effect[effect] = Component(float(total / repeats), float(total**2 / spread) if spread > 0 else 1.0)
+    return by_effect
 
 
 def split(scores: dict[tuple, float], factors: tuple[str, ...]) -> dict[str, Component]:
@@ -62,10 +62,10 @@ def split(scores: dict[tuple, float], factors: tuple[str, ...]) -> dict[str, Com
 
     Args: as for `components`.
     """
-    found = components(scores, factors)
-    mixed = [max(0.0, one.variance) for effect, one in found.items() if len(effect) > 1]
+    by_effect = components(scores, factors)
+    mixed = [max(0.0, one.variance) for effect, one in by_effect.items() if len(effect) > 1]
     rest = Component(float(sum(mixed)), np.nan)
-    return {name: found[frozenset([name])] for name in factors} | {"rest": rest}
+    return {name: by_effect[frozenset([name])] for name in factors} | {"rest": rest}
 
 
 def _table(scores: dict[tuple, float], factors: tuple[str, ...]) -> np.ndarray:

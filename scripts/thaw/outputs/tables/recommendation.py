@@ -176,7 +176,8 @@ def _notes(margin: float, fewest: int) -> list[str]:
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
         "if mean and standard deviations stay the same.",
         "Cost: seconds of training, including the runs that it starts from; alone: with the whole feature extraction, "
-        "shared: with an equal share of it. At inference all strategies cost the same per text.",
+        "shared: with an equal share of it. At inference all strategies cost the same per text. Seconds are as "
+        "measured, whatever else the machine did; the trials of a search are not in them.",
     ]
     return notes + [f"{wording.ROWS_ALONE} Nothing is recommended from it."] * (fewest < FEWEST_OF_INTERVAL)
 

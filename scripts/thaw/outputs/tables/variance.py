@@ -107,5 +107,5 @@ def _notes(two: bool, uneven: int) -> list[str]:
         "Estimates from few levels are rough: the CSV has the 95 % CI of each variance, by Satterthwaite's degrees of "
         "freedom (for normal factors).",
     ]
-    notes += ["No shares in lines where a factor has two levels, from which no variance can be told."] * two
+    notes += ["No shares in lines where a factor has two levels, from which no variance can be estimated."] * two
     return notes + [f"Left out because runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)
