@@ -40,7 +40,7 @@ def test_every_score_and_cost_has_its_row(invented_frame):
     frame = invented_frame
     assert list(frame.columns) == runs_frame.COLUMNS
     assert len(of(frame, kind="run", task="entities")) == 4 * RUNS
-    assert len(of(frame, kind="run", task="odd")) == 5 * RUNS  # the further test corpus too
+    assert len(of(frame, kind="run", task="odd")) == 5 * RUNS  # the transfer set too
     stack = of(frame, strategy="stack_then_finetune")
     assert set(stack["after_seconds"]) == {2.0} and set(stack["extraction_seconds"]) == {0.0}
     assert set(of(frame, task="odd")["synthetic"]) == {False} and set(of(frame, task="odd")["carved"]) == {True}

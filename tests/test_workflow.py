@@ -12,7 +12,7 @@ import yaml
 from test_papers import PAPERS
 from test_rebuild import check_rebuilding
 from tiny import tiny_encoder
-from workflow import HOME, Workplace
+from workflow import HOME, Workplace, snakemake_computes_nothing
 
 SHOWN = {"table": 1, "figure": 1, "report": 1}
 REDRAWN = {"collect": 1, **SHOWN}
@@ -236,7 +236,7 @@ def test_a_mistake_in_the_data_fails_its_step_with_one_sentence(place):
 
 def test_a_wrong_key_is_one_sentence_with_its_place(place):
     altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(epoch=2))
-    printed = place.snakemake("--dry-run", check=False)
+    _, printed = snakemake_computes_nothing(place.folder, *place.words("mine.yaml"), "--dry-run")
     assert "unknown key; did you mean 'epochs'?" in printed and "my/strategies.yaml:" in printed
     assert "Traceback" not in printed
 
@@ -251,26 +251,16 @@ EXPERIMENTS = ["config/config.yaml", *sorted(set(SELECTIONS) - LEFT), f"config/e
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_lists_its_jobs(experiment, tmp_path, request):
     data = request.getfixturevalue("shared_data") if "experiments/" in experiment else tmp_path
-    command = [sys.executable, "-m", "snakemake", "--snakefile", HOME / "Snakefile", "--directory", tmp_path]
-    command += [
-        "--dry-run",
-        "--cores",
-        "2",
-        "--configfile",
-        *(HOME / name for name in experiment.split()),
-        "--config",
-        f"data_dir={data}",
-    ]
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "Job stats" in done.stdout + done.stderr and "train" in done.stdout + done.stderr
+    files = [HOME / name for name in experiment.split()]
+    words = ["--snakefile", HOME / "Snakefile", "--dry-run", "--cores", "2", "--configfile", *files]
+    status, printed = snakemake_computes_nothing(tmp_path, *words, "--config", f"data_dir={data}")
+    assert status == 0 and "Job stats" in printed and "train" in printed, printed
 
 
 def test_snakemake_finds_nothing_to_lint(tmp_path):
     shutil.copytree(HOME / "config", tmp_path / "config")
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--lint"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, printed = snakemake_computes_nothing(tmp_path, "--snakefile", HOME / "Snakefile", "--lint")
+    assert status == 0, printed
 
 
 def test_snakefmt_would_change_nothing():

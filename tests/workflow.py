@@ -1,9 +1,11 @@
 """A small experiment of one's own in a folder of one's own, and Snakemake run on it: for the workflow tests."""
 
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import yaml
@@ -11,6 +13,35 @@ import yaml
 HOME = Path(__file__).parents[1]
 ADJECTIVES = "red blue green small large old young quiet loud warm cold plain".split()
 NOUNS = "stone river cloud table garden letter window bottle ladder basket mirror candle".split()
+
+
+FORKS = multiprocessing.get_context("forkserver")  # of a process that has imported Snakemake, which takes a second
+FORKS.set_forkserver_preload(["snakemake.cli"])
+
+
+def _main(folder, arguments: list[str], file: str) -> None:
+    """Be a process of Snakemake; all that it prints goes into a file."""
+    from snakemake.cli import main
+
+    os.chdir(folder)
+    with open(file, "wb") as printed:
+        for stream in (1, 2):
+            os.dup2(printed.fileno(), stream)
+    main(arguments)
+
+
+def snakemake_computes_nothing(folder, *arguments) -> tuple[int, str]:
+    """Run Snakemake in a folder to plan or to check; return its exit status and all that it printed.
+
+    What starts jobs is run by `Workplace.start` as users run it: here it is a fork, which has their imports behind it.
+    """
+    with tempfile.NamedTemporaryFile() as printed:
+        process = FORKS.Process(target=_main, args=(folder, [str(word) for word in arguments], printed.name))
+        process.start()
+        process.join(120)
+        if process.exitcode is None:
+            process.kill()
+        return process.exitcode, printed.read().decode()
 
 
 class Workplace:
@@ -127,16 +158,19 @@ class Workplace:
         """The environment of a user who has activated the one in which these tests run."""
         return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
+    @staticmethod
+    def words(config: str, profile: str = "workstation") -> list[str]:
+        """Return the arguments of Snakemake for an experiment under a shipped profile."""
+        words = ["--snakefile", str(HOME / "Snakefile"), "--directory", ".", "--cores", "2"]
+        return [*words, "--workflow-profile", str(HOME / "workflow/profiles" / profile), "--configfile", config]
+
     def start(self, *arguments: str, config: str = "mine.yaml", profile: str = "workstation") -> subprocess.Popen:
         """Start Snakemake with a shipped profile on an experiment; all that it prints comes on its stdout.
 
         It and its jobs are a process group of their own, so that a test may kill them all.
         """
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
-        command += ["--workflow-profile", str(HOME / "workflow/profiles" / profile), "--cores", "2"]
-        command += ["--configfile", config, *arguments]
         return subprocess.Popen(
-            command,
+            [sys.executable, "-m", "snakemake", *self.words(config, profile), *arguments],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -154,7 +188,8 @@ class Workplace:
 
     def planned(self, config: str = "mine.yaml") -> dict[str, int]:
         """Return how many jobs of each rule a dry run plans, without `all`; {} when there is nothing to do."""
-        printed = self.snakemake("--dry-run", "--quiet", "reason", config=config)
+        status, printed = snakemake_computes_nothing(self.folder, *self.words(config), "--dry-run", "--quiet", "reason")
+        assert status == 0, printed[-9000:]
         table = printed.partition("Job stats:")[2].partition("total")[0]
         jobs = {name: int(n) for name, n in re.findall(r"^(\w+)\s+(\d+)\s*$", table, re.MULTILINE)}
         return {name.split("_tiny_")[0]: count for name, count in jobs.items() if name != "all"}

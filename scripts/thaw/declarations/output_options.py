@@ -1,10 +1,10 @@
 """The options of outputs: one model for each set of keys that a kind of table or figure has of its own."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from thaw.declarations.value_types import Id
+from thaw.declarations.value_types import Id, Key
 
 
 class OutputOptions(BaseModel):
@@ -63,7 +63,9 @@ class GuidelineOptions(MarginOptions, SplitOptions):
 class WholeOptions(OutputOptions):
     """A comparison with the full model."""
 
-    whole: Id = Field(description="the strategy that trains everything, which the others are compared with")
+    whole: Annotated[Id, Key(aliases=("reference",))] = Field(
+        description="the strategy that trains everything, which the others are compared with"
+    )
 
 
 class WholeSplitOptions(WholeOptions, SplitOptions):

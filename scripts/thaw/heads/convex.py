@@ -1,4 +1,4 @@
-"""Linear heads on frozen features, fitted to convergence: a convex problem has one answer, whatever the seed.
+"""Linear heads on frozen features, fitted to convergence: a convex problem has one solution, whatever the seed.
 
 K layers, each with problems of its own; N vectors (texts or words), d width, C outputs (classes; 1 for a score), S
 strengths. Vectors [K, N, d]; of one layer and strength weight [C, d], bias [C]. One layer is a batch of one.
@@ -8,7 +8,7 @@ the bias free; the loss is cross-entropy or squared error. For classes the produ
 and sums over them in float64, for scores all is float64. The standardisation is folded into the weight and bias that
 are returned, so that the result is a plain linear head on raw features.
 
-scikit-learn's LogisticRegression on standardised features has the same answer for C = 1 / (N l2), or 2 / (N l2) with
+scikit-learn's LogisticRegression on standardised features has the same solution for C = 1 / (N l2), or 2 / (N l2) with
 two classes, for which it has a single row; Ridge for alpha = N l2 / 2.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional
 
-from thaw.heads.descent import MeanCrossEntropy, descend
+from thaw.heads.descent import MeanCrossEntropy, minimise
 
 BLOCK = 16_384  # vectors whose products are added up in float32
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
@@ -104,10 +104,10 @@ def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list
     spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
     ordered = sorted(set(strengths), reverse=True)
     by_penalty = {}
-    for l2, end in zip(ordered, descend(objective, spread * variances, spread, ordered, gap), strict=True):
-        weights, biases = scale.fold(end.place[..., :-1] @ directions.mT, end.place[..., -1])
-        flops = 2.0 * count * width * (width / len(ordered) + 2 * classes * end.steps.double())
-        parts = (weights, biases, end.converged.tolist(), end.steps.tolist(), end.value.tolist(), flops.tolist())
+    for l2, fit in zip(ordered, minimise(objective, spread * variances, spread, ordered, gap), strict=True):
+        weights, biases = scale.fold(fit.point[..., :-1] @ directions.mT, fit.point[..., -1])
+        flops = 2.0 * count * width * (width / len(ordered) + 2 * classes * fit.steps.double())
+        parts = (weights, biases, fit.converged.tolist(), fit.steps.tolist(), fit.value.tolist(), flops.tolist())
         by_penalty[l2] = [Solution(l2, *part) for part in zip(*parts, strict=True)]
     return [[by_penalty[l2][layer] for l2 in strengths] for layer in range(layers)]
 

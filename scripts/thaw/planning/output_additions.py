@@ -32,16 +32,18 @@ def _probes(entry: OutputConfig, context: OutputContext) -> dict:
 
 
 def _printed(entry: OutputConfig, context: OutputContext) -> dict:
-    shown = table_comparison.shown(context.experiment, context.catalogue, context.runs, entry, context.origins)
-    return {"beside": shown}
+    comparison = table_comparison.comparison_for_spec(
+        context.experiment, context.catalogue, context.runs, entry, context.origins
+    )
+    return {"beside": comparison}
 
 
 def _claims(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"findings": claim_runs.shown(context.experiment, context.catalogue, context.runs)}
+    return {"findings": claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)}
 
 
 def _advice(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"papers": recommendations.shown(context.experiment, context.catalogue, context.runs)}
+    return {"papers": recommendations.paper_rules(context.experiment, context.catalogue, context.runs)}
 
 
 def _guidelines(entry: OutputConfig, context: OutputContext) -> dict:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import floor
 
 from thaw.core import layout
@@ -48,22 +49,22 @@ class RunPlan:
     settings: dict = field(default_factory=dict, compare=False)
     needs: tuple[Need, ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def names(self) -> dict:
         """The names in its path."""
         return {name: getattr(self, name) for name in layout.RUN}
 
-    @property
+    @cached_property
     def cell(self) -> str:
         """The folder of the variant, without the seed."""
         return layout.key("fit_heads", self.names)
 
-    @property
+    @cached_property
     def folder(self) -> str:
         """The folder of the run's files, below results."""
         return layout.folder("train", self.names)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The key of the run's job: fit_heads makes all seeds of a variant at once."""
         return layout.key(self.step, self.names)
@@ -105,19 +106,19 @@ class SearchPlan:
         """The head of the trials."""
         return self.trials[0].head
 
-    @property
+    @cached_property
     def names(self) -> dict:
         """The names in its path."""
         return layout.names_in_key(self.step, self.key)
 
-    @property
+    @cached_property
     def needs(self) -> tuple[Need, ...]:
         """Its trials, where these are jobs of their own."""
         return tuple(Need(TRIAL, trial) for trial in self.trials) if self.step == "select" else ()
 
 
 def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
-    """Yield all that something needs, directly or not, what comes first before what is made from it."""
+    """Yield the needs of a run, search or encoder, direct and indirect ones, each after those that it has itself."""
     for need in of.needs:
         yield from needed(need.of)
         yield need
@@ -138,6 +139,11 @@ def points(strategy: StrategyConfig, layers: int) -> list:
     """Return the points of a strategy's sweep on an encoder of L layers; [None] where there is no sweep."""
     values = next(iter(strategy.sweep.values()), [None])
     return list(range(layers + 1)) if values == "layers" else values
+
+
+def variants(strategy: StrategyConfig, layers: int) -> dict[str, int | None]:
+    """Return the points of a strategy's sweep on an encoder of L layers by their ids."""
+    return {variant(strategy, value): value for value in points(strategy, layers)}
 
 
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:

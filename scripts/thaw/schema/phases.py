@@ -20,7 +20,7 @@ from thaw.schema.phase_parts import (
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_HINTS
 
-PLANNED = {"components", "boundary", "reads", "stages"}  # what the plan adds to a phase in a spec
+PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
@@ -241,8 +241,7 @@ class PhaseConfig(ConfigModel):
         """Return the settings of a phase of a spec, without what the plan added to them."""
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
-    @classmethod
-    def stages_of_spec(cls, entry: dict) -> list[dict]:
-        """Return the stages of a phase of a spec, each with its `epochs`; a phase without any is one."""
+    def stages(self, entry: dict) -> list[dict]:
+        """Return the stages of a phase, each with its `epochs`; one without any is one. Args: its entry in a spec."""
         *early, last = entry.get("stages", [entry])
-        return [*early, last | {"epochs": cls.of_spec(entry).epochs}]
+        return [*early, last | {"epochs": self.epochs}]

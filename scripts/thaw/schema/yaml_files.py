@@ -1,10 +1,14 @@
 """YAML files with the line of every key: duplicate keys, aliases and tags that hide a value are errors."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
 import yaml
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
 
 from thaw.core.errors import UserError
 
@@ -13,6 +17,7 @@ SCALARS = (str, int, float, bool, type(None), date)
 MOST_VALUES = 100_000  # of a file; only aliases of aliases come to more
 
 PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 @dataclass
@@ -32,11 +37,30 @@ class Document:
         return f"{self.name}:{self.lines.get(keys, 1)}"
 
 
+if yaml.__with_libyaml__:
+
+    class _FastLoader(Composer, yaml.cyaml.CParser, Resolver):
+        """The parser of libyaml, in C, under PyYAML's own composer: that of CSafeLoader overflows the stack of C."""
+
+        def __init__(self, text: str):
+            yaml.cyaml.CParser.__init__(self, text)
+            Composer.__init__(self)
+            Resolver.__init__(self)
+
+
+def _compose(text: str):
+    """Return the root node of a YAML text. PyYAML's own parser, ten times slower, words its errors better."""
+    if yaml.__with_libyaml__:
+        with suppress(yaml.YAMLError):
+            return yaml.compose(text, Loader=_FastLoader)
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
 def read_yaml(path) -> Document:
     """Read a YAML file of plain values; duplicate keys, broken syntax and missing files are UserErrors."""
     path = Path(path)
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        node = _compose(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -85,10 +109,11 @@ def _construct(node, keys: tuple, document: Document):
 
 def _scalar(node, document: Document):
     """Construct one plain value; tags that would build objects are refused."""
-    loader = yaml.SafeLoader("")
+    if node.tag == TEXT_TAG:
+        return node.value
     refused = UserError(f"{document.name}:{node.start_mark.line + 1}: {node.tag} is not allowed here")
     try:
-        value = loader.construct_object(node)
+        value = SafeConstructor().construct_object(node)
     except yaml.YAMLError as error:
         raise refused from error
     except (ValueError, AttributeError, KeyError) as error:  # what PyYAML lets through of a tag that does not fit

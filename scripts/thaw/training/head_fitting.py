@@ -22,7 +22,10 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.run_inputs import Inputs
+from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
+
+EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
 
 
 @dataclass
@@ -35,7 +38,7 @@ class FittedHead:
     head: Head
     solution: Solution
     predictions: dict[str, Predictions]
-    further: list[tuple[TransferSet, dict[str, Predictions]]]
+    transfer: list[tuple[TransferSet, dict[str, Predictions]]]
     validation: float | None
     history: list[dict]
     cost: dict
@@ -50,10 +53,10 @@ class HeadFit:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
         self.inputs, self.context = inputs, TaskContext(spec, inputs)
-        self.phases = spec["phases"]
-        (phase,) = self.phases
-        self.boundary, self.stored = phase["boundary"], cached_layers_read([phase])
-        self.strengths = PhaseConfig.of_spec(phase).l2
+        (entry,) = spec["phases"]
+        phase = PhaseConfig.of_spec(entry)
+        self.phases, self.stages, self.strengths = [phase], [phase.stages(entry)], phase.l2
+        self.entry, self.boundary = entry, entry["boundary"]
         self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         if not self.head.fixed:
@@ -67,12 +70,16 @@ class HeadFit:
         """The rows of train to which the head is fitted."""
         return self.context.training_rows
 
+    @property
+    def passes(self) -> int:
+        """About how often the fit reads all rows."""
+        return len(self.strengths) * EVALUATIONS
+
     def run(self, watch: Stopwatch) -> FittedHead:
         """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""
         context, rows = self.context, self.context.rows
         with watch("load"):
-            encoder = resumed(context.encoder_folder, self.boundary, self.highest, {}, context.device)
-            read = Reader(encoder, self.head, self.stored, context.device)
+            read = self.reader(self.head)
             vectors = {
                 split: read(context.store, split, chosen, context.word_counts(split, chosen))
                 for split, chosen in rows.items()
@@ -89,7 +96,7 @@ class HeadFit:
             best = best_strength(scores, [solution.l2 for solution in solutions])
             chosen = solutions[best]
             predictions = {split: self._predictions(chosen, vectors[split], rows[split]) for split in rows}
-            further = context.transfer_predictions(
+            transfer = context.transfer_predictions(
                 lambda store, split, rows, words: self._predictions(chosen, read(store, split, rows, words), rows)
             )
         log(f"l2 {chosen.l2:g} chosen on {validation}")
@@ -98,7 +105,15 @@ class HeadFit:
             {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": score}
             for s, score in zip(solutions, scores, strict=True)
         ]
-        return FittedHead(self.head, chosen, predictions, further, scores[best], history, self._cost(solutions))
+        return FittedHead(self.head, chosen, predictions, transfer, scores[best], history, self._cost(solutions))
+
+    def reader(self, head: Head) -> Reader:
+        """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
+        device = self.context.device
+        if "vectors" in self.entry:
+            return StoredReader(self.entry["vectors"], head, device)
+        encoder = resumed(self.context.encoder_folder, self.boundary, self.highest, {}, device)
+        return Reader(encoder, head, cached_layers_read([self.entry]), device)
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""
@@ -106,7 +121,7 @@ class HeadFit:
         scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
         sample = Predictions(self.rows[scored], select_rows(predictions.values, scored))
         outcome = evaluate(task, self.context.corpus, {**fitted.predictions, "train": sample})
-        outcome = with_transfer_scores(outcome, task, fitted.further)
+        outcome = with_transfer_scores(outcome, task, fitted.transfer)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
         return outcome | {"chosen": {"l2": fitted.solution.l2}}
 
@@ -116,7 +131,6 @@ class HeadFit:
         return "separate" if self.context.store.separate_encoding else "joint"
 
     def _solve(self, train: Vectors) -> list[Solution]:
-        """Fit the head to the training vectors with every strength."""
         targets = torch.as_tensor(train.gold(self.context.gold("train", self.rows)), device=self.context.device)
         if self.head.scores:
             return fit_scores(train.values.unsqueeze(0), targets, self.strengths)[0]

@@ -42,7 +42,7 @@ class Contrast:
 
 
 class Contrasts:
-    """Differences between cells of an experiment's runs, by the main metric unless another is named."""
+    """Differences between cells of an experiment's runs, by the main metric."""
 
     def __init__(self, runs, role: str, predictions: PredictionFiles):
         """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""

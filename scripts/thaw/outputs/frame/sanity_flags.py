@@ -42,7 +42,6 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
 
 
 def _of_history(record: dict, folder: Path) -> list[str]:
-    """Return the flags of a run's training history."""
     history = folder / "history.csv"
     if not history.is_file():
         return []
@@ -70,7 +69,6 @@ def _of_strength(record: dict) -> list[str]:
 
 
 def _phase(notes: list[dict], number: int) -> list[dict]:
-    """Return the rows of a phase."""
     return [note for note in notes if note["phase"] == str(number)]
 
 
@@ -87,7 +85,6 @@ def _flat(notes: list[dict]) -> bool:
 
 
 def _of_scores(record: dict, card: dict) -> list[str]:
-    """Return the flags of a run's scores, given the card of its dataset."""
     task, scores = task_with_defaults(record["spec"]["task"]), record["scores"]
     main, validation = task["metrics"][0], task["validation"]
     tests, flags = [split for split in task["test"] if split in scores], []
@@ -107,7 +104,6 @@ def _of_scores(record: dict, card: dict) -> list[str]:
 
 
 def _all_seen(card: dict, split: str) -> bool:
-    """Tell whether every row of a split shares a sentence with train."""
     return card["splits"][split].get("overlap_train", {}).get("share") == 1
 
 

@@ -16,7 +16,7 @@ HEADER = (
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
+    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
     names, entries = spec["labels"], spec["findings"]
     tests = [
         (index, test | {"subset": subset})
@@ -59,7 +59,6 @@ def _margin(entry: dict) -> dict:
 
 
 def _row(entry: dict, tested: list[tuple[dict, Verdict]], labels: dict) -> Row:
-    """Return the line of a claim."""
     answer = overall([verdict.answer for _, verdict in tested])
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
@@ -84,7 +83,6 @@ def _said(verdict: Verdict) -> str:
 
 
 def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
-    """Return a claim's CSV lines."""
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
     if not tested:

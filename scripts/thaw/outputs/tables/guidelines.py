@@ -143,7 +143,6 @@ def _name(entry: dict) -> str:
 
 
 def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
-    """Return the cells of a line, as TITLES names them."""
     tasks, ours = spec["labels"]["tasks"], one.answer(spec["margin"])
     subsets = {subset for *_, subset in one.contrasts}
     by_task = []
@@ -175,7 +174,6 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
 
 
 def _notes(margin: float, fewest: int) -> list[str]:
-    """Return the footnotes: what is compared, and the rule."""
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Each side is represented by the strategy and head that are best on validation. Difference: fine-tuned minus "

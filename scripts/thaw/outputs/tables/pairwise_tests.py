@@ -60,7 +60,6 @@ def _cell(contrast: Contrast, tested: PairedTest) -> TextCell:
 
 
 def _line(row, contrast: Contrast, tested: PairedTest) -> list:
-    """Return the CSV line of a comparison."""
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
     effect = "" if tested.effect is None else f"{tested.effect:.4f}"
     return [
@@ -74,7 +73,6 @@ def _line(row, contrast: Contrast, tested: PairedTest) -> list:
 
 
 def _notes(whole: str, count: int, fewest: int) -> list[str]:
-    """Return the footnotes: what is compared, and the test."""
     notes = [
         f"Difference to {whole} in points, with the same encoder, head, examples and seeds; in brackets the 95 % CI "
         f"({wording.CI}); d_z: the mean difference in standard deviations of the paired differences.",

@@ -71,7 +71,6 @@ def _marks(cells: list[dict], spec: dict) -> list[str]:
 
 
 def _seeds(comparison: dict, reproduced: dict) -> list[str]:
-    """Return the sentences about the number of seeds, reproduced and published."""
     if not reproduced:
         return []
     numbers = sorted({one.seeds for one in reproduced.values()})

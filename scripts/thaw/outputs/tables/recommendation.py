@@ -23,7 +23,7 @@ MOST = 3  # undecided strategies named in a cell; the CSV has all
 def build(data, spec: dict) -> TextTable:
     """Return the recommendation for every task, encoder, head and subset.
 
-    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
+    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.paper_rules` makes them.
     """
     labels, runs, margin = spec["labels"], data.runs, spec["margin"]
     summary = aggregate.summarise(runs, "test", spec["order"])
@@ -63,7 +63,6 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
 
 
 def _cells(given: Choice, every: list[Judged], papers: list, split: str, spec: dict) -> list[str]:
-    """Return the cells of a task, as TITLES names them."""
     labels, best, taken = spec["labels"], highest(given.candidates), _taken(given, every)
     tested = difference = cost = wording.DASH
     if taken:
@@ -164,7 +163,6 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
 
 
 def _notes(margin: float, fewest: int) -> list[str]:
-    """Return the footnotes: the rule, undecided strategies, costs."""
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Recommended: the cheapest strategy that is shown on validation to be within "

@@ -60,7 +60,6 @@ def _chances(summary) -> dict[tuple, float]:
 
 
 def _cells(row, whole: str) -> list[tuple]:
-    """Return a row's cell and that of the full model."""
     group = (row.task, row.subset, row.encoder, row.head)
     return [(*group, row.strategy, row.variant), (*group, whole, "base")]
 
@@ -83,7 +82,6 @@ def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
 
 
 def _line(row, one: Resampled, whole: Resampled, chance: float, above: bool, numbers: dict[str, float]) -> list:
-    """Return the CSV line of a strategy on a task."""
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
     scores = [f"{number:.4f}" for number in (one.value, whole.value, chance)]
@@ -91,7 +89,6 @@ def _line(row, one: Resampled, whole: Resampled, chance: float, above: bool, num
 
 
 def _notes(whole: str, near: list[str], fewest: int) -> list[str]:
-    """Return the footnotes: the three numbers of a cell."""
     notes = [
         f"Difference to {whole} in points over the seeds that both have; score in % of {whole}; and chance-corrected "
         f"score in % of {whole}, where chance is the score of the majority class, with its 95 % CI ({wording.CI}). For "

@@ -39,7 +39,7 @@ class Reproduced:
 def build(data, spec: dict) -> TextTable:
     """Return the table of published and reproduced numbers.
 
-    Args: spec with `beside` as `thaw.planning.papers.table_comparison.shown` makes it.
+    Args: spec with `beside` as `thaw.planning.papers.table_comparison.comparison_for_spec` makes it.
     """
     comparison, runs = spec["beside"], data.runs
     measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)
@@ -170,7 +170,6 @@ class Measured:
 
 
 def _scaled(scores: np.ndarray, scale: str) -> np.ndarray:
-    """Return scores as a column of the paper prints them."""
     return {"fraction": scores, "error": 100 - 100 * scores}.get(scale, 100 * scores)
 
 
@@ -242,14 +241,12 @@ def _difference(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
 
 
 def _metric(comparison: dict, column: int, labels: dict) -> str:
-    """Return the names of the metrics of a column."""
     metrics = dict.fromkeys(row["cells"][column]["at"][5] for row in comparison["rows"] if "at" in row["cells"][column])
     shown = wording.listing(wording.metric_name(labels, metric) for metric in metrics)
     return f"error in {shown}" if shown and comparison["columns"][column]["scale"] == "error" else shown
 
 
 def _line(row: dict, cell: dict, one: Reproduced | None, column: dict) -> list:
-    """Return the CSV line of a published and a reproduced number."""
     at = cell.get("at") or [""] * 7
     numbers = [cell["printed"], *((one.value, one.low, one.high, one.rule) if one else [None] * 4)]
     numbers.append(one.rule - cell["printed"] if one and cell["printed"] is not None else None)

@@ -20,7 +20,6 @@ def build_transfer(data, spec: dict) -> Table:
 
 
 def _of_role(runs, spec: dict, role: str) -> Table:
-    """Return the table of the scores of a role."""
     labels = spec["labels"]
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)

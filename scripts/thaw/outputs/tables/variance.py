@@ -97,7 +97,6 @@ def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[st
 
 
 def _notes(two: bool, uneven: int) -> list[str]:
-    """Return the footnotes: the method, its factors and its precision."""
     notes = [
         "Standard deviation of each factor in points, with its share of the variance: a balanced random-effects "
         "ANOVA with all interactions, by the method of moments; negative estimates are set to 0. Rest: interactions "
