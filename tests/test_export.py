@@ -112,6 +112,8 @@ def test_a_folder_that_computes_a_little_else_does_not_pass(houses, tmp_path):
     assert not found["passed"] and found["splits"]["test"]["changed"] == 0
 
 
+LADDER = {"combine": "ladder", "width": 8, "heads": 2}
+STORED = SGD | {"boundary": 3, "reads": [0, 1, 2]}
 CASES = [
     ("bert", "pair_classification", FULL, {}, {}),
     ("roberta", "spans", FROZEN, {}, {}),
@@ -126,12 +128,22 @@ CASES = [
     ("bert", "spans", FROZEN, {}, {"max_length": 12}),
     ("gpt2", "pair_classification", FULL, {"pooling": "last"}, {}),
     ("llama", "spans", FROZEN, {}, {}),
+    ("bert", "spans", STORED, {"layers": LADDER | {"norm": True}}, {}),
+    (
+        "distilbert",
+        "classification",
+        STORED,
+        {"layers": LADDER | {"start": "pruned", "every": 2}, "pooling": "mean"},
+        {},
+    ),
+    ("bert", "pair_classification", STORED, {"layers": LADDER | {"gates": "fixed"}}, {"pairs": "separate"}),
+    ("modernbert", "regression", FULL, {"layers": LADDER}, {}),
 ]
 
 
 @pytest.mark.parametrize(("family", "kind", "phase", "head", "bench"), CASES)
 def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
-    name = "_".join([str(len(phase)), *head.values()])
+    name = "_".join([str(len(phase)), *(value if isinstance(value, str) else name for name, value in head.items())])
     run = houses(family, kind, **bench).run(name, phase, head=head, keep="optimizer" not in phase)
     source = open_run(run)
     formats.write(source, tmp_path)
@@ -200,7 +212,7 @@ def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_p
     assert formats.write(source, tmp_path) == "token_classification"
     assert AutoModelForTokenClassification.from_pretrained(tmp_path).config.num_hidden_layers == 2
     assert check(source, tmp_path)["passed"]
-    assert "reading layer 2 of the encoder's 3 layers" in card(source, "token_classification")
+    assert "reading layer 2 (the encoder has 3 layers)" in card(source, "token_classification")
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])

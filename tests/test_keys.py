@@ -42,12 +42,13 @@ AROUND = {
     StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],
     ReadsConfig: [{"pooling": "mean"}, {"layers": {"layer": 2}}],
     FurtherPretrainingConfig: [{"phase": {}}],
-    LayerMixConfig: [{}, {"combine": "mix"}, {"layer": "lowest"}],
+    LayerMixConfig: [{}, {"combine": "mix"}, {"layer": "lowest"}, {"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }
 # other values of keys whose types alone do not say which there are
 OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
+    (LayerMixConfig, "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},
     (FurtherPretrainingConfig, "phase"): {"epochs": 9},

@@ -11,6 +11,7 @@ from thaw.schema.head import LayerMixConfig
 from tiny_corpus import Bench, tiny_corpus
 
 MIX = {"layers": {"combine": "mix"}}
+MASK = torch.ones(2, 5, dtype=torch.bool)
 STATES = {n: torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(n)) for n in range(4)}
 
 
@@ -23,7 +24,7 @@ def bench(tmp_path_factory):
 def combined(**entry):
     """Return the module that combines layers of an encoder with three of them, and what it gives."""
     found = combination(LayerMixConfig(**entry), 8, 3)
-    return found, found(STATES)
+    return found, found(STATES, MASK)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_the_mix_is_gamma_times_the_softmax_of_its_weights():
         module.gamma.fill_(0.5)
     shares = torch.tensor([1.0, 0.0, -1.0, 2.0]).exp()
     due = sum(share * STATES[n] for n, share in enumerate(shares / shares.sum())) / 2
-    assert torch.allclose(module(STATES), due, atol=1e-6)
+    assert torch.allclose(module(STATES, MASK), due, atol=1e-6)
 
 
 def test_layers_may_be_brought_to_one_scale_first():

@@ -18,6 +18,8 @@ from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
 from thaw.exporting.cutting import cut
 from thaw.exporting.finished_run import FinishedRun
+from thaw.heads import ladder_network
+from thaw.heads.ladder import network_settings, network_sizes
 from thaw.schema.head import HeadConfig
 
 LOADER = Path(__file__).with_name("standalone_model.py")
@@ -44,6 +46,8 @@ def write(source: FinishedRun, folder: Path) -> str:
         whole.save_pretrained(folder)
     write_tokenizer(source.encoder, source.reads == "words", source.view.max_length, folder)
     shutil.copyfile(LOADER, folder / "model.py")
+    if source.head.layers.combine == "ladder":
+        shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
     write_json(folder / "thaw.json", _facts(source, form, _layers(source, encoder, last)))
     return form
 
@@ -70,7 +74,7 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: 
 
     words = reads == "words"
     pooled = not words and entry.pooling == "pooler"
-    if entry.kind != "linear" or not (words or pooled or entry.pooling == "first"):
+    if entry.kind != "linear" or entry.layers.learned or not (words or pooled or entry.pooling == "first"):
         return None
     auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
     try:
@@ -136,8 +140,13 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
     kept = encoder.config.num_hidden_layers
     if source.read == [kept] and last is None and source.head.layers.combine == "one":
         return {}
-    said = {"read": source.read, "of": kept, "combine": source.head.layers.combine, "norm": source.head.layers.norm}
-    return {"layers": said | {"last": last}}
+    entry = source.head.layers
+    said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": entry.norm, "last": last}
+    if entry.combine == "ladder":
+        width = encoder.config.hidden_size
+        sizes = [len(source.read), width, *network_sizes(entry, width)]
+        said["network"] = {"sizes": sizes, "settings": network_settings(entry)}
+    return {"layers": said}
 
 
 def _facts(source: FinishedRun, form: str, layers: dict) -> dict:

@@ -8,6 +8,7 @@ As a program it reads a JSON string or list a line and writes a prediction a lin
 B examples, S sequences (B; 2B where the texts of a pair are read separately), T tokens, W words, d width, C outputs.
 """
 
+import importlib.util
 import json
 import sys
 from itertools import islice
@@ -48,6 +49,9 @@ class Model:
                 layer = self.model.get_submodule(self.layers["last"])
                 layer.register_forward_hook(lambda layer, inputs, output: self._last.append(output))
             self.head = load_file(Path(folder) / "head.safetensors", device=str(self.device))
+            if self.layers and self.layers["combine"] == "ladder":
+                made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
+                self.ladder = made.to(self.device).eval()
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
@@ -120,6 +124,8 @@ class Model:
         combine = self.layers["combine"]
         if combine in ("one", "concat"):
             return torch.cat(read, -1)
+        if combine == "ladder":
+            return self.ladder(read, inputs["attention_mask"].bool())
         states = torch.stack(read)
         if combine != "mix":
             return states.mean(0) if combine == "mean" else states.sum(0)
@@ -166,6 +172,16 @@ class Model:
 def _length(text) -> int:
     """Return the characters of a text, of both texts of a pair, or of a list of words."""
     return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _ladder(path: Path, said: dict, tensors: dict):
+    """Return the side network of a file, as thaw.json says it, with its tensors."""
+    found = importlib.util.spec_from_file_location("ladder", path)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    network, start = module.LadderNetwork(*said["sizes"], **said["settings"]), "combination.network."
+    network.load_state_dict({name.removeprefix(start): tensors[name] for name in tensors if name.startswith(start)})
+    return network
 
 
 def _quietly(form, folder):

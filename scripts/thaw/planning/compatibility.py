@@ -74,8 +74,9 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
     if head.kind not in ("linear", "cosine"):
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
-    if head.layers.combine == "mix":
-        raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
+    if head.layers.learned:
+        what = f"the {head.layers.combine} of its layers is learned"
+        raise UserError(f"{place}: lbfgs cannot fit head {name} ({what}); use frozen_sgd")
     for pooling in (head.separate_pooling if separate else head.pooling for separate in separate_views):
         for learned in {"attention", "pooler"} & set(as_list(pooling)):
             raise UserError(f"{place}: lbfgs cannot fit head {name} ({learned} pooling is learned too); use frozen_sgd")

@@ -7,7 +7,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, prose, written
+from thaw.schema.keys import Context, Key, clauses, prose, written
+from thaw.schema.layers import LayerMixConfig, layers_text
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
 Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
@@ -33,79 +34,6 @@ KINDS = {
     "sim_transformer": "Sim-Transformer",
     "bi_attention": "bi-attention",
 }
-
-
-SEARCHED_LAYERS = {
-    "best": "the layer with the best validation score",
-    "lowest": "the lowest layer with a validation score within {} of the best",
-}
-
-
-def _layer(layer, mix, context) -> str:
-    if layer in SEARCHED_LAYERS:
-        return SEARCHED_LAYERS[layer].format(written(mix.margin))
-    return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
-
-
-def _last(last, mix, context) -> str:
-    return f"of the last {last} layers" if last else "of all layers and the embeddings"
-
-
-class LayerMixConfig(ConfigModel):
-    """Which layers a head reads, and how they are combined."""
-
-    combine: Annotated[
-        Literal["one", "mix", "mean", "sum", "concat"],
-        Key({"mix": "a learned scalar mix", "mean": "the mean", "sum": "the sum", "concat": "the concatenation"}),
-    ] = Field("one", description="one: a single layer; mix: learned scalar mix (Peters et al. 2018)")
-    layer: Annotated[Annotated[int, Field(ge=0)] | Literal["best", "lowest"] | None, Key(_layer, unit="layer")] = Field(
-        None,
-        description="one: which layer, 0 is the embeddings; null: the last. Under reads: of a strategy with lbfgs each "
-        "layer has its own fit: best, the best one on validation; lowest, the lowest within margin of it",
-    )
-    margin: Annotated[float, Key(unit="score")] = Field(
-        0.01, ge=0, lt=1, description="lowest: how much lower than the best layer's its validation score may be"
-    )
-    last: Annotated[int | None, Key(_last, unit="layers")] = Field(
-        None, ge=1, description="number of layers from the top; null: all layers and the embeddings"
-    )
-    norm: Annotated[bool, Key({True: "each layer normalised"})] = Field(
-        False, description="mix: normalise each layer to mean 0 and standard deviation 1 first"
-    )
-    dropout: Annotated[float, Key(lambda p, *_: f"layer dropout {written(p)}" if p else "", unit="probability")] = (
-        Field(0.0, ge=0, lt=1, description="mix: probability that a layer is left out in training")
-    )
-
-    def meaningful(self) -> set[str]:
-        """Return the keys that the way of combining reads."""
-        if self.combine == "one":
-            return {"combine", "layer"} | ({"margin"} if self.layer == "lowest" else set())
-        return {"combine", "last"} | ({"norm", "dropout"} if self.combine == "mix" else set())
-
-    @model_validator(mode="after")
-    def _keys_of_the_way(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            where = "a layer that is not lowest" if key == "margin" else f"combine: {self.combine}"
-            raise ValueError(f"{key} has no meaning with {where}; leave it out")
-        return self
-
-    @property
-    def searched(self) -> bool:
-        """Whether validation chooses the layer, after a fit on each."""
-        return self.layer in SEARCHED_LAYERS
-
-    def reads(self, layers: int) -> list[int]:
-        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError.
-
-        Where validation chooses the layer, they are all of them.
-        """
-        if self.combine == "one" and not self.searched:
-            read = [layers if self.layer is None else self.layer]
-        else:
-            read = list(range(layers + 1 - (layers + 1 if self.last is None else self.last), layers + 1))
-        if not 0 <= read[0] <= read[-1] <= layers:
-            raise ValueError(f"layers: {self.layer or self.last} is more than the encoder's {layers} layers")
-        return read
 
 
 def _kind(kind, head, context) -> str:
@@ -152,8 +80,8 @@ class HeadConfig(CatalogueEntry):
     dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
         0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
     )
-    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {' '.join(clauses(mix, context))}")] = (
-        Field(LayerMixConfig(), description="which layers it reads, and how they are combined")
+    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {layers_text(mix, context)}")] = Field(
+        LayerMixConfig(), description="which layers it reads, and how they are combined"
     )
     initialisation: Annotated[
         Literal["bert", "kaiming"], Key({"bert": "BERT initialisation", "kaiming": "Kaiming initialisation"})
@@ -204,7 +132,7 @@ class HeadConfig(CatalogueEntry):
     def fixed(self) -> bool:
         """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
         poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        learned = {"attention", "pooler"} & poolings or self.layers.combine == "mix"
+        learned = {"attention", "pooler"} & poolings or self.layers.learned
         return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
 
     def stored_vectors(self, words: bool) -> str | None:

@@ -59,6 +59,8 @@ class TrainingRun:
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
+        else:
+            self.head.combination.start(self.context.encoder_folder)
         self.head.to(self.device)
         self.trained = dict(start.encoder) if start is not None else {}
         self.inserts = start.inserts if start is not None else None
