@@ -146,6 +146,16 @@ def test_copies_are_one_cluster_and_constants_none():
     assert cluster_representatives(torch.full((5, 3), 1.0), 0.5).tolist() == [0]
 
 
+def test_many_features_are_clustered_part_by_part(monkeypatch):
+    vectors, _, _ = planted(width=10, relevant=3)
+    copies = torch.cat([vectors, -3 * vectors + 1, vectors + 2], 1)
+    for at_once, count in ((25, 10), (10, 30)):
+        monkeypatch.setattr(feature_selection, "AT_ONCE", at_once)
+        chosen = cluster_representatives(copies, 0.99)
+        assert sorted(set((chosen % 10).tolist())) == list(range(10)), "every source is kept"
+        assert len(chosen) == count
+
+
 def test_a_fraction_has_the_most_relevant_and_at_least_one():
     relevance = torch.tensor([0.1, 0.5, 0.5, 0.0, 0.9])
     assert most_relevant(relevance, 0.4).tolist() == [1, 4] and most_relevant(relevance, 1.0).tolist() == [

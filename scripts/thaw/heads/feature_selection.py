@@ -20,6 +20,7 @@ from thaw.heads.convex import Scale
 GAP = 1e-3  # duality gap, as a share of the loss without features, at which a group lasso has converged
 STEPS = 5000  # proximal steps at most, for one penalty and active set
 CHECKED = 20  # steps after which the gap is computed
+AT_ONCE = 12_288  # features that are clustered at once: their correlations take 1 GiB
 ADDED = 64  # features that join an active set at once, at least
 FALL = 0.5  # each penalty of the path, as a share of the one before
 
@@ -169,17 +170,28 @@ def cluster_representatives(vectors: torch.Tensor, correlation: float) -> torch.
 
     Args: vectors [N, d]; correlation, how much features of a cluster correlate on average, in absolute value, at least:
     average linkage on 1 - |correlation|, cut there (`1 - correlation` is the threshold of Dalvi et al. 2020, who draw
-    one feature at random). Features that do not vary are left out, unless there are no others.
+    one feature at random). Features that do not vary are left out, unless there are no others. Of more than AT_ONCE
+    features consecutive parts are clustered first, then the representatives of them all if they are few enough.
     """
+    everything = torch.arange(vectors.shape[1], device=vectors.device)
+    parts = [part[_representatives(vectors[:, part], correlation)] for part in everything.split(AT_ONCE)]
+    kept = torch.cat(parts)
+    if len(parts) == 1 or len(kept) > AT_ONCE:
+        return kept
+    return kept[_representatives(vectors[:, kept], correlation)]
+
+
+def _representatives(vectors: torch.Tensor, correlation: float) -> torch.Tensor:
+    """Return the same of features whose correlations are computed at once."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
     scale = Scale.of(vectors)
     varies = scale.deviation.isfinite().nonzero().squeeze(1)
-    scaled = scale.apply(vectors)[:, varies]
-    alike = (scaled.mT @ scaled / len(scaled)).abs_().clamp_(max=1).fill_diagonal_(1).cpu().numpy()
     if len(varies) < 2:
         return varies if len(varies) else varies.new_zeros(1)
+    scaled = scale.apply(vectors)[:, varies]
+    alike = (scaled.mT @ scaled / len(scaled)).abs_().clamp_(max=1).fill_diagonal_(1).cpu().numpy()
     distances = squareform(1 - alike, checks=False)
     clusters = fcluster(linkage(distances, "average"), 1 - correlation, "distance")
     members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(np.bincount(clusters)[1:])[:-1])
