@@ -9,6 +9,7 @@ belongs to the module that calls it, `kind.load()`, and not to the many that rea
 
 import ast
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from thaw.core.digests import digest, file_sha256
@@ -21,7 +22,7 @@ RECORD = PACKAGE.parents[1] / "tests" / "digests.json"
 def step_digest(step: str) -> str:
     """Return the digest of a step's module and of all modules of the package that it leads to."""
     modules = closure(f"thaw.steps.{step}")
-    code = {name: _bare(_parse(name)) for name in modules}
+    code = {name: _code(name) for name in modules}
     return digest(code | {path.name: file_sha256(path) for name in modules for path in _files_next_to(name)})
 
 
@@ -36,7 +37,8 @@ def closure(module: str) -> list[str]:
     return sorted(modules)
 
 
-def imports(module: str) -> set[str]:
+@cache
+def imports(module: str) -> frozenset[str]:
     """Return the modules of the package that a module imports itself, anywhere in its code.
 
     Of a declaration these are the imports at its top; those in its functions are of who calls `.load()`.
@@ -46,7 +48,7 @@ def imports(module: str) -> set[str]:
     if any(map(_loads, ast.walk(tree))):
         for declaration in filter(_is_declaration, sorted(names)):
             names |= _imported(declaration, ast.walk(_parse(declaration)))
-    return names
+    return frozenset(names)
 
 
 def _is_declaration(module: str) -> bool:
@@ -91,6 +93,12 @@ def _files_next_to(module: str) -> list[Path]:
 
 def _parse(module: str) -> ast.Module:
     return ast.parse(path_of(module).read_text(encoding="utf-8"))
+
+
+@cache
+def _code(module: str) -> list:
+    """Return the code of a module that counts; most modules belong to several steps."""
+    return _bare(_parse(module))
 
 
 def _bare(node):
