@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from thaw.core.files import write_json, write_parquet
-from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS, LATER
 
 SEEDS = [1, 2, 3, 4, 5, 6]
 ROWS = 200
@@ -38,5 +38,6 @@ def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS)
                 "missing": "",
                 "folder": folder,
             }
+            row |= dict.fromkeys(LATER, float("nan"))
             rows.append({**dict.fromkeys(COLUMNS, ""), **row, "value": (predicted == gold).mean()})
     return pandas.DataFrame(rows)

@@ -15,7 +15,7 @@ FIGURES = {
     ),
     "cost_figure": OutputKind(
         "thaw.outputs.figures.cost_front:build",
-        "score against the cost of training, a panel for each task, with the Pareto front",
+        "score against the cost of training or of a prediction, a panel for each task, with the Pareto front",
         options.CostOptions,
     ),
     "size_figure": OutputKind(

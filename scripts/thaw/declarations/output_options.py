@@ -22,8 +22,10 @@ class SplitOptions(OutputOptions):
 class CostOptions(SplitOptions):
     """Scores against a cost."""
 
-    cost: Literal["seconds", "flops", "parameters"] = Field(
-        "seconds", description="the horizontal axis; seconds have a share of the features' extraction"
+    cost: Literal["seconds", "flops", "parameters", "inference"] = Field(
+        "seconds",
+        description="the horizontal axis: of training, where seconds have a share of the features' extraction; or the "
+        "operations of one prediction (inference)",
     )
 
 

@@ -21,6 +21,7 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.inference_cost import inference_cost
 from thaw.training.run_inputs import Inputs
 from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
@@ -154,6 +155,7 @@ class HeadFit:
             "tokens": int(lengths.sum()),
             "steps": sum(solution.steps for solution in solutions),
             "seeds_share_fit": True,
+            "inference": inference_cost(self.context, self.head),
         }
 
 

@@ -11,10 +11,11 @@ from thaw.statistics.significance import FEWEST_SEEDS
 TITLES = ("Recommended", "Score", "Best on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
     "task split subset encoder head strategy variant score validation difference low high answer more_seeds seeds "
-    "seconds_alone seconds_shared memory_mb trained_parameters on_front advised papers"
+    "seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised papers"
 )
 MOST = 3  # undecided strategies named in a cell; the CSV has all
 ALONE, SHARED = "seconds_alone", "seconds_shared"
+ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 WAITING = f"{wording.NOT_RUN}: budget"
 
 
