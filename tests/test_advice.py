@@ -57,22 +57,31 @@ def test_the_front_holds_what_nothing_beats_in_everything():
     assert analysis.pareto(costs) == [True, True, False, True]
 
 
+PREDICTION = {("frozen", "base"): 50.0, ("top_k", "k01"): 80.0, ("top_k", "k03"): 100.0, ("full", "base"): 100.0}
+
+
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
     """Return the table for four runs on 200 rows, with a paper that would take the full model, and one frozen."""
-    results = tmp_path_factory.mktemp("results")
+    return table_of(tmp_path_factory.mktemp("results"), PREDICTION)
+
+
+def table_of(results, prediction: dict):
+    """Return the table of the four runs. Args: the operations of a prediction by point, NaN where none is known."""
     tested = scored_runs.write(results, RATES)
     points = list(zip(tested["strategy"], tested["variant"], strict=True))
     tested["main"], tested["role"], tested["optimizer"], tested["synthetic"] = True, "test", "adamw", False
     tested["train_seconds"] = [SECONDS[point] for point in points]
     for name in COLUMNS[COLUMNS.index("total_seconds") : COLUMNS.index("flags")] + ["after_seconds"]:
         tested[name] = 0.0
+    tested["inference_flops"] = [prediction[point] for point in points]
     tested["extraction_seconds"] = [2.0 * (point[0] != "full") for point in points]
     tested["extraction_whole_seconds"] = 4 * tested["extraction_seconds"]
     frame = pandas.concat([tested, tested.assign(role="validation", split="validation")])
     rules = [{"task": "odd", "encoder": "tiny", "paper": "One 2020", "says": "all of it"}]
     rules += [{**rules[0], "paper": "Two 2021", "says": "none of it"}]
     rules = [{**rules[0], "strategy": "full", "variant": "base"}, {**rules[1], "strategy": "frozen", "variant": "base"}]
+    frame["embeddings"] = frame["strategy"] == "full"
     spec = invented.shown("advice", "advice_table") | {"margin": 5.0, "papers": rules}
     return recommendation.build(OutputData(results, frame), spec)
 
@@ -85,6 +94,19 @@ def test_the_table_says_what_to_take_and_what_papers_would(drawn):
     assert "One 2020: all of it (non-inferior, but more expensive)" in cells["Papers"]
     assert "Two 2021: none of it (contradicted, −" in cells["Papers"]
     assert not any("provisional" in note for note in drawn.notes)
+
+
+def test_what_a_prediction_costs_is_said_where_it_differs_from_full_fine_tuning(drawn, tmp_path):
+    (cell,) = (row.cells[recommendation.TITLES.index("Cost")] for row in drawn.groups[0].rows)
+    assert cell.text.endswith("; inference 80.0 % of Full")
+    assert any(note.startswith("Inference: ") for note in drawn.notes)
+    unknown = float("nan")
+    for top, said in ((100.5, "s alone"), (unknown, "; inference – % of Full")):
+        table = table_of(tmp_path, PREDICTION | {("top_k", "k01"): top})
+        assert table.groups[0].rows[0].cells[recommendation.TITLES.index("Cost")].text.endswith(said)
+    old = table_of(tmp_path, dict.fromkeys(PREDICTION, unknown))
+    assert not any("Inference" in note for note in old.notes)
+    assert {line["inference_flops"] for line in csv.DictReader(io.StringIO(writers.to_csv(old)))} == {""}
 
 
 def test_the_numbers_behind_the_table(drawn):

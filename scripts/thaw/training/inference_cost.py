@@ -19,9 +19,9 @@ def inference_cost(context: TaskContext, head: Head, inserted: int = 0) -> dict:
     """Return the layers of the encoder that a prediction needs, and the mean operations of one test example.
 
     They are those of a trained model that is given one text or pair at a time, each sequence by itself and nothing from
-    a cache: of the embeddings and the layers up to the highest one that the head reads, of inserted matrices (each parameter is
-    multiplied once a token), of what combines the layers, as a side network, and of the head. The examples are the
-    scored ones of the task's first test split.
+    a cache: of the embeddings and the layers up to the highest one that the head reads, of inserted matrices (each
+    parameter is multiplied once a token), of what combines the layers, as a side network, and of the head. The examples
+    are the scored ones of the task's first test split.
     """
     shape, store, split = context.shape_below(head), context.store, context.task["test"][0]
     rows, counts = _distinct(store, split, context.rows[split])
@@ -44,7 +44,7 @@ def _distinct(store: FeatureStore, split: str, rows: np.ndarray) -> tuple[np.nda
 
 
 def _lengths(store: FeatureStore, split: str, rows: np.ndarray) -> np.ndarray:
-    """Return the tokens of each sequence and of each text in it, the words, and those with a token, int [N, numbers]."""
+    """Return the tokens of each sequence and of each text in it, the words, and those with a token, int [N, ...]."""
     batch = store.batch(split, rows)
     tokens = [batch.mask.sum(1), (batch.texts == 1).sum(1), (batch.texts == 2).sum(1)]
     numbers = [part.numpy().reshape(len(rows), -1) for part in tokens]

@@ -14,7 +14,7 @@ HEADER = (
     "seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised papers"
 )
 MOST = 3  # undecided strategies named in a cell; the CSV has all
-ALONE, SHARED = "seconds_alone", "seconds_shared"
+ALONE, SHARED, INFERENCE = "seconds_alone", "seconds_shared", "inference_flops"
 ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 WAITING = f"{wording.NOT_RUN}: budget"
 
@@ -27,7 +27,7 @@ def build(data, spec: dict) -> TextTable:
     labels, runs = spec["labels"], data.runs
     summary = aggregate.summarise(runs, "test", spec["order"])
     columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
-    groups, lines, few = [], [], False
+    groups, lines, few, every_cost = [], [], False, []
     for group, name in names.items():
         rows = []
         for column in columns:
@@ -38,8 +38,9 @@ def build(data, spec: dict) -> TextTable:
                 rows.append(Row({}, column.title, [TextCell(text) for text in _cells(every, papers, labels)]))
                 lines += _lines(every, papers, column, group)
                 few |= len(candidates[0].scores) < FEWEST_SEEDS
+                every_cost.append(_prediction(every, labels))
         groups.append(Group(name, [], rows))
-    notes = _notes(spec["margin"], few) + _unrun(runs, labels)
+    notes = _notes(spec["margin"], few, any(every_cost)) + _unrun(runs, labels)
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
@@ -58,7 +59,8 @@ def _candidates(summary, runs, column, predictions: PredictionFiles) -> list[Can
         if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
             kept.append((row, tested, validated))
     shared = set.intersection(*(set(tested["seed"]) for _, tested, _ in kept)) if kept else set()
-    return [_candidate(row, tested, validated, shared, predictions) for row, tested, validated in kept if shared]
+    counted = all(row.inference > 0 for row, *_ in kept)  # not so in results from before predictions were counted
+    return [_candidate(*found, shared, predictions, counted) for found in kept if shared]
 
 
 def _waits(runs, row) -> bool:
@@ -67,12 +69,16 @@ def _waits(runs, row) -> bool:
     return bool(reasons[reasons != ""].str.startswith(WAITING).all())
 
 
-def _candidate(row, tested, validated, seeds: set, predictions: PredictionFiles) -> Candidate:
-    """Return a strategy with its scores of some seeds. Args: its rows on test and on validation."""
+def _candidate(row, tested, validated, seeds: set, predictions: PredictionFiles, counted: bool) -> Candidate:
+    """Return a strategy with its scores of some seeds.
+
+    Args: its rows on test and on validation; whether all strategies know what a prediction costs.
+    """
     tested, validated = (part[part["seed"].isin(seeds)] for part in (tested, validated))
     draws = 100 * predictions.draws(tested, tested["metric"].iloc[0], tested["split"].iloc[0])
     alone = row.seconds - row.extraction + row.extraction_whole
     costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
+    costs |= {INFERENCE: row.inference} if counted else {}
     values = [100 * value for value in tested["value"]]
     return Candidate(row, 100 * validated["value"].mean(), values, draws, costs)
 
@@ -91,6 +97,7 @@ def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict)
     difference, low, high = (wording.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
     costs = taken.candidate.costs
     cost = f"{wording.seconds(costs[ALONE])} alone, {wording.seconds(costs[SHARED])} with features shared"
+    cost += f"; the best {wording.seconds(best.costs[ALONE])} alone"
     recommended = _name(taken, labels)
     if shared is not taken:
         recommended += f"; with features shared {_name(shared, labels)}"
@@ -99,11 +106,25 @@ def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict)
         wording.number(taken.candidate.score),
         f"{aggregate.row_name(best.row, labels)} ({wording.number(best.score)})",
         wording.DASH if taken.candidate is best else f"{difference} [{low}, {high}]",
-        f"{cost}; the best {wording.seconds(best.costs[ALONE])} alone",
+        "; ".join(part for part in (cost, _prediction(every, labels)) if part),
         _undecided(every, taken, labels),
         "; ".join(f"{rule['paper']}: {rule['says']} ({_agreement(one, taken)})" for rule, one in papers)
         or wording.DASH,
     ]
+
+
+def _prediction(every: list[Judged], labels: dict) -> str:
+    """Return what a prediction costs with the recommended strategy, in % of full fine-tuning's, where that differs.
+
+    A dash where one of the two is a result from before predictions were counted, nothing where all of them are.
+    """
+    whole = next((one for one in every if one.candidate.row.embeddings), None)
+    if whole is None or not any(one.candidate.row.inference > 0 for one in every):
+        return ""
+    share = cheapest(every, ALONE).candidate.row.inference / whole.candidate.row.inference
+    if abs(share - 1) < ALIKE:
+        return ""
+    return f"inference {wording.number(100 * share) if share == share else wording.DASH} % of {_name(whole, labels)}"
 
 
 def _name(one: Judged, labels: dict) -> str:
@@ -139,14 +160,15 @@ def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group
         cell = [column.task, column.split, *group, row.strategy, row.variant]
         numbers = [one.candidate.score, one.candidate.validation, difference.value, difference.low, difference.high]
         verdict = [one.answer, one.more or "", len(one.candidate.scores)]
-        costs = [f"{cost:.6g}" for cost in one.candidate.costs.values()]
+        costs = [f"{cost:.6g}" for name, cost in one.candidate.costs.items() if name != INFERENCE]
+        costs.append(f"{row.inference:.6g}" if row.inference > 0 else "")
         whose = ";".join(rule["paper"] for rule, other in papers if other is one)
         lines.append([*cell, *(f"{number:.4f}" for number in numbers), *verdict, *costs])
         lines[-1] += [int(one.on_front), int(one is taken), whose]
     return lines
 
 
-def _notes(margin: float, few: bool) -> list[str]:
+def _notes(margin: float, few: bool, differs: bool) -> list[str]:
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Recommended: the cheapest strategy that is non-inferior to the best (selected on validation) within a margin "
@@ -155,8 +177,13 @@ def _notes(margin: float, few: bool) -> list[str]:
         "Undecided: cheaper strategies whose 95 % CI contains the margin, with the number of extra seeds needed if "
         "mean and standard deviation stay the same.",
         "Cost: seconds of training, including the runs that it starts from; alone: with the whole feature extraction, "
-        "shared: with an equal share of it. At inference all strategies cost the same per text.",
+        "shared: with an equal share of it.",
     ]
+    if differs:
+        notes.append(
+            "Inference: operations of one prediction, in % of those after full fine-tuning, where they differ by 1 % "
+            "or more: an encoder ends at the highest layer that its head reads, and a side network is added."
+        )
     if few:
         notes.append(
             f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the 95 % CI mainly reflects the sampling of the "
