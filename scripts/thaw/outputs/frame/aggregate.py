@@ -64,6 +64,7 @@ def summarise(runs, shown: str, order: dict):
         low=("value", "min"),
         high=("value", "max"),
         seeds=("value", "size"),
+        distinct=("value", "nunique"),
         missing=("absent", "sum"),
         undefined=("undefined", "sum"),
         flags=("flags", _joined),
@@ -84,7 +85,7 @@ def summarise(runs, shown: str, order: dict):
     summary["seeds"] -= summary["missing"]
     summary["fitted"] = summary["kind"] == "run"
     summary["baseline"] = summary["kind"] == "baseline"
-    summary["shared"] = summary["optimizer"] == "lbfgs"
+    summary["shared"] = (summary["optimizer"] == "lbfgs") & (summary["distinct"] <= 1)  # draws are fits of their own
     summary["swept"] = summary["variant"] != "base"
     return _ordered(summary, order)
 

@@ -42,19 +42,31 @@ class Contrasts:
 
     def between(self, first: tuple, second: tuple, split: str) -> Contrast | None:
         """Return the first cell less the second; None where no seed has both. Args: cells by CELL; a split."""
-        sides = [self._rows(cell, split) for cell in (first, second)]
-        seeds = sorted(set(sides[0].index) & set(sides[1].index))
-        if not seeds:
+        sides = self.together([first, second], split)
+        if sides is None:
             return None
-        sides = [side.loc[seeds].reset_index() for side in sides]
-        scores = [100 * side["value"].to_numpy() for side in sides]
-        draws = [100 * self.predictions.draws(side, side["metric"].iloc[0], split) for side in sides]
-        return Contrast((scores[0] - scores[1]).tolist(), draws[0] - draws[1])
+        (scores, draws), (others, other_draws) = sides
+        return Contrast((scores - others).tolist(), draws - other_draws)
 
     def draws(self, cell: tuple, split: str) -> np.ndarray:
         """Return a cell's mean over seeds in each draw, [D]."""
         rows = self._rows(cell, split).sort_index().reset_index()
         return 100 * self.predictions.draws(rows, rows["metric"].iloc[0], split)
+
+    def together(self, cells: list[tuple], split: str) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Return of each cell the scores by seed [seeds], and the mean over seeds in each draw [D].
+
+        The seeds are those that all cells have; None where there is none.
+        """
+        sides = [self._rows(cell, split) for cell in cells]
+        seeds = sorted(set.intersection(*(set(side.index) for side in sides)))
+        if not seeds:
+            return None
+        sides = [side.loc[seeds].reset_index() for side in sides]
+        return [
+            (100 * side["value"].to_numpy(), 100 * self.predictions.draws(side, side["metric"].iloc[0], split))
+            for side in sides
+        ]
 
     def best(self, cells: list[tuple]) -> tuple | None:
         """Return the cell with the highest mean on validation, of equals the first; None where none has a score."""
