@@ -212,7 +212,7 @@ def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_p
     assert formats.write(source, tmp_path) == "token_classification"
     assert AutoModelForTokenClassification.from_pretrained(tmp_path).config.num_hidden_layers == 2
     assert check(source, tmp_path)["passed"]
-    assert "reading layer 2 of the encoder's 3 layers" in card(source, "token_classification")
+    assert "reading layer 2 (the encoder has 3 layers)" in card(source, "token_classification")
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])

@@ -138,6 +138,12 @@ def test_gates_begin_at_a_half_and_are_the_share_of_the_boundary():
             assert torch.equal(network(states, mask), network(others, mask)), "what has no share is read"
 
 
+def test_without_a_width_it_has_an_eighth_of_the_encoders():
+    assert combination(LayerMixConfig(combine="ladder"), 384, 6).network.up.in_features == 48
+    with pytest.raises(UserError, match="a ladder of width 47 .* cannot have 4 heads"):
+        combination(LayerMixConfig(combine="ladder"), 376, 6)
+
+
 def test_dropout_is_for_training_alone():
     module, (states, mask) = ladder(dropout=0.5), states_and_mask()
     assert torch.equal(module(states, mask), module(states, mask))

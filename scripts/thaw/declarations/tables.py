@@ -1,6 +1,7 @@
 """The kinds of tables; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.declarations.output_kind import Addition, OutputKind, Requirement
 
 RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
@@ -8,8 +9,9 @@ RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else t
 TABLES = {
     "strategy_table": OutputKind(
         "thaw.outputs.tables.scores:build",
-        "strategies by tasks: mean ± standard deviation over seeds, × 100; the best in bold, baselines above the rule, "
-        "predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and HTML, as all tables",
+        "strategies by tasks: mean ± standard deviation over seeds, × 100; the highest on validation in bold, "
+        "baselines above the rule, predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and "
+        "HTML, as all tables",
         options.ScoresOptions,
         adds=(*RUNS, Addition.DRAWS),
     ),
@@ -31,13 +33,15 @@ TABLES = {
         "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS),
+        seeds=FEWEST_SEEDS,
     ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
-        "by task the cheapest strategy that is non-inferior to the best within a margin, what is undecided, and "
-        "what papers would advise (config/advice.yaml)",
+        "by task the cheapest strategy that validation shows to be within a margin of the best, its score on test, "
+        "what is undecided, and what papers would advise (config/advice.yaml)",
         options.AdviceOptions,
         adds=(*RUNS, Addition.ADVICE, Addition.DRAWS),
+        seeds=FEWEST_OF_INTERVAL,
     ),
     "serving_table": OutputKind(
         "thaw.outputs.tables.serving:build",
@@ -57,10 +61,11 @@ TABLES = {
     ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.pairwise_tests:build",
-        "every strategy against one: difference with its interval, effect size, and Holm-corrected p over the table",
+        "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
         options.WholeSplitOptions,
         (Requirement.FULL,),
         (*RUNS, Addition.DRAWS),
+        FEWEST_SEEDS,
     ),
     "guideline_table": OutputKind(
         "thaw.outputs.tables.guidelines:build",
@@ -69,6 +74,7 @@ TABLES = {
         options.GuidelineOptions,
         (Requirement.SIDES,),
         (*RUNS, Addition.GUIDELINES),
+        FEWEST_OF_INTERVAL,
     ),
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",

@@ -143,7 +143,8 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
     entry = source.head.layers
     said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": entry.norm, "last": last}
     if entry.combine == "ladder":
-        sizes = [len(source.read), encoder.config.hidden_size, *network_sizes(entry)]
+        width = encoder.config.hidden_size
+        sizes = [len(source.read), width, *network_sizes(entry, width)]
         said["network"] = {"sizes": sizes, "settings": network_settings(entry)}
     return {"layers": said}
 

@@ -45,9 +45,8 @@ def _about(source: FinishedRun) -> dict[str, str]:
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
     head, layers = source.head.kind, ""
     if source.head.layers != LayerMixConfig():
-        layers = (
-            f"; reading {layers_text(source.head.layers, Context())} (the encoder has {source.spec['layers']} layers)"
-        )
+        said = layers_text(source.head.layers, Context())
+        layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
         "labels": ", ".join(source.labels) or "none: it gives a score",
@@ -75,6 +74,7 @@ def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
 
 
 def _further(said: dict) -> str:
+    """Return what further pretraining the encoder had."""
     before, *_, after = said["held_out"]["loss"]
     what = f"masked-language-model training on {said['rows']} rows of the training text of {said['corpus']}"
     return f"{what}; loss on rows held out {before:.2f} before, {after:.2f} after, in nats a token"
@@ -96,6 +96,7 @@ def _encoder(card: dict) -> str:
 
 
 def _phase(entry: dict) -> str:
+    """Return one phase of a strategy in words."""
     phase = PhaseConfig.of_spec(entry)
     trained = ", ".join(entry["components"])
     if phase.optimizer == "lbfgs":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from thaw.core.errors import UserError
 from thaw.encoders import dropout
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
@@ -29,7 +30,7 @@ class Ladder(Combination):
         """Make the network, of random numbers as yet."""
         super().__init__(entry, width, read)
         self.pruned = entry.start == "pruned"
-        self.network = LadderNetwork(len(read), width, *network_sizes(entry), **network_settings(entry))
+        self.network = LadderNetwork(len(read), width, *network_sizes(entry, width), **network_settings(entry))
         dropout.replace(self.network)
 
     def start(self, encoder: Path) -> None:
@@ -51,9 +52,15 @@ class Ladder(Combination):
         return (len(self.read) + 1) * matrix(wide, width, tokens) + len(network.blocks) * block
 
 
-def network_sizes(entry: LayerMixConfig) -> tuple[int, int, int]:
-    """Return the width, the attention heads and the width of the feed-forward parts that an entry asks for."""
-    return entry.width, entry.heads, round(entry.width * entry.feed_forward)
+def network_sizes(entry: LayerMixConfig, wide: int) -> tuple[int, int, int]:
+    """Return the width, the attention heads and the width of the feed-forward parts for an encoder of width d."""
+    width = entry.width or wide // 8
+    if not width or width % entry.heads:
+        raise UserError(
+            f"layers: a ladder of width {width} (an eighth of the encoder's) cannot have {entry.heads} heads; "
+            "give a width that its heads divide"
+        )
+    return width, entry.heads, round(width * entry.feed_forward)
 
 
 def network_settings(entry: LayerMixConfig) -> dict:

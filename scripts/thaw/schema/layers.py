@@ -27,6 +27,10 @@ def _every(every, mix, context) -> str:
     return f"of one layer in {every} from the top and the embeddings" if every > 1 else _last(None, mix, context)
 
 
+def _width(width, mix, context) -> str:
+    return f"width {width or 'an eighth of that of the encoder'}"
+
+
 def _layer_dropout(dropout, mix, context) -> str:
     return f"{'layer ' * (mix.combine == 'mix')}dropout {written(dropout)}" if dropout else ""
 
@@ -74,7 +78,9 @@ class LayerMixConfig(ConfigModel):
         description="mix: probability that a layer is left out in training; ladder: dropout of the projected layers "
         "and in the blocks",
     )
-    width: Annotated[int, Key("width {}")] = Field(96, ge=1, description="ladder: width of its blocks")
+    width: Annotated[int | None, Key(_width)] = Field(
+        None, ge=1, description="ladder: width of its blocks; null: an eighth of the encoder's"
+    )
     heads: Annotated[int, Key("{} attention heads")] = Field(
         4, ge=1, description="ladder: attention heads of each block; they divide its width"
     )
@@ -110,7 +116,7 @@ class LayerMixConfig(ConfigModel):
             where = "a layer that is not lowest" if key == "margin" else f"combine: {self.combine}"
             where = "fixed gates" if key == "temperature" and self.combine == "ladder" else where
             raise ValueError(f"{key} has no meaning with {where}; leave it out")
-        if self.width % self.heads:
+        if self.width and self.width % self.heads:
             raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
         return self
 

@@ -90,6 +90,12 @@ def summarise(runs, shown: str, order: dict):
     return _ordered(summary, order)
 
 
+def validation_means(runs) -> dict[tuple, float]:
+    """Return the mean over seeds on validation, x 100, by task and `ROW`, where there is a score."""
+    rows = runs[runs["main"].astype(bool) & (runs["role"] == "validation") & runs["value"].notna()]
+    return (100 * rows.groupby(["task", *ROW], dropna=False)["value"].mean()).to_dict()
+
+
 def columns(summary, labels: dict) -> list[Column]:
     """Return the columns of a summary in its order; a task with several test splits has one for each."""
     unique = summary.drop_duplicates(COLUMN)

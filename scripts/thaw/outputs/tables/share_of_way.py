@@ -9,11 +9,12 @@ from statistics import median
 import numpy as np
 
 from thaw.core.errors import UserError
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.bootstrap import Interval, interval
+from thaw.statistics.bootstrap import Interval, Resampled, interval
 
 HEADER = "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
 HEADER += "seconds_alone seconds_shared cost_alone cost_shared inference"
@@ -44,7 +45,7 @@ def build(data, spec: dict) -> TextTable:
     """
     labels = spec["labels"]
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    columns, groups, lines = aggregate.columns(summary, labels), [], []
+    columns, groups, lines, fewest = aggregate.columns(summary, labels), [], [], FEWEST_OF_INTERVAL
     contrasts = Contrasts(data.runs, spec["split"], data.predictions)
     for group, name in aggregate.group_names(summary, labels).items():
         rows: dict[tuple, dict[int, Way]] = {}
@@ -52,11 +53,12 @@ def build(data, spec: dict) -> TextTable:
             at = aggregate.column_index(columns, way.row.task, way.row.split)
             rows.setdefault((way.row.strategy, way.row.variant), {})[at] = way
             lines.append(_line(way))
+            fewest = min(fewest, way.seeds)
         groups += [Group(name, [], [_row(ways, len(columns), labels) for ways in rows.values()])] if rows else []
     if not groups:
         raise UserError(f"a share of the way needs runs of {spec['start']}, {spec['whole']} and of other strategies")
     titles = [*(column.title for column in columns), MEDIAN]
-    return text_table(spec, titles, groups, _notes(spec), HEADER, lines, sentences=True)
+    return text_table(spec, titles, groups, _notes(spec, fewest), HEADER, lines, sentences=True)
 
 
 def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
@@ -73,24 +75,23 @@ def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
                 (*place, spec["whole"], "base"),
                 (*place, row.strategy, row.variant),
             ]
-            sides = contrasts.together(cells, row.split)
+            sides = contrasts.sides(cells, row.split)
             ways += [_way(row, ends["whole"].loc[key], sides)] if sides else []
     return ways
 
 
-def _way(row, full, sides: list[tuple[np.ndarray, np.ndarray]]) -> Way:
+def _way(row, full, sides: list[Resampled]) -> Way:
     """Return how far a strategy gets.
 
-    Args: its row and that of full fine-tuning; scores by seed and draws [D] of start, full fine-tuning and strategy.
+    Args: its row and that of full fine-tuning; what start, full fine-tuning and strategy score over the same seeds.
     """
-    scores = tuple(float(np.mean(values)) for values, _ in sides)
-    (start, whole, score), (low, high, reached) = scores, (draws for _, draws in sides)
+    (start, whole, score), (low, high, reached) = ([getattr(s, name) for s in sides] for name in ("value", "draws"))
     gap, share = high - low, None
     if interval(whole - start, gap).low > 0:
         ratio = np.divide(100 * (reached - low), gap, out=np.full(len(gap), np.nan), where=gap > 0)
         share = interval(100 * (score - start) / (whole - start), ratio)
     costs = [100 * _alone(row) / _alone(full), 100 * row.seconds / full.seconds, 100 * row.inference / full.inference]
-    return Way(row, len(sides[0][0]), scores, share, *costs)
+    return Way(row, sides[0].spread.seeds, (start, whole, score), share, *costs)
 
 
 def _alone(row) -> float:
@@ -129,12 +130,12 @@ def _line(way: Way) -> list:
     return [*cell, *scores, int(share is not None), *ends, *seconds, *costs]
 
 
-def _notes(spec: dict) -> list[str]:
+def _notes(spec: dict, fewest: int) -> list[str]:
     start, whole = (spec["labels"].get("strategies", {}).get(spec[name], spec[name]) for name in ("start", "whole"))
     return [
         f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
-        f"(bootstrap over seeds and examples). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
+        f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
         "is not in the median. Below 0 % a strategy is worse than the start, above 100 % better than full fine-tuning.",
         f"Cost: seconds of training in % of those of {whole}, with the whole feature extraction, and in brackets with "
         "an equal share of it.",
-    ]
+    ] + [wording.ROWS_ALONE] * (fewest < FEWEST_OF_INTERVAL)
