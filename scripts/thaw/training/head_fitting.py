@@ -25,6 +25,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_candidates import Candidate, candidates, choose
 from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.inference_cost import inference_cost
 from thaw.training.run_inputs import Inputs
 from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
@@ -192,4 +193,5 @@ class HeadFit:
             "tokens": int(lengths.sum()),
             "steps": sum(one.solution.steps for one in found),
             "seeds_share_fit": True,
+            "inference": inference_cost(self.context, self.head),
         }
