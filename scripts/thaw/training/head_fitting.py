@@ -87,7 +87,7 @@ class HeadFit:
         return len(self.heads) * len(self.phase.l2) * EVALUATIONS
 
     def run(self, watch: Stopwatch) -> FittedHead:
-        """Fit all candidates, choose one by the main metric on validation (see `choose`), and predict."""
+        """Fit all tried, choose one by the main metric on validation (see `choose`), and predict."""
         context, rows, validation = self.context, self.context.rows, self.context.validation
         with watch("load"):
             readers = [self.reader(head.to(context.device)) for head in self.heads]
@@ -100,23 +100,21 @@ class HeadFit:
             ]
         log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
         with watch("train"):
-            candidates = self._fit(
-                [vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers]
-            )
+            tried = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
         with watch("evaluate"):
-            scores = [self._score(one.solution, layers[one.position][validation]) for one in candidates]
-            best = choose(candidates, scores, self.layers)
-            solution, position = candidates[best].solution, candidates[best].position
+            scores = [self._score(one.solution, layers[one.position][validation]) for one in tried]
+            best = choose(tried, scores, self.layers)
+            solution, position = tried[best].solution, tried[best].position
             predictions = {split: self._predictions(solution, layers[position][split], rows[split]) for split in rows}
             transfer = context.transfer_predictions(
                 lambda store, split, rows, words: self._predictions(
                     solution, readers[position](store, split, rows, words), rows
                 )
             )
-        chosen, head = self._settings(candidates[best]), self.heads[position]
+        chosen, head = self._settings(tried[best]), self.heads[position]
         log(f"{listing(f'{key} {value:g}' for key, value in chosen.items())} chosen on {validation}")
         head.load_state_dict(solution.state())
-        cost, history = self._cost(candidates, candidates[best]), self._history(candidates, scores)
+        cost, history = self._cost(tried, tried[best]), self._history(tried, scores)
         return FittedHead(head, solution, chosen, predictions, transfer, scores[best], history, cost)
 
     def reader(self, head: Head) -> Reader:
@@ -162,13 +160,13 @@ class HeadFit:
             settings |= {"fraction": candidate.fraction, "features": candidate.features}
         return settings
 
-    def _history(self, candidates: list[Candidate], scores: list[float | None]) -> list[dict]:
+    def _history(self, tried: list[Candidate], scores: list[float | None]) -> list[dict]:
         """Return what history.csv has of each candidate."""
         return [
             {"phase": 1}
             | self._settings(one)
             | {"step": one.solution.steps, "loss": one.solution.objective, "validation": score}
-            for one, score in zip(candidates, scores, strict=True)
+            for one, score in zip(tried, scores, strict=True)
         ]
 
     def _score(self, solution: Solution, vectors: Vectors) -> float | None:
@@ -180,20 +178,20 @@ class HeadFit:
         logits = solution.logits(vectors.values)
         return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
-    def _cost(self, candidates: list[Candidate], chosen: Candidate) -> dict:
+    def _cost(self, tried: list[Candidate], chosen: Candidate) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.
 
         Weights of features that were left out are not trained. The step measures seconds, memory and machine.
         """
         lengths = self.context.store.sequences("train", self.rows)
-        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(one.solution.flops for one in candidates)
+        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(one.solution.flops for one in tried)
         width = self.head.output.in_features if chosen.features is None else chosen.features
         trained = self.head.outputs * (width + 1)
         return {
             "flops": flops,
             "parameters": {"trained": trained, "total": self.context.encoder_parameters + trained},
             "tokens": int(lengths.sum()),
-            "steps": sum(one.solution.steps for one in candidates),
+            "steps": sum(one.solution.steps for one in tried),
             "seeds_share_fit": True,
             "inference": inference_cost(self.context, self.head),
         }
