@@ -87,7 +87,7 @@ class HeadFit:
         return len(self.heads) * len(self.phase.l2) * EVALUATIONS
 
     def run(self, watch: Stopwatch) -> FittedHead:
-        """Fit all tried, choose one by the main metric on validation (see `choose`), and predict."""
+        """Fit all candidates, choose one by the main metric on validation (see `choose`), and predict."""
         context, rows, validation = self.context, self.context.rows, self.context.validation
         with watch("load"):
             readers = [self.reader(head.to(context.device)) for head in self.heads]
