@@ -154,7 +154,7 @@ def main() -> None:
         print(
             f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
         )
-    for sentence in plan.left_out:
+    for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables())]:
         print(f"  {sentence}")
     if given.runs:
         print_runs(plan)

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 import invented
 from thaw.core import plugins
 from thaw.core.digests import canonical
@@ -104,10 +104,9 @@ def catalogue() -> Catalogue:
 
 def run_step(step: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
     """Run a step as a rule does, in a process of its own."""
-    command = [sys.executable, "-m", f"thaw.steps.{step}", *map(str, arguments)]
     environment = {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
     environment |= {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    done = forked.run([f"thaw.steps.{step}", *arguments], HOME, environment)
     assert not check or done.returncode == 0, done.stderr
     return done
 

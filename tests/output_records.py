@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
+from thaw.core import layout
 from thaw.core.digests import digest
 from thaw.core.files import write_json, write_parquet
 from thaw.data.corpus import Corpus
@@ -55,7 +56,7 @@ class OutputRecords:
             self._write_run(run)
         for key, job in self.plan.jobs["baseline"].items():
             write_json(self.results / "baselines" / key / "metrics.json", self._record(job.spec, 0.3))
-        for key in self.plan.probes["all_kinds"]:
+        for key in _drawn(self.plan.probes["all_kinds"]):
             _write_probe(Path(self.plan.files("probe", key)[0]), self.plan.job("probe", key).spec)
         self.collect()
 
@@ -173,6 +174,16 @@ def _write_store(folder: Path) -> None:
         write_json(folder / f"b{layer}.json", {"boundary": layer, "seconds": 6.0})
     split = {"examples": 20, "truncated": 0, "truncated_labels": {}}
     write_json(folder / "tokens.json", {"splits": dict.fromkeys(("train", "validation", "test"), split), "pad": 0})
+
+
+def _drawn(keys: list[str]) -> list[str]:
+    """Return the probes to write: of the second subset those of one task, as panels take most of the time."""
+    drawn, tasks = [], {}
+    for key in keys:
+        names = layout.names_in_key("probe", key)
+        first = tasks.setdefault(names["probe"], names["task"])
+        drawn += [key] if names["subset"] == "few" or names["task"] == first else []
+    return drawn
 
 
 def _write_probe(path: Path, spec: dict) -> None:

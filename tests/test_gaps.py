@@ -1,4 +1,4 @@
-"""Outputs of an incomplete experiment: what the plan takes, and what Snakemake draws from it when a run has failed."""
+"""Outputs of an incomplete experiment: what the plan takes. What Snakemake draws of one: tests/test_workflow.py."""
 
 import json
 
@@ -41,19 +41,3 @@ def test_the_plan_takes_what_is_there_and_names_what_is_of_other_settings(place,
     assert partial.job("collect", "mine").spec["missing"]
     assert json.loads(partial.canonical("collect", {"experiment": "mine"}))["stale"] == [full.folder]
     assert partial.job("train", top.key).spec == plan.job("train", top.key).spec
-
-
-def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
-    run = place.folder / "results/runs/colour/all/tiny/linear/short_full/base/seed1"
-    (run / "history.csv").mkdir(parents=True)  # in the way of a file that the run writes
-    printed = place.snakemake("--keep-going", check=False)
-    assert "error: Is a directory" in printed and not (place.folder / "results/outputs").exists()
-
-    place.snakemake("--config", "allow_missing=true")
-    folder = place.folder / "results/outputs/mine"
-    page, table = (folder / "report.html").read_text(), (folder / "tables/main_table.md").read_text()
-    assert "train: Is a directory" in page and "2 of 3 runs are present" in page
-    assert "| short\\_full | ‡ |" in table and "‡ A run is missing" in table
-
-    (run / "history.csv").rmdir()
-    assert place.planned() == {"train": 1, "collect": 1, "table": 1, "report": 1}

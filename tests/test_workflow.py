@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+import forked
 from test_papers import PAPERS
 from test_rebuild import check_rebuilding
 from tiny import tiny_encoder
-from workflow import HOME, Workplace, snakemake_computes_nothing
+from workflow import HOME, Workplace
 
 SHOWN = {"table": 1, "figure": 1, "report": 1}
 REDRAWN = {"collect": 1, **SHOWN}
+LITTLE = {"tasks": ["colour"], "outputs": ["main_table"]}  # of an experiment that is run here
 
 
 METRIC = """def kept(gold, predicted):
@@ -188,7 +190,7 @@ def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
         "my/strategies.yaml",
         lambda c: c["strategies"].update(again={"sweep": {"k": [1]}, **_one_epoch("head", {"top": "k"})}),
     )
-    place.write("mine.yaml", place.experiment("mine", strategies=strategies))
+    place.write("mine.yaml", place.experiment("mine", strategies=strategies, **LITTLE))
     place.snakemake()
     assert {path: path.stat().st_mtime_ns for path in before} == before
     names = {path.name for path in place.folder.glob("results/features/**/*.safetensors")}
@@ -197,7 +199,8 @@ def test_freed_payloads_are_made_again_only_for_who_reads_them(place):
 
 def test_a_store_is_freed_when_all_that_read_it_are_done(place):
     made = {path: path.stat().st_mtime_ns for path in place.folder.glob("results/runs/**/metrics.json")}
-    place.write("mine.yaml", place.experiment("mine", store={"free": True}, strategies=["frozen", {"short_top": [2]}]))
+    strategies = ["frozen", {"short_top": [2]}]
+    place.write("mine.yaml", place.experiment("mine", store={"free": True}, strategies=strategies, **LITTLE))
     place.snakemake()
     assert not list(place.folder.glob("results/features/**/b*.safetensors")) and place.planned() == {}
     assert list(place.folder.glob("results/features/tiny/things/*/freed"))
@@ -219,10 +222,28 @@ def test_strategies_that_start_from_one_further_pretraining_share_it(place):
 
 
 def test_two_experiments_in_turn_retrain_nothing(place):
-    place.write("other.yaml", place.experiment("other", strategies=["frozen", "short_full"], seeds=[1, 2]))
+    place.write("other.yaml", place.experiment("other", strategies=["frozen", "short_full"], seeds=[1, 2], **LITTLE))
     place.snakemake(config="other.yaml")
     assert {k: n for k, n in place.planned().items() if k not in REDRAWN} == {}
     assert place.planned("other.yaml") == {}
+
+
+def test_when_a_run_fails_the_rest_is_drawn_and_a_later_run_completes_it(place):
+    altered(place, "my/strategies.yaml", lambda c: c["strategies"].update(failing=_one_epoch("all")))
+    place.write("gap.yaml", place.experiment("gap", strategies=["frozen", {"short_top": [1]}, "failing"], **LITTLE))
+    run = place.folder / "results/runs/colour/all/tiny/linear/failing/base/seed1"
+    (run / "history.csv").mkdir(parents=True)  # in the way of a file that the run writes
+    folder = place.folder / "results/outputs/gap"
+    printed = place.snakemake("--keep-going", config="gap.yaml", check=False)
+    assert "error: Is a directory" in printed and not folder.exists()
+
+    place.snakemake("--config", "allow_missing=true", config="gap.yaml")
+    page, table = (folder / "report.html").read_text(), (folder / "tables/main_table.md").read_text()
+    assert "train: Is a directory" in page and "2 of 3 runs are present" in page
+    assert "| failing | ‡ |" in table and "‡ A run is missing" in table
+
+    (run / "history.csv").rmdir()
+    assert place.planned("gap.yaml") == {"train": 1, "collect": 1, "table": 1, "report": 1}
 
 
 def test_a_mistake_in_the_data_fails_its_step_with_one_sentence(place):
@@ -236,7 +257,7 @@ def test_a_mistake_in_the_data_fails_its_step_with_one_sentence(place):
 
 def test_a_wrong_key_is_one_sentence_with_its_place(place):
     altered(place, "my/strategies.yaml", lambda c: c["strategies"]["short_top"]["phases"][0].update(epoch=2))
-    _, printed = snakemake_computes_nothing(place.folder, *place.words("mine.yaml"), "--dry-run")
+    printed = place.checked("--dry-run", status=1)
     assert "unknown key; did you mean 'epochs'?" in printed and "my/strategies.yaml:" in printed
     assert "Traceback" not in printed
 
@@ -252,15 +273,16 @@ EXPERIMENTS = ["config/config.yaml", *sorted(set(SELECTIONS) - LEFT), f"config/e
 def test_every_experiment_lists_its_jobs(experiment, tmp_path, request):
     data = request.getfixturevalue("shared_data") if "experiments/" in experiment else tmp_path
     files = [HOME / name for name in experiment.split()]
-    words = ["--snakefile", HOME / "Snakefile", "--dry-run", "--cores", "2", "--configfile", *files]
-    status, printed = snakemake_computes_nothing(tmp_path, *words, "--config", f"data_dir={data}")
-    assert status == 0 and "Job stats" in printed and "train" in printed, printed
+    command = ["snakemake", "--snakefile", HOME / "Snakefile", "--dry-run", "--cores", "2", "--configfile", *files]
+    done = forked.run([*command, "--config", f"data_dir={data}"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Job stats" in done.stdout + done.stderr and "train" in done.stdout + done.stderr
 
 
 def test_snakemake_finds_nothing_to_lint(tmp_path):
     shutil.copytree(HOME / "config", tmp_path / "config")
-    status, printed = snakemake_computes_nothing(tmp_path, "--snakefile", HOME / "Snakefile", "--lint")
-    assert status == 0, printed
+    done = forked.run(["snakemake", "--snakefile", HOME / "Snakefile", "--lint"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_snakefmt_would_change_nothing():

@@ -1,47 +1,18 @@
 """A small experiment of one's own in a folder of one's own, and Snakemake run on it: for the workflow tests."""
 
-import multiprocessing
 import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import yaml
 
+import forked
+
 HOME = Path(__file__).parents[1]
 ADJECTIVES = "red blue green small large old young quiet loud warm cold plain".split()
 NOUNS = "stone river cloud table garden letter window bottle ladder basket mirror candle".split()
-
-
-FORKS = multiprocessing.get_context("forkserver")  # of a process that has imported Snakemake, which takes a second
-FORKS.set_forkserver_preload(["snakemake.cli"])
-
-
-def _main(folder, arguments: list[str], file: str) -> None:
-    """Be a process of Snakemake; all that it prints goes into a file."""
-    from snakemake.cli import main
-
-    os.chdir(folder)
-    with open(file, "wb") as printed:
-        for stream in (1, 2):
-            os.dup2(printed.fileno(), stream)
-    main(arguments)
-
-
-def snakemake_computes_nothing(folder, *arguments) -> tuple[int, str]:
-    """Run Snakemake in a folder to plan or to check; return its exit status and all that it printed.
-
-    What starts jobs is run by `Workplace.start` as users run it: here it is a fork, which has their imports behind it.
-    """
-    with tempfile.NamedTemporaryFile() as printed:
-        process = FORKS.Process(target=_main, args=(folder, [str(word) for word in arguments], printed.name))
-        process.start()
-        process.join(120)
-        if process.exitcode is None:
-            process.kill()
-        return process.exitcode, printed.read().decode()
 
 
 class Workplace:
@@ -186,10 +157,15 @@ class Workplace:
         assert not check or running.returncode == 0, printed[-9000:]
         return printed
 
+    def checked(self, *arguments: str, config: str = "mine.yaml", status: int = 0) -> str:
+        """Run Snakemake where it starts no job; return all that it printed."""
+        done = forked.run(["snakemake", *self.words(config), *arguments], self.folder, self.environment)
+        assert done.returncode == status, (done.stdout + done.stderr)[-9000:]
+        return done.stdout + done.stderr
+
     def planned(self, config: str = "mine.yaml") -> dict[str, int]:
         """Return how many jobs of each rule a dry run plans, without `all`; {} when there is nothing to do."""
-        status, printed = snakemake_computes_nothing(self.folder, *self.words(config), "--dry-run", "--quiet", "reason")
-        assert status == 0, printed[-9000:]
+        printed = self.checked("--dry-run", "--quiet", "reason", config=config)
         table = printed.partition("Job stats:")[2].partition("total")[0]
         jobs = {name: int(n) for name, n in re.findall(r"^(\w+)\s+(\d+)\s*$", table, re.MULTILINE)}
         return {name.split("_tiny_")[0]: count for name, count in jobs.items() if name != "all"}

@@ -38,6 +38,7 @@ class Addition(StrEnum):
     CLAIMS = "papers' claims, and the runs that test them"
     ADVICE = "what papers would take"
     GUIDELINES = "what papers answer in general"
+    DRAWS = "which subsets are draws of one size, where they are shown together"
     LAYERS = "the encoders' numbers of layers"
 
 
@@ -46,10 +47,12 @@ class OutputKind(Loaded):
     """A kind of table or figure.
 
     source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.
-    needs: what an experiment must have for it. adds: what the plan adds to its spec.
+    needs: what an experiment must have for it. adds: what the plan adds to its spec. seeds: with fewer it decides
+    nothing; 0 where it only shows.
     """
 
     about: str
     options: type[OutputOptions] = OutputOptions
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
+    seeds: int = 0

@@ -1,6 +1,7 @@
 """The kinds of tables; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.declarations.output_kind import Addition, OutputKind, Requirement
 
 RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
@@ -8,10 +9,11 @@ RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else t
 TABLES = {
     "strategy_table": OutputKind(
         "thaw.outputs.tables.scores:build",
-        "strategies by tasks: mean ± standard deviation over seeds, × 100; the best in bold, baselines above the rule, "
-        "predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and HTML, as all tables",
-        options.SplitOptions,
-        adds=RUNS,
+        "strategies by tasks: mean ± standard deviation over seeds, × 100; the highest on validation in bold, "
+        "baselines above the rule, predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and "
+        "HTML, as all tables",
+        options.ScoresOptions,
+        adds=(*RUNS, Addition.DRAWS),
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
@@ -31,13 +33,15 @@ TABLES = {
         "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS),
+        seeds=FEWEST_SEEDS,
     ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
-        "by task the cheapest strategy that is non-inferior to the best within a margin, what is undecided, and "
-        "what papers would advise (config/advice.yaml)",
-        options.MarginOptions,
-        adds=(*RUNS, Addition.ADVICE),
+        "by task the cheapest strategy that validation shows to be within a margin of the best, its score on test, "
+        "what is undecided, and what papers would advise (config/advice.yaml)",
+        options.AdviceOptions,
+        adds=(*RUNS, Addition.ADVICE, Addition.DRAWS),
+        seeds=FEWEST_OF_INTERVAL,
     ),
     "serving_table": OutputKind(
         "thaw.outputs.tables.serving:build",
@@ -57,10 +61,11 @@ TABLES = {
     ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.pairwise_tests:build",
-        "every strategy against one: difference with its interval, effect size, and Holm-corrected p over the table",
+        "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
         options.WholeSplitOptions,
         (Requirement.FULL,),
-        RUNS,
+        (*RUNS, Addition.DRAWS),
+        FEWEST_SEEDS,
     ),
     "guideline_table": OutputKind(
         "thaw.outputs.tables.guidelines:build",
@@ -69,14 +74,16 @@ TABLES = {
         options.GuidelineOptions,
         (Requirement.SIDES,),
         (*RUNS, Addition.GUIDELINES),
+        FEWEST_OF_INTERVAL,
     ),
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",
         "every strategy compared with full fine-tuning: difference, share of its score, share of the way from chance; "
-        "no shares where full fine-tuning is not clearly above chance",
-        options.WholeSplitOptions,
+        "no shares where full fine-tuning is not clearly above chance. With start: share of the way from a strategy "
+        "that thaws nothing to full fine-tuning, and share of its cost",
+        options.RelativeOptions,
         (Requirement.FULL,),
-        RUNS,
+        (*RUNS, Addition.DRAWS),
     ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",

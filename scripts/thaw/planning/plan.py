@@ -16,6 +16,7 @@ from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
 from thaw.declarations.probes import draws
+from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.records import Records
@@ -198,7 +199,8 @@ class Plan:
         if any(experiment.store.free for experiment in self.experiments):
             jobs = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
             for step, key, job in jobs:
-                cards = [Path(card) for card in job.inputs.get("boundaries", []) if Path(card).stem not in VECTORS]
+                read = [card for name in ("boundaries", "also_boundaries") for card in job.inputs.get(name, [])]
+                cards = [Path(card) for card in read if Path(card).stem not in VECTORS]
                 for folder in dict.fromkeys(card.parent.as_posix() for card in cards):
                     readers.setdefault(folder, []).extend(self.files(step, key))
         return readers
@@ -207,6 +209,10 @@ class Plan:
         """Return the tables of advice of all experiments, as Markdown."""
         named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] == "advice_table"]
         return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.files("table", key)]
+
+    def seeds_of_tables(self) -> list[SeedsOfTable]:
+        """Return the tables of all experiments whose words need seeds, with what they need and have."""
+        return [one for experiment in self.experiments for one in tables(experiment, self.jobs["table"])]
 
     def _experiment(self, name: str) -> ExperimentConfig:
         return next(experiment for experiment in self.experiments if experiment.experiment == name)

@@ -18,6 +18,7 @@ from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.schema.phases import PhaseConfig
 
 JUDGED = 3  # equal validation scores needed for the flag validation_flat
 LEARNT = 0.99  # smallest training score of a run that memorises the training set
@@ -36,7 +37,7 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
     card = results / layout.file("prepare", names)
     flags = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
     pads = {read(tokens).get("pad") for tokens in results.glob(layout.pattern("features", weights=encoder, **names))}
-    flags += _of_kernels(folder / "cost.json")
+    flags += _of_kernels(folder / "cost.json") + _of_strength(record)
     return flags + _of_tokenizer(results / layout.folder("fetch", {"encoder": encoder}), pads)
 
 
@@ -56,6 +57,15 @@ def _of_history(record: dict, folder: Path) -> list[str]:
 def _of_kernels(cost: Path) -> list[str]:
     """Return the warning that a run's cost.json raises: computed on a GPU by kernels that are not deterministic."""
     return ["not_deterministic"] if cost.is_file() and read_json(cost).get("deterministic") is False else []
+
+
+def _of_strength(record: dict) -> list[str]:
+    """Return the flag of a head whose L2 penalty, as validation chose it, is the strongest that was tried."""
+    chosen = record.get("chosen", {}).get("l2")
+    if chosen is None:
+        return []
+    tried = PhaseConfig.of_spec(record["spec"]["phases"][-1]).l2
+    return ["strength_at_edge"] if len(tried) > 1 and chosen >= max(tried) else []
 
 
 def _phase(notes: list[dict], number: int) -> list[dict]:

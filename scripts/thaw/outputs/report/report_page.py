@@ -79,7 +79,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
-        "findings": methods.findings(summary, labels),
+        "findings": methods.findings(summary, aggregate.validation_means(runs), labels),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),

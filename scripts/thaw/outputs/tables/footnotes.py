@@ -16,7 +16,8 @@ def notes(summary, runs, columns, spec: dict, role: str) -> list[str]:
     labels, fitted = spec["labels"], summary[summary["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
     lines = [_numbers(columns, fitted, role)]
-    lines.append("Best value of each column in bold" + (", within its group" if _groups(summary) > 1 else "") + ".")
+    within = ", within its group" if _groups(summary) > 1 else ""
+    lines.append(f"Bold: the highest mean on validation of each column{within}.")
     lines += [*_synthetic(columns), *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
