@@ -141,7 +141,7 @@ def test_gates_begin_at_a_half_and_are_the_share_of_the_boundary():
 
 def test_without_a_width_it_has_an_eighth_of_the_encoders():
     assert combination(LayerMixConfig(combine="ladder"), 384, 6).network.up.in_features == 48
-    with pytest.raises(UserError, match="a ladder of width 47 .* cannot have 4 heads"):
+    with pytest.raises(ValueError, match="a ladder of width 47 .* cannot have 4 heads"):
         combination(LayerMixConfig(combine="ladder"), 376, 6)
 
 
@@ -418,6 +418,7 @@ def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):
     ("layers", "strategy", "message"),
     [
         ("{combine: ladder}", "frozen", "the ladder of its layers is learned"),
+        ("{combine: ladder, heads: 7}", "full", "mine.layers: layers: a ladder of width 48 .* cannot have 7 heads"),
         ("{combine: ladder, width: 90}", "full", "width 90 is not divisible by 4 heads"),
         ("{combine: ladder, last: 4}", "full", "last has no meaning with combine: ladder"),
         ("{combine: mix, width: 48}", "full", "width has no meaning with combine: mix"),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 
-from thaw.core.errors import UserError
 from thaw.encoders import dropout
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
@@ -54,12 +53,7 @@ class Ladder(Combination):
 
 def network_sizes(entry: LayerMixConfig, wide: int) -> tuple[int, int, int]:
     """Return the width, the attention heads and the width of the feed-forward parts for an encoder of width d."""
-    width = entry.width or wide // 8
-    if not width or width % entry.heads:
-        raise UserError(
-            f"layers: a ladder of width {width} (an eighth of the encoder's) cannot have {entry.heads} heads; "
-            "give a width that its heads divide"
-        )
+    width = entry.ladder_width(wide)
     return width, entry.heads, round(width * entry.feed_forward)
 
 
