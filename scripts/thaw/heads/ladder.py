@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from thaw.core.errors import UserError
 from thaw.encoders import dropout
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
@@ -32,10 +33,21 @@ class Ladder(Combination):
         self.network = LadderNetwork(len(read), width, *network_sizes(entry, width), **network_settings(entry))
         dropout.replace(self.network)
 
-    def start(self, encoder: Path) -> None:
-        """Take the numbers of the encoder in this folder, where the entry says so; see `thaw.heads.ladder_pruning`."""
-        if self.pruned:
-            take_over(self.network, Encoder.load(encoder), self.read[1:])
+    def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
+        """Take the numbers of the encoder that training starts from, where the entry says so; see `Combination`.
+
+        Raises UserError for an encoder with inserts, and as `thaw.heads.ladder_pruning.take_over` does.
+        """
+        if not self.pruned:
+            return
+        if inserts:
+            raise UserError(
+                "layers: start: pruned takes the weights of layers without inserts, and the run that this one starts "
+                "after left inserts; write start: random"
+            )
+        whole = Encoder.load(encoder)
+        whole.put(trained or {})
+        take_over(self.network, whole, self.read[1:])
 
     def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""
