@@ -64,6 +64,26 @@ def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
         (f"reads: {{pooling: [mean, mean]}}, {SOLVED}", {}, "a list takes each way once"),
         ("reads: {pooling: [mean, max]}, phases: [{}]", {"heads": ["mlp"]}, "reads: does not go with head mlp: poolin"),
         (
+            "reads: {pooling: [mean, max]}, phases: [{train: [head]}]",
+            {"heads": ["mlp"]},
+            r"strategies.yaml:2: .*mine: reads: does not go with head mlp: pooling: a list of several is for",
+        ),
+        (
+            "reads: {pooling: pooler}, phases: [{train: [head]}]",
+            {"heads": ["mlp"]},
+            "mine: reads: does not go with head mlp: pooling: pooler is for kind linear",
+        ),
+        (
+            "reads: {layers: {layer: 2}}, phases: [{train: [head, {top: 3}]}, {train: [head]}]",
+            {},
+            "mine.phases: layer 6 would train, and head linear reads none above 2",
+        ),
+        (
+            "reads: {layers: {combine: ladder, heads: 5}}, phases: [{train: [head]}]",
+            {},
+            r"mine.reads: layers: a ladder of width 48 \(an eighth of the encoder's\) cannot have 5 heads",
+        ),
+        (
             f"reads: {CONCAT}, after: frozen, phases: [{{train: [all]}}]",
             {},
             "frozen has a head that reads otherwise; give both the same reads:",

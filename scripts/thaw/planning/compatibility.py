@@ -9,6 +9,7 @@ from thaw.declarations.heads import HEAD_KINDS, WORDS
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
+from thaw.schema.encoder import EncoderConfig
 from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.strategy import StrategyConfig
 
@@ -33,13 +34,14 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
         raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
 
 
-def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str) -> bool:
+def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:
     """Return whether all seeds of a strategy are one job: a head trains alone, on vectors that stay the same.
 
-    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks.
+    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks; place
+    of the strategy. Raises UserError for what one of them cannot read.
     """
     return strategy.solved or (
-        strategy.head_alone and all(strategy.head(entry).fixed for entry in catalogue.heads(head))
+        strategy.head_alone and all(read_by(strategy, entry, head, place).fixed for entry in catalogue.heads(head))
     )
 
 
@@ -100,18 +102,24 @@ def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> 
     return head.stored_vectors(task_type in WORDS) if strategy.reads and strategy.solved else None
 
 
-def read_boundaries(name: str, entry: HeadConfig, layers: int, trained: list[str], places: tuple[str, str]) -> list:
-    """Return the boundaries that a head reads of an encoder of L layers.
+def read_boundaries(
+    name: str, entry: HeadConfig, encoder: EncoderConfig, trained: list[list[str]], places: tuple[str, str]
+) -> list[int]:
+    """Return the boundaries that a head reads of an encoder.
 
-    Args: id and entry of the head; L; what trains at the end; where it is said what the head reads, and place of the
-    strategy. Raises UserError for layers that the encoder lacks, and for layers that train above all that is read.
+    Args: id and entry of the head; the encoder; what each phase trains; where it is said what the head reads, and place
+    of the strategy. Raises UserError for layers that the encoder lacks, for a ladder that its width does not allow, and
+    for layers that train in any phase above all that is read.
     """
     said, place = places
     try:
-        read = entry.layers.reads(layers)
+        read = entry.layers.reads(encoder.layers)
+        if entry.layers.combine == "ladder":
+            entry.layers.ladder_width(encoder.width)
     except ValueError as error:
         raise UserError(f"{said}: {error}") from error
-    highest = max((boundary([c], layers) + 1 for c in trained if c.startswith("layer")), default=0)
+    layers = (c for chosen in trained for c in chosen if c.startswith("layer"))
+    highest = max((boundary([c], encoder.layers) + 1 for c in layers), default=0)
     if highest > read[-1]:
         raise UserError(f"{place}: layer {highest} would train, and head {name} reads none above {read[-1]}")
     return read

@@ -58,13 +58,13 @@ class TrainingRun:
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
+        self.trained = dict(start.encoder) if start is not None else {}
+        self.inserts = start.inserts if start is not None else None
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
         else:
-            self.head.combination.start(self.context.encoder_folder)
+            self.head.combination.start(self.context.encoder_folder, self.trained, self.inserts is not None)
         self.head.to(self.device)
-        self.trained = dict(start.encoder) if start is not None else {}
-        self.inserts = start.inserts if start is not None else None
         self.phase_logs: list[PhaseLog] = []
         self.flops, self.added, self.matrices = 0.0, 0, 0
         self.counts: dict[str, int] = {}
