@@ -1,7 +1,6 @@
 """Exports: real runs of small encoders, read again by a fresh process; what is refused; lines in, lines out."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
+import forked
 from conftest import HOME
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -326,8 +326,7 @@ def test_predictions_become_lines():
 
 
 def predict(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(HOME / "scripts/predict.py"), str(folder), *options]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
+    return forked.run([HOME / "scripts/predict.py", folder, *options], given=text)
 
 
 def test_predict_labels_lines_in_their_order(houses, tmp_path):

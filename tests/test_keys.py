@@ -17,7 +17,7 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
-from thaw.schema.phase_parts import EarlyStoppingConfig, UnfreezeConfig
+from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
 from thaw.schema.strategy_reads import ReadsConfig
@@ -36,6 +36,7 @@ AROUND = {
     InsertConfig: [{"kind": "lora"}, {"kind": "adapters"}],
     UnfreezeConfig: [{}],
     EarlyStoppingConfig: [{"gap": 0.1}],
+    SelectConfig: [{"by": "group_lasso"}, {"by": "clusters"}],
     StartConfig: [{"strategy": "full"}, {"strategy": "full", "task": "mnli"}],
     SearchConfig: [{"grid": {"rate": [1e-4]}}],
     StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],

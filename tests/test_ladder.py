@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from pretended import pretended
 from test_contract_head import batch_of, cases, targets_of
@@ -228,8 +229,14 @@ def kept_by_loops(layers: list[dict], read: list[int], width: int, heads: int, e
 
 
 def test_pruning_keeps_what_has_the_largest_weights(tmp_path):
-    """Heads, units and hidden dimensions, each against loops over the files' numbers."""
+    """Heads, units and hidden dimensions, each against loops over the files' numbers, which differ much in size."""
     folder = tiny_encoder("bert", tmp_path)
+    draw, weights = torch.Generator().manual_seed(2), load_file(folder / "model.safetensors")
+    for name, weight in weights.items():
+        if "encoder.layer" in name and weight.ndim == 2:
+            rows, columns = (torch.randn(size, generator=draw).exp() for size in weight.shape)
+            weight *= rows.unsqueeze(1) * columns
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
     module = combination(LayerMixConfig(**SMALL, start="pruned", every=2), 32, 3)
     module.start(folder)
     model = Encoder.load(folder).model

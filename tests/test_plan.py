@@ -2,13 +2,12 @@
 
 import json
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from snakemake.cli import parse_config
 
+import forked
 from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
@@ -157,8 +156,7 @@ def test_the_comment_of_outputs_is_that_of_their_declarations(home):
 
 
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
-    command = [sys.executable, str(home / "scripts/plan.py"), "--runs", "--config", "seeds=[1]"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home).stdout
+    printed = forked.run([home / "scripts/plan.py", "--runs", "--config", "seeds=[1]"], home).stdout
     assert "runs 26: frozen: 3, frozen_all_layers: 3, ladder: 3, top_k: 6, full: 3, frozen_sgd: 3, " in printed
     assert "acceptability/all/minilm/linear/top_k/k01/seed1  phase 1: from b5, trains head layer.6" in printed
     assert "after frozen_sgd: from text, trains head embeddings" in printed
@@ -166,8 +164,7 @@ def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
 
 
 def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
-    command = [sys.executable, str(home / "scripts/plan.py"), "--config", "sedes=[1]"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=home)
+    done = forked.run([home / "scripts/plan.py", "--config", "sedes=[1]"], home)
     assert done.returncode == 1 and done.stderr == "error: config: sedes: unknown key; did you mean 'seeds'?\n"
 
 

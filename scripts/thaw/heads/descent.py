@@ -26,19 +26,22 @@ LEAST_BIAS = 1e-4  # the bias' curvature at least, which vanishes for a class wi
 class MeanCrossEntropy:
     """The mean cross-entropy of some layers, without penalty, and its gradient."""
 
-    def __init__(self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor):
-        """Keep vectors [K, N, d] float32, targets [N] class indices and directions [K, d, r]."""
-        self.scaled, self.directions = scaled, directions.float()
-        layers, self.count, _ = scaled.shape
+    def __init__(
+        self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor | None = None
+    ):
+        """Keep vectors [K, N, d] float32, targets [N] class indices and directions [K, d, r], None for the axes."""
+        self.scaled, self.directions = scaled, None if directions is None else directions.float()
+        layers, self.count, width = scaled.shape
         self.targets = targets.expand(layers, 1, -1)
-        self.shape = (layers, classes, directions.shape[-1] + 1)
+        self.shape = (layers, classes, (width if directions is None else directions.shape[-1]) + 1)
 
     def __call__(self, point: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses [K] and their gradients [K, C, d + 1] at a point, float64.
 
         The probabilities of the wrong classes are summed separately: 1 minus the right class' would round them away.
         """
-        weight = point[..., :-1].float() @ self.directions.mT
+        weight = point[..., :-1].float()
+        weight = weight if self.directions is None else weight @ self.directions.mT
         logits = torch.baddbmm(point[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
         logits -= logits.amax(1, keepdim=True)
         target_logits = logits.gather(1, self.targets)
@@ -47,7 +50,9 @@ class MeanCrossEntropy:
         wrong = residuals.sum(1, keepdim=True)
         loss = ((wrong + (right - 1)).log1p() - target_logits).mean((1, 2), dtype=torch.float64)
         residuals.scatter_(1, self.targets, -wrong).div_(wrong + right)
-        gradient = torch.cat([residuals @ self.scaled @ self.directions, residuals.sum(-1, keepdim=True)], -1)
+        gradient = residuals @ self.scaled
+        gradient = gradient if self.directions is None else gradient @ self.directions
+        gradient = torch.cat([gradient, residuals.sum(-1, keepdim=True)], -1)
         return loss, gradient.double() / self.count
 
 

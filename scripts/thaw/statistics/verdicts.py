@@ -54,16 +54,16 @@ def verdicts(
     return results
 
 
-def overall(answers: list[str]) -> str:
+def overall(verdicts: list[str]) -> str:
     """Return the answer over tasks: fails where it fails on one, holds where it holds on all, else undecided.
 
     Without any test the claim is not testable.
     """
-    if not answers:
+    if not verdicts:
         return NOT_TESTABLE
-    if FAILS in answers:
+    if FAILS in verdicts:
         return FAILS
-    return HOLDS if set(answers) == {HOLDS} else UNDECIDED
+    return HOLDS if set(verdicts) == {HOLDS} else UNDECIDED
 
 
 def _ways(contrast: Mapping[int, float], margin: dict) -> list[dict[int, float]]:
