@@ -193,5 +193,5 @@ class HeadFit:
             "tokens": int(lengths.sum()),
             "steps": sum(one.solution.steps for one in tried),
             "seeds_share_fit": True,
-            "inference": inference_cost(self.context, self.head),
+            "inference": inference_cost(self.context, self.heads[chosen.position]),
         }
