@@ -54,6 +54,9 @@ except UserError as mistake:
 onstart:
     for sentence in PLAN.left_out:
         logger.info(sentence)
+    for table in PLAN.seeds_of_tables():
+        if not table.enough:
+            logger.warning(table.sentence)
 
 
 wildcard_constraints:

@@ -78,7 +78,7 @@ def print_store(plan: Plan) -> None:
     stores = cost_estimate.stores(plan)
     print("store of frozen features")
     for store in stores:
-        names = " ".join(f"b{n}" for n in store.boundaries) or "none: nothing is read from it"
+        names = " ".join([f"b{n}" for n in store.boundaries] + store.vectors) or "none: nothing is read from it"
         tokens = "size unknown until prepare" if store.tokens is None else f"{store.tokens:,} tokens"
         how = "counted" if store.exact else "from the catalogue"
         print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
@@ -111,6 +111,7 @@ def print_runs(plan: Plan) -> None:
             for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
                 for stage in phase.get("stages", [phase]):
                     start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
+                    start = stage.get("vectors", start)
                     print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
 
 
@@ -153,7 +154,7 @@ def main() -> None:
         print(
             f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
         )
-    for sentence in plan.left_out:
+    for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables())]:
         print(f"  {sentence}")
     if given.runs:
         print_runs(plan)

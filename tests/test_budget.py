@@ -121,7 +121,7 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
     for strategy, seed, why in (("full", 4, "budget of 2h"), ("frozen", 1, "pruned, 40.0 points below")):
         gone = (frame["strategy"] == strategy) & (frame["seed"] > seed)
         frame.loc[gone, "missing"], frame.loc[gone, "value"] = f"not run: {why}", None
-    spec = invented.shown("advice", "advice_table", margin=5.0, papers=[])
+    spec = invented.shown("advice", "advice_table", margin=15.0, papers=[])
     table = recommendation.build(OutputData(tmp_path, frame.astype({"value": float})), spec)
     header, *lines = table.records()
     found = {line[5]: dict(zip(header, line, strict=True)) for line in lines}

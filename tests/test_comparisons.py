@@ -13,7 +13,6 @@ from thaw.core.errors import UserError
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import guidelines, pairwise_tests, writers
 from thaw.planning.configuration import load_plan, read_config
-from thaw.statistics.verdicts import verdicts
 
 RATES = {("frozen", "base"): 0.60, ("top_k", "k01"): 0.90, ("full", "base"): 0.90}
 
@@ -48,14 +47,15 @@ def test_every_strategy_against_the_full_model(scored):
     apart = 100 * (scores["frozen"] - scores["full"])
     line = found["frozen", "base"]
     assert float(line["difference"]) == pytest.approx(apart.mean(), abs=1e-3)
-    assert float(line["effect"]) == pytest.approx(apart.mean() / apart.std(ddof=1), abs=1e-3)
+    corrected = (1 - 3 / (4 * 5 - 1)) * apart.mean() / apart.std(ddof=1)
+    assert float(line["effect"]) == pytest.approx(corrected, abs=1e-3)
     assert float(line["p"]) == pytest.approx(2 / 64, abs=1e-4), "all six seeds have one sign"
-    assert float(line["p_holm"]) == pytest.approx(2 * 2 / 64, abs=1e-4) and line["answer"] == "not distinguishable"
+    assert float(line["p_adjusted"]) == pytest.approx(2 / 64, abs=1e-4) and line["answer"] == "lower"
     assert float(line["low"]) < apart.mean() < float(line["high"]) < 0
-    assert "p 0.062" in table.groups[0].rows[0].cells[0].text and not table.groups[0].rows[0].cells[0].best
+    assert "p 0.031" in table.groups[0].rows[0].cells[0].text and table.groups[0].rows[0].cells[0].best
 
 
-def test_alone_in_its_family_it_is_lower_and_with_five_seeds_nothing_is(scored):
+def test_with_five_seeds_nothing_is_lower_and_with_two_the_interval_is_of_the_rows(scored):
     results, frame = scored
     spec, pair = invented.shown("c", "comparison_table", whole="full"), frame[frame["strategy"] != "top_k"]
     pair = pair[pair["head"] == "linear"]
@@ -64,6 +64,8 @@ def test_alone_in_its_family_it_is_lower_and_with_five_seeds_nothing_is(scored):
     few = pairwise_tests.build(OutputData(results, pair[pair["seed"] < 6]), spec)
     assert lines_of(few)[0]["answer"] == "too few seeds" and ", p " not in few.groups[0].rows[0].cells[0].text
     assert "With fewer than 6 seeds" in few.notes[-1]
+    two = pairwise_tests.build(OutputData(results, pair[pair["seed"] < 3]), spec)
+    assert "of the test rows alone" in two.notes[-1]
     with pytest.raises(UserError, match="needs runs of full and of another strategy"):
         pairwise_tests.build(OutputData(results, frame[frame["strategy"] == "full"]), spec)
 
@@ -80,7 +82,13 @@ def test_alone_in_its_family_it_is_lower_and_with_five_seeds_nothing_is(scored):
 )
 def test_the_rule_of_guidelines(low, high, due):
     draws = np.linspace(low, high, 1001) * (1 / 0.95) - (low + high) / 2 * (1 / 0.95 - 1)
-    assert guidelines.answer((low + high) / 2, draws, 1.0, guidelines.SIDES["adaptation"]) == due
+    assert guidelines.answer((low + high) / 2, draws, 6, 1.0, guidelines.SIDES["adaptation"]) == due
+
+
+def test_two_seeds_name_no_side():
+    draws = np.linspace(2.0, 3.0, 1001)
+    sides = guidelines.SIDES["adaptation"]
+    assert [guidelines.answer(2.5, draws, seeds, 1.0, sides) for seeds in (2, 3)] == ["undecided", "fine-tuned"]
 
 
 def test_guidelines_take_the_best_of_each_side(scored):
@@ -109,8 +117,3 @@ def test_the_plan_finds_who_is_about_which_encoder(home, tmp_path):
     about = asked["adaptation", ("pair_classification", "pair_regression")]
     assert about == {"bert_base_uncased": [{"paper": "Peters et al. 2019", "answer": "fine-tuned"}]}
     assert spec["types"] == {"mrpc": "pair_classification", "sst2": "classification"} and len(asked) == 4
-
-
-def test_findings_have_an_effect_size():
-    (one,) = verdicts([[1.0, 3.0]], [{"above": 0.0}])
-    assert one.effect == pytest.approx(2 / 2**0.5)

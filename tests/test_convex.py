@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from torch.nn import functional
 
 from thaw.features.batch import Batch
-from thaw.heads import convex, descent
+from thaw.heads import convex, descent, principal
 from thaw.heads.convex import Scale
 from thaw.heads.linear import LinearHead
 from thaw.schema.head import HeadConfig
@@ -123,8 +123,62 @@ def test_a_wider_gap_is_kept_and_takes_fewer_steps():
 def test_blocks_make_no_difference(monkeypatch):
     vectors, targets = problem(3)
     whole = fit_classes(vectors, targets, 3, [1e-2])[0]
-    monkeypatch.setattr(convex, "BLOCK", 100)
+    monkeypatch.setattr(principal, "BLOCK", 100)
     assert fit_classes(vectors, targets, 3, [1e-2])[0].logits(vectors) == pytest.approx(whole.logits(vectors), abs=5e-3)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_more_features_than_vectors_agree_with_scikit_learn(classes, monkeypatch):
+    monkeypatch.setattr(principal, "WIDE", 64)
+    vectors, targets = problem(classes, rows=90, width=200)
+    new, _ = problem(classes, rows=500, width=200)
+    for solution in fit_classes(vectors, targets, classes, STRENGTHS):
+        weight, bias, scaled = standardised(solution, vectors)
+        halved = 2 if classes == 2 else 1
+        reference = LogisticRegression(C=halved / (len(vectors) * solution.l2), tol=1e-10, max_iter=20_000)
+        reference.fit(scaled.numpy(), targets.numpy())
+        theirs = torch.tensor(reference.decision_function(Scale.of(vectors).apply(new, torch.float64).numpy()))
+        ours = solution.logits(new).double()
+        ours = ours[:, 1] - ours[:, 0] if classes == 2 else ours - ours.mean(1, keepdim=True)
+        theirs = theirs if classes == 2 else theirs - theirs.mean(1, keepdim=True)
+        assert solution.converged and ours.numpy() == pytest.approx(
+            theirs.numpy(), abs=2e-2 * theirs.abs().max().item()
+        )
+        assert solution.objective == pytest.approx(
+            objective(weight, bias, scaled, targets, solution.l2).item(), rel=1e-4
+        )
+
+
+def both_ways(fit, monkeypatch):
+    """Return what a fit gives by way of the Gram matrix, and by way of the covariance."""
+    monkeypatch.setattr(principal, "WIDE", 64)
+    wide = fit()
+    monkeypatch.setattr(principal, "WIDE", 10**6)
+    return zip(wide, fit(), strict=True)
+
+
+def test_gram_matrix_and_covariance_give_the_same_classes(monkeypatch):
+    vectors, targets = problem(3, rows=80, width=300)
+    vectors[:, 7] = 4.2  # a constant
+    vectors[3] = vectors[4]  # a rank below the number of vectors
+    for wide, narrow in both_ways(lambda: fit_classes(vectors, targets, 3, STRENGTHS, gap=1e-8), monkeypatch):
+        assert wide.objective == pytest.approx(narrow.objective, rel=1e-6) and wide.l2 == narrow.l2
+        assert wide.logits(vectors).numpy() == pytest.approx(narrow.logits(vectors).numpy(), abs=1e-2)
+        assert wide.weight.numpy() == pytest.approx(narrow.weight.numpy(), abs=1e-3 * narrow.weight.abs().max().item())
+        assert (wide.weight[:, 7] == 0).all()
+
+
+def test_gram_matrix_and_covariance_give_the_same_scores(monkeypatch):
+    vectors, targets = problem(2, rows=80, width=300)
+    targets = targets + torch.randn(len(targets), generator=torch.Generator().manual_seed(1))
+    for wide, narrow in both_ways(lambda: fit_scores(vectors, targets, [1e-3, *STRENGTHS, 1e2]), monkeypatch):
+        assert wide.objective == pytest.approx(narrow.objective, rel=1e-8)
+        assert wide.weight.numpy() == pytest.approx(narrow.weight.numpy(), abs=1e-6 * narrow.weight.abs().max().item())
+        assert wide.bias.item() == pytest.approx(narrow.bias.item(), abs=1e-5)
+        scaled = Scale.of(vectors).apply(vectors, torch.float64)
+        reference = Ridge(alpha=len(vectors) * wide.l2 / 2, solver="svd").fit(scaled.numpy(), targets.numpy())
+        assert wide.logits(vectors).squeeze(1).numpy() == pytest.approx(reference.predict(scaled.numpy()), abs=1e-4)
+    assert torch.isfinite(fit_scores(vectors, targets, [0.0])[0].weight).all()
 
 
 def test_the_scale_of_features_makes_no_difference():

@@ -117,6 +117,20 @@ def test_kernels_that_are_not_deterministic(shown):
         cost.write_text(before)
 
 
+def test_a_head_that_wants_a_stronger_penalty_than_any_that_was_tried(shown):
+    shown.train("sound", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2})
+    folder = shown.folder / "runs/t/all/e/linear/sound/base/seed1"
+    record = read_json(folder / "metrics.json")
+    phase = {"train": ["head"], "optimizer": "lbfgs"}
+
+    def flagged(chosen: float, **more) -> bool:
+        fitted = record | {"spec": record["spec"] | {"phases": [phase | more]}, "chosen": {"l2": chosen}}
+        return "strength_at_edge" in sanity_flags(fitted, folder, shown.folder, read_json)
+
+    assert flagged(1.0) and not flagged(0.1), "one of the default strengths is the strongest"
+    assert not flagged(1.0, l2=[1.0, 10.0]) and not flagged(1.0, l2=[1.0]), "nothing was chosen of one"
+
+
 def test_every_flag_is_explained(home):
     told = (home / "docs/results.md").read_text()
     assert [flag for flag in wording.FLAG_LABELS if f"`{flag}`" not in told] == []

@@ -8,7 +8,7 @@ import pandas
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForTokenClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 import forked
 from conftest import HOME
@@ -19,6 +19,7 @@ from thaw.exporting import formats
 from thaw.exporting.checking import check, examples
 from thaw.exporting.export import export, export_summary
 from thaw.exporting.finished_run import open_run
+from thaw.exporting.model_card import card
 from thaw.exporting.standalone_model import Model
 from thaw.exporting.text_lines import examples as read
 from thaw.exporting.text_lines import printed
@@ -111,6 +112,8 @@ def test_a_folder_that_computes_a_little_else_does_not_pass(houses, tmp_path):
     assert not found["passed"] and found["splits"]["test"]["changed"] == 0
 
 
+LADDER = {"combine": "ladder", "width": 8, "heads": 2}
+STORED = SGD | {"boundary": 3, "reads": [0, 1, 2]}
 CASES = [
     ("bert", "pair_classification", FULL, {}, {}),
     ("roberta", "spans", FROZEN, {}, {}),
@@ -125,12 +128,22 @@ CASES = [
     ("bert", "spans", FROZEN, {}, {"max_length": 12}),
     ("gpt2", "pair_classification", FULL, {"pooling": "last"}, {}),
     ("llama", "spans", FROZEN, {}, {}),
+    ("bert", "spans", STORED, {"layers": LADDER | {"norm": True}}, {}),
+    (
+        "distilbert",
+        "classification",
+        STORED,
+        {"layers": LADDER | {"start": "pruned", "every": 2}, "pooling": "mean"},
+        {},
+    ),
+    ("bert", "pair_classification", STORED, {"layers": LADDER | {"gates": "fixed"}}, {"pairs": "separate"}),
+    ("modernbert", "regression", FULL, {"layers": LADDER}, {}),
 ]
 
 
 @pytest.mark.parametrize(("family", "kind", "phase", "head", "bench"), CASES)
 def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phase, head, bench):
-    name = "_".join([str(len(phase)), *head.values()])
+    name = "_".join([str(len(phase)), *(value if isinstance(value, str) else name for name, value in head.items())])
     run = houses(family, kind, **bench).run(name, phase, head=head, keep="optimizer" not in phase)
     source = open_run(run)
     formats.write(source, tmp_path)
@@ -148,6 +161,60 @@ def test_the_loader_predicts_as_the_run_did(houses, tmp_path, family, kind, phas
         assert any(None in prediction["probabilities"] for prediction in predictions)
 
 
+ALL = {"combine": "concat"}
+SEVERAL = ["mean", "max", "first"]
+READING = [  # family, kind of task, what the head reads, what is kept of three layers, other settings of the bench
+    ("bert", "classification", {"layers": ALL, "pooling": "mean"}, 3, {}),
+    ("bert", "pair_classification", {"layers": ALL, "separate_pooling": SEVERAL}, 3, {"pairs": "separate"}),
+    ("distilbert", "regression", {"layers": {"layer": 1}, "pooling": "max"}, 1, {}),
+    ("modernbert", "spans", {"layers": {"layer": 2}}, 2, {}),
+    ("gpt2", "pair_classification", {"layers": ALL | {"last": 2}, "pooling": "last"}, 3, {}),
+    ("llama", "spans", {"layers": {"combine": "mean", "last": 3}}, 3, {}),
+    ("roberta", "classification", {"layers": {"layer": 0}, "pooling": SEVERAL}, 1, {}),
+    ("deberta_v2_conv", "spans", {"layers": {"layer": 1}}, 1, {}),
+]
+
+
+@pytest.mark.parametrize(("family", "kind", "head", "kept", "bench"), READING)
+def test_a_head_on_other_layers_has_an_encoder_that_ends_at_the_highest(
+    houses, tmp_path, family, kind, head, kept, bench
+):
+    house = houses(family, kind, **bench)
+    read = HeadConfig(kind="linear", **head).layers.reads(3)
+    phase = FROZEN | {"boundary": read[-1]} | ({"reads": read[:-1]} if read[:-1] else {})
+    source = open_run(house.run("_".join(map(str, read)), phase, head=head))
+    formats.write(source, tmp_path)
+    assert AutoConfig.from_pretrained(tmp_path).num_hidden_layers == kept
+    report = check(source, tmp_path)
+    assert report["passed"] and report["splits"]["test"]["largest_difference"] < 1e-5
+    assert report["splits"]["test"]["changed"] == 0
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_a_learned_mix_of_layers_is_exported(houses, tmp_path, norm):
+    head = {"layers": {"combine": "mix", "norm": norm}, "pooling": "attention"}
+    phase = SGD | {"epochs": 3, "reads": [0, 1, 2]}
+    source = open_run(houses("distilbert", "classification").run(f"mix{norm}", phase, head=head))
+    assert load_file(source.run / "head.safetensors")["combination.weights"].abs().max() > 1e-3
+    formats.write(source, tmp_path)
+    found = check(source, tmp_path)["splits"]["test"]
+    assert found["largest_difference"] < 1e-5 and found["changed"] == 0
+
+
+def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_path):
+    """A run on layer 2 is given the record that the same run has where validation chose this layer."""
+    house = houses("bert", "spans")
+    run = house.run("chosen", FROZEN | {"boundary": 2}, head={"layers": {"layer": 2}})
+    metrics = read_json(run / "metrics.json")
+    spec = metrics["spec"] | {"head": {"kind": "linear", "layers": {"layer": "best"}}}
+    write_json(run / "metrics.json", metrics | {"spec": spec, "chosen": metrics["chosen"] | {"layer": 2}})
+    source = open_run(run)
+    assert formats.write(source, tmp_path) == "token_classification"
+    assert AutoModelForTokenClassification.from_pretrained(tmp_path).config.num_hidden_layers == 2
+    assert check(source, tmp_path)["passed"]
+    assert "reading layer 2 (the encoder has 3 layers)" in card(source, "token_classification")
+
+
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
 def test_plain_transformers_gives_the_same_logits(houses, tmp_path, family):
     house = houses(family, "spans")
@@ -163,7 +230,7 @@ def test_plain_transformers_gives_the_same_logits(houses, tmp_path, family):
     head.load_state_dict(load_file(source.run / "head.safetensors"))
     with torch.no_grad():
         logits = model(**inputs).logits
-        due = head(formats.trained_encoder(source)(**inputs)[0], batch)
+        due = head(formats.trained_encoder(source).model(**inputs)[0], batch)
     for row, places in enumerate(batch.first_pieces):
         assert torch.allclose(logits[row, places[places >= 0]], due[row, places >= 0], atol=1e-6)
     assert not torch.equal(due, head(load_model(source.encoder)(**inputs)[0], batch))  # it is the trained one
@@ -220,6 +287,22 @@ def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
         with pytest.raises(UserError, match=message):
             open_run(run)
     write_json(run / "metrics.json", metrics)
+
+
+def test_a_head_alone_after_another_head_alone_has_the_pretrained_layers(houses):
+    """Below the last layer too: what is read of the store was trained by no run before it."""
+    house = houses("bert", "spans")
+    run = house.run("low", SGD | {"boundary": 2}, head={"layers": {"layer": 2}})
+    metrics = read_json(run / "metrics.json")
+    for boundary in (2, None):
+        phase = metrics["spec"]["phases"][0] | {"boundary": boundary}
+        spec = metrics["spec"] | {"after": {"run": "0123", "epoch": "last"}, "phases": [phase]}
+        write_json(run / "metrics.json", metrics | {"spec": spec})
+        if boundary is not None:
+            assert open_run(run).read == [2]
+            continue
+        with pytest.raises(UserError, match="trained layers in the run that it started from and did not keep them"):
+            open_run(run)
 
 
 def test_a_run_that_chose_between_two_views_is_exported_in_the_chosen_one(houses):

@@ -23,7 +23,7 @@ from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
 from thaw.steps import features, fetch
-from thaw.steps.features import boundary
+from thaw.steps.features import part
 from tiny import BYTE_LEVEL, WORDS, tiny_encoder
 
 ROWS = {"train": 90, "validation": 30, "test": 1}
@@ -113,7 +113,7 @@ def test_no_boundary_means_no_pass(encoder, corpus, tmp_path, capsys):
     """Full fine-tuning needs token ids only."""
     store = run_features(encoder, corpus, tmp_path / "joint", [])
     assert "encoder pass" not in capsys.readouterr().err
-    assert not store.has(0) and store.batch("train", [0, 5]).input_ids.shape[0] == 2
+    assert 0 not in store.boundaries() and store.batch("train", [0, 5]).input_ids.shape[0] == 2
 
 
 def test_stored_states_are_what_the_encoder_computes(encoder, corpus, tmp_path):
@@ -135,7 +135,7 @@ def test_stored_states_are_what_the_encoder_computes(encoder, corpus, tmp_path):
     batch = exact.batch("train", rows)
     stored = exact.states(3, "train").gather(rows, batch)[batch.mask]
     torch.testing.assert_close(stored, model.boundaries(batch)[3][batch.mask], atol=1e-5, rtol=0)
-    assert rounded.boundary_card(2)["bytes"] * 1.9 < exact.boundary_card(2)["bytes"]
+    assert rounded.part_card(2)["bytes"] * 1.9 < exact.part_card(2)["bytes"]
     assert load_file(tmp_path / "exact" / "b2.safetensors").keys() == ROWS.keys()
 
 
@@ -180,7 +180,7 @@ def test_a_payload_that_comes_out_differently_is_refused(encoder, corpus, tmp_pa
     """Made again it must have its card's checksum; else it is not put in place."""
     store = run_features(encoder, corpus, tmp_path / "joint", [1])
     card = tmp_path / "joint" / "b1.json"
-    card.write_text(card.read_text().replace(store.boundary_card(1)["sha256"], "0" * 64))
+    card.write_text(card.read_text().replace(store.part_card(1)["sha256"], "0" * 64))
     store.payload_path(1).unlink()
     with pytest.raises(UserError, match="made again on cpu, is not what its card describes"):
         store.require([1], lambda missing: remake(store, encoder, missing, CPU))
@@ -191,14 +191,14 @@ def test_a_payload_of_another_device_is_made_again_with_a_card_of_its_own(encode
     """A GPU's bits no CPU can make: the card of what is made here says so; one that names no device is of this one."""
     out = tmp_path / "joint"
     store = run_features(encoder, corpus, out, [1, 2])
-    before, cards = store.boundary_card(1), {n: out / f"b{n}.json" for n in (1, 2)}
+    before, cards = store.part_card(1), {n: out / f"b{n}.json" for n in (1, 2)}
     write_json(cards[1], before | {"device": "NVIDIA A100-SXM4-40GB", "sha256": "0" * 64})
-    second = {key: value for key, value in store.boundary_card(2).items() if key != "device"}
+    second = {key: value for key, value in store.part_card(2).items() if key != "device"}
     write_json(cards[2], second)
     for n in (1, 2):
         store.payload_path(n).unlink()
     store.require([1, 2], lambda missing: remake(store, encoder, missing, CPU))
-    assert store.boundary_card(1) == before and store.boundary_card(2) == second
+    assert store.part_card(1) == before and store.part_card(2) == second
     assert "boundary 1 was made on NVIDIA A100-SXM4-40GB and now on cpu" in capsys.readouterr().err
     store.payload_path(2).unlink()
     write_json(cards[2], second | {"sha256": "0" * 64})
@@ -271,11 +271,12 @@ def test_boundaries_of_another_spec_are_cleared(encoder, corpus, tmp_path):
     """A new view or type makes old boundaries unreadable, so they do not stay on the disk."""
     run_features(encoder, corpus, tmp_path / "f", [1, 2], "fp32")
     store = run_features(encoder, corpus, tmp_path / "f", [1], "bf16")
-    assert store.has(1) and not store.has(2) and not store.payload_path(2).exists()
+    assert 1 in store.boundaries() and 2 not in store.boundaries() and not store.payload_path(2).exists()
 
 
 def test_the_rule_in_a_loop_asks_for_its_own_boundaries(home):
     """Snakemake reads a rule's command when the loop is over: the loop's variable would be the last store's."""
     rule = (home / "workflow/rules/features.smk").read_text()
     assert "store" not in rule.split("shell:")[1] and "--boundaries {output.boundaries:q}" in rule
-    assert [boundary(word) for word in ("0", "12", "results/features/e/c/v/b3.json")] == [0, 12, 3]
+    assert [part(word) for word in ("0", "12", "results/features/e/c/v/b3.json")] == [0, 12, 3]
+    assert [part(word) for word in ("pooled", "results/features/e/c/v/words.json")] == ["pooled", "words"]

@@ -3,16 +3,19 @@
 import csv
 import io
 
+import numpy as np
 import pandas
 import pytest
 
 import invented
+import scored_runs
 from test_papers import planned
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.tables import claims, writers
+from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.yaml_files import read_yaml
 from thaw.statistics import verdicts
+from thaw.statistics.bootstrap import resampled
 
 HIGHER = {"above": 0.0}
 SCORES = {"first": [80.0, 81, 80, 82, 81, 80, 81, 80], "second": [78.0, 78, 77, 79, 78, 78, 77, 78]}
@@ -34,6 +37,13 @@ def test_every_claim_is_about_what_the_catalogues_have(home, catalogue):
                 assert term.head is None or catalogue.head(term.head, entry.type), (name, task)
 
 
+def decided(contrasts: list[list[float]], margins: list[dict], by_rows: float = 0.0) -> list:
+    """Return the verdicts on contrasts by seed; by_rows, the deviation of their means by the test rows."""
+    drawn = by_rows * np.random.default_rng(0).standard_normal(1000)
+    means = [resampled(np.array(values), np.add.outer(values, drawn), 500, paired=True) for values in contrasts]
+    return verdicts.verdicts([dict(enumerate(values)) for values in contrasts], means, margins)
+
+
 @pytest.mark.parametrize(
     "contrast, margin, answer",
     [
@@ -48,16 +58,24 @@ def test_every_claim_is_about_what_the_catalogues_have(home, catalogue):
     ],
 )
 def test_the_answer_to_one_claim(contrast, margin, answer):
-    (found,) = verdicts.verdicts([contrast], [margin])
+    (found,) = decided([contrast], [margin])
     assert found.answer == answer and found.seeds == len(contrast)
-    assert found.more is None or (answer == "undecided" and found.more > 0)
+    assert found.needed is None or (answer == "undecided" and found.needed.seeds > 0)
 
 
-def test_a_family_asks_for_more_seeds():
-    alone = verdicts.verdicts([[2.0, 2.5, 1.5, 2, 2, 2.2]], [HIGHER])
-    many = verdicts.verdicts([[2.0, 2.5, 1.5, 2, 2, 2.2]] * 8, [HIGHER] * 8)
-    assert alone[0].answer == "holds" and {v.answer for v in many} == {"undecided"}
-    assert many[0].more == 3, "2 / 2^9 is the first that lies below 0.05 / 8"
+def test_six_seeds_decide_however_many_claims_there_are():
+    """With Holm, eight claims needed nine seeds: 2 / 2^6 x 8 is above 0.05, whatever the scores."""
+    many = decided([[2.0, 2.5, 1.5, 2, 2, 2.2]] * 8, [HIGHER] * 8)
+    assert {(v.answer, v.p) for v in many} == {("holds", 2 / 64)}
+
+
+def test_many_seeds_decide_nothing_that_the_test_rows_leave_open():
+    """500 seeds on one draw and one test set: 0.1 points are significant over seeds, and nothing over rows."""
+    rng = np.random.default_rng(1)
+    contrast = list(0.1 + 0.2 * rng.standard_normal(500))
+    (alone,), (crossed,) = decided([contrast], [HIGHER]), decided([contrast], [HIGHER], by_rows=1.0)
+    assert alone.answer == "holds" and alone.p <= 0.001
+    assert crossed.p == alone.p and crossed.answer == "undecided" and crossed.needed.rows > 10_000
 
 
 def test_the_answer_over_tasks():
@@ -65,27 +83,9 @@ def test_the_answer_over_tasks():
     assert verdicts.overall(["holds", "undecided"]) == "undecided"
 
 
-def frame(**scores) -> pandas.DataFrame:
-    """Return rows of runs.csv: scores of strategies on task odd, by seed."""
-    rows = [
-        {**dict.fromkeys(COLUMNS, ""), "kind": "run", "task": "odd", "encoder": "tiny", "head": "linear"}
-        | {
-            "strategy": name,
-            "variant": "base",
-            "split": "dev",
-            "metric": "accuracy",
-            "seed": seed,
-            "value": value / 100,
-        }
-        for name, values in scores.items()
-        for seed, value in enumerate(values, 1)
-    ]
-    return pandas.DataFrame(rows)
-
-
 def entry(times: float = -1.0, **changes) -> dict:
     terms = [[1.0, "linear", "first", "base"], [times, "linear", "second", "base"]]
-    tests = [{"task": "odd", "metric": "accuracy", "split": "dev", "terms": terms}]
+    tests = [{"task": "odd", "metric": "accuracy", "split": "test", "terms": terms}]
     return {
         "id": "one",
         "encoder": "tiny",
@@ -96,15 +96,15 @@ def entry(times: float = -1.0, **changes) -> dict:
     } | changes
 
 
-def test_a_table_of_findings_says_what_holds_and_by_how_much():
+def test_a_table_of_findings_says_what_holds_and_by_how_much(tmp_path):
     bare = {key: value for key, value in entry(id="two", claim="Deep wins.", reason="it needs 12 layers").items()}
     bare.pop("tests")
     share = entry(times=-0.99, id="three", claim="A share.")
     spec = invented.shown("findings", "finding_table") | {"findings": [entry(), bare, share]}
-    table = claims.build(OutputData("", frame(**SCORES)), spec)
+    table = claims.build(OutputData(tmp_path, scored_runs.write_scores(tmp_path, SCORES)), spec)
     cells = {row.name: [cell.text for cell in row.cells] for row in table.groups[0].rows}
     assert cells["First wins."][:2] == ["Nobody 2020", "holds"]
-    assert cells["First wins."][2].startswith("R&D_50%: holds (2.8, d 3.9, p 0.0")
+    assert cells["First wins."][2].startswith("R&D_50%: holds (2.8 [")
     assert cells["Deep wins."] == ["Nobody 2020", "not testable", "it needs 12 layers"]
     header, *lines = csv.reader(io.StringIO(writers.to_csv(table)))
     assert [line[header.index("answer")] for line in lines] == ["holds", "not testable", "holds"]
@@ -113,10 +113,36 @@ def test_a_table_of_findings_says_what_holds_and_by_how_much():
     assert r"R\&D" in writers.to_tex(table) and "not testable" in writers.to_html(table)
 
 
-def test_seeds_that_lack_a_score_are_left_out():
-    short = SCORES | {"second": SCORES["second"][:3]}
-    table = claims.build(OutputData("", frame(**short)), invented.shown("f", "finding_table") | {"findings": [entry()]})
-    assert "undecided" in table.groups[0].rows[0].cells[1].text and table.lines[0][10] == 3
+def test_seeds_that_lack_a_score_are_left_out(tmp_path):
+    runs = scored_runs.write_scores(tmp_path, SCORES | {"second": SCORES["second"][:3]})
+    table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
+    assert "undecided" in table.groups[0].rows[0].cells[1].text and line["seeds"] == 3
+
+
+def test_a_subset_is_no_seed_and_a_missing_run_pairs_no_two_sizes(tmp_path):
+    """Two sizes differ by 10 points and no strategy from the other: every contrast is 0, and none has six seeds."""
+    small, large = {"first": [70.0] * 3, "second": [70.0] * 3}, {"first": [80.0] * 3, "second": [80.0] * 2}
+    parts = [scored_runs.write_scores(tmp_path, scores, name) for name, scores in (("n100", small), ("n1000", large))]
+    runs = pandas.concat(parts, ignore_index=True)
+    table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
+    assert [(line["subset"], line["seeds"], line["contrast"]) for line in lines] == [
+        ("n100", 3, "0.0000"),
+        ("n1000", 2, "0.0000"),
+    ]
+    assert table.groups[0].rows[0].cells[2].text.count("undecided") == 2
+
+
+def test_the_plan_says_how_many_seeds_a_table_of_findings_needs(home, shared_data):
+    """Six, however many claims there are: with Holm, 24 of them needed ten."""
+    comparisons, few = planned(home, "wei2022", shared_data).seeds_of_tables()
+    assert (few.output, few.needed, few.planned, few.enough) == ("findings", 6, 3, False) and not comparisons.enough
+    assert few.sentence.startswith("Warning: Table findings, ") and "nothing in it will be decided" in few.sentence
+    whole = planned(home, "lee2019", shared_data).seeds_of_tables()
+    assert [(one.needed, one.planned, one.enough) for one in whole if one.output == "findings"] == [(6, 10, True)]
+    demo = load_plan(read_config([str(home / "config/config.yaml")], {}), home).seeds_of_tables()
+    assert [(one.output, one.needed, one.planned) for one in demo] == [("advice", 3, 2)]
 
 
 def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(home, shared_data):

@@ -14,7 +14,7 @@ from thaw.heads.base import IGNORED, NO_TAG, Head, word_targets
 from thaw.heads.linear import LinearHead
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
-from thaw.schema.head import HeadConfig
+from thaw.schema.head import HeadConfig, Pooling
 
 WIDTH = 6
 
@@ -49,7 +49,7 @@ def head(pooling: str, outputs: int = 3, kind: str = "classification"):
 
 def test_names_are_those_of_the_settings():
     assert all(issubclass(kind.load(), Head) for kind in HEAD_KINDS.values())
-    assert set(POOLINGS) == set(HeadConfig.model_fields["pooling"].annotation.__args__)
+    assert set(POOLINGS) == set(Pooling.__args__)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

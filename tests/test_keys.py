@@ -1,6 +1,7 @@
 """Every key of a strategy, a head and further pretraining has a sentence of its own, aliases are the same key, and the
 names of other libraries get a hint at the right one."""
 
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
@@ -16,9 +17,10 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
-from thaw.schema.phase_parts import EarlyStoppingConfig, UnfreezeConfig
+from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
+from thaw.schema.strategy_reads import ReadsConfig
 from thaw.schema.trainer_keys import EXPERIMENT_HINTS, PEFT_HINTS, PHASE_HINTS
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
@@ -34,22 +36,27 @@ AROUND = {
     InsertConfig: [{"kind": "lora"}, {"kind": "adapters"}],
     UnfreezeConfig: [{}],
     EarlyStoppingConfig: [{"gap": 0.1}],
+    SelectConfig: [{"by": "group_lasso"}, {"by": "clusters"}],
     StartConfig: [{"strategy": "full"}, {"strategy": "full", "task": "mnli"}],
     SearchConfig: [{"grid": {"rate": [1e-4]}}],
     StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],
+    ReadsConfig: [{"pooling": "mean"}, {"layers": {"layer": 2}}],
     FurtherPretrainingConfig: [{"phase": {}}],
-    LayerMixConfig: [{}, {"combine": "mix"}],
+    LayerMixConfig: [{}, {"combine": "mix"}, {"layer": "lowest"}, {"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }
 # other values of keys whose types alone do not say which there are
 OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
+    (LayerMixConfig, "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},
     (FurtherPretrainingConfig, "phase"): {"epochs": 9},
     (SearchConfig, "grid"): {"rate": [1e-4, 1e-5]},
     (StrategyConfig, "sweep"): {"k": "layers"},
     (StrategyConfig, "phases"): [PHASE | {"epochs": 9}],
+    (StrategyConfig, "reads"): {"layers": {"combine": "concat"}},
+    (ReadsConfig, "layers"): {"combine": "concat"},
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
 SILENT = {"label", "about"}  # only printed: no sentence follows from them
@@ -266,6 +273,21 @@ def test_own_keys_replace_those_of_a_base_under_any_name(tmp_path):
     text = "strategies: {a: {from: x, phases: [{train: [all]}]}, b: {base: a, origin: y}}"
     (tmp_path / "strategies.yaml").write_text(text)
     assert Catalogue([tmp_path]).get("strategies", "b", "test").origin == "y"
+
+
+def test_keys_of_tasks_and_outputs_have_a_name_for_people_and_a_stored_one(tmp_path):
+    folders = [*shipped(Path(__file__).parents[1]), tmp_path]
+    task, output = "tasks: {{mine: {{base: mnli_to_others, {}: [{{task: rte}}]}}}}", "outputs: {{mine: {{base: {}}}}}"
+    for also, whole in (("transfer_sets", "reference"), ("also", "whole")):
+        (tmp_path / "tasks.yaml").write_text(task.format(also))
+        (tmp_path / "outputs.yaml").write_text(output.format(f"comparisons, {whole}: other"))
+        catalogue = Catalogue(folders)
+        assert [other.task for other in catalogue.get("tasks", "mine", "test").also] == ["rte"]
+        assert catalogue.get("outputs", "mine", "test").whole == "other"
+        assert catalogue.place("tasks", "mine", "transfer_sets").endswith(f"tasks.yaml:1: tasks.mine.{also}")
+    (tmp_path / "outputs.yaml").write_text("outputs: {mine: {kind: comparison_table, caption: Mine.}}")
+    with pytest.raises(UserError, match="outputs.mine: the key 'reference' is missing: the strategy that trains"):
+        Catalogue(folders)
 
 
 @pytest.mark.parametrize("word", sorted(EXPERIMENT_HINTS))

@@ -4,13 +4,16 @@ import pytest
 import torch
 
 from thaw.core.errors import UserError
+from thaw.encoders.parity import MARKER
 from thaw.heads.layer_mixing import combination
 from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.head import LayerMixConfig
+from thaw.training.placing import prepare
 from tiny_corpus import Bench, tiny_corpus
 
 MIX = {"layers": {"combine": "mix"}}
+MASK = torch.ones(2, 5, dtype=torch.bool)
 STATES = {n: torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(n)) for n in range(4)}
 
 
@@ -23,7 +26,7 @@ def bench(tmp_path_factory):
 def combined(**entry):
     """Return the module that combines layers of an encoder with three of them, and what it gives."""
     found = combination(LayerMixConfig(**entry), 8, 3)
-    return found, found(STATES)
+    return found, found(STATES, MASK)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def test_the_mix_is_gamma_times_the_softmax_of_its_weights():
         module.gamma.fill_(0.5)
     shares = torch.tensor([1.0, 0.0, -1.0, 2.0]).exp()
     due = sum(share * STATES[n] for n, share in enumerate(shares / shares.sum())) / 2
-    assert torch.allclose(module(STATES), due, atol=1e-6)
+    assert torch.allclose(module(STATES, MASK), due, atol=1e-6)
 
 
 def test_layers_may_be_brought_to_one_scale_first():
@@ -84,6 +87,23 @@ def test_a_mix_from_the_store_is_a_mix_from_text(bench, train, stored):
     for name, value in computed.head.state_dict().items():
         assert torch.allclose(value, tensors[name], atol=1e-4), name
     assert (run.evaluator.encoder is None) == (train == ["head"])
+
+
+@pytest.mark.parametrize(
+    ("phase", "head", "resumed"),
+    [
+        ({"boundary": 3, "reads": [0, 1, 2]}, MIX, False),
+        ({"boundary": 1}, {"layers": {"layer": 1}}, False),
+        ({"boundary": None, "train": ["all"]}, {}, False),
+        ({"train": ["head", {"top": 1}]}, {}, True),
+        ({"boundary": 0}, {"layers": {"layer": 1}}, True),
+    ],
+)
+def test_resuming_is_proved_where_layers_are_computed_from_a_stored_state(bench, phase, head, resumed):
+    marker = bench.encoder / MARKER
+    marker.unlink(missing_ok=True)
+    prepare(bench.run(bench.spec(phase, head=head)))
+    assert marker.is_file() == resumed
 
 
 def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
@@ -127,7 +147,11 @@ def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
         ("{kind: linear, layers: {combine: mix}}", ["frozen"], "the mix of its layers is learned"),
         ("{kind: linear, layers: {layer: 9}}", ["full"], "9 is more than the encoder's 6 layers"),
         ("{kind: linear, layers: {layer: 4}}", ["full"], "layer 6 would train, and head mine reads none above 4"),
-        ("{kind: linear, layers: {combine: mean}}", ["full"], "combine: mean needs last"),
+        (
+            "{kind: linear, layers: {layer: best}}",
+            ["frozen"],
+            "heads.mine.layers: layer: best is for reads: of",
+        ),
         ("{kind: linear, layers: {norm: true}}", ["full"], "norm has no meaning with combine: one"),
     ],
 )

@@ -17,15 +17,15 @@ BARE = {"strategies": ["frozen"], "seeds": [1], "tasks": ["sentiment"]}
 REFUSED = {  # an output, changes to an experiment, and what is said
     "sizes": ({}, r"the experiment has one \(all\); name subsets of two sizes"),
     "trials": ({}, "no strategy of the experiment has a search: of its own"),
-    "savings": ({}, r"whole: full is none of the experiment's strategies \(frozen\); add it"),
+    "savings": ({}, r"reference: full is none of the experiment's strategies \(frozen\); add it"),
     "comparisons": ({"strategies": ["full"]}, "compares full with another strategy, and the experiment has none"),
-    "relative": ({}, "whole: full is none of the experiment's strategies"),
-    "gains": ({"probes": ["logme"]}, "whole: full is none of the experiment's strategies"),
-    "transfer_table": ({}, "no task of the experiment has also: to name them"),
+    "relative": ({}, "reference: full is none of the experiment's strategies"),
+    "gains": ({"probes": ["logme"]}, "reference: full is none of the experiment's strategies"),
+    "transfer_table": ({}, "no task of the experiment has transfer_sets: to name them"),
     "spread": ({}, "has one seed, one order of the rows and one draw of each size"),
     "gradients": ({"gradients": True}, "no strategy of the experiment trains a layer"),
     "probe_curves": ({}, r"draws probes of kind linear, .*; say probes: \[linear\]"),
-    "wei2022_serving": ({}, "whole: .* is none of the experiment's strategies"),
+    "wei2022_serving": ({}, "reference: .* is none of the experiment's strategies"),
     "peters2019_table_1": ({}, "no task here that a guideline is about has runs of both"),
 }
 
@@ -57,7 +57,7 @@ def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, ou
     ],
 )
 def test_with_what_it_asks_for_it_is_planned(home, output, changes):
-    assert planned(home, [output], **changes).shown("demo")
+    assert planned(home, [output], **changes).report_files("demo")
 
 
 def test_a_mix_needs_every_layer(home, tmp_path):

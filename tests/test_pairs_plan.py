@@ -1,4 +1,4 @@
-"""The plan of what is read more than one way: pairs of texts, baselines that are runs, further test corpora."""
+"""The plan of what is read more than one way: pairs of texts, baselines that are runs, transfer sets."""
 
 import pytest
 
@@ -54,9 +54,10 @@ def test_baselines_that_need_an_encoder_are_runs_of_their_own(home):
     assert [point["strategy"] for point in spec["grid"][0]["strategies"]] == ["full"]
 
 
-def test_further_corpora_are_planned_and_asked_for(home, tmp_path):
+def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
     entries = (
-        "tasks:\n  more:\n    base: acceptability\n    also: [{task: sentiment, rename: {unacceptable: negative}}]\n"
+        "tasks:\n  more:\n    base: acceptability\n"
+        "    transfer_sets: [{task: sentiment, rename: {unacceptable: negative}}]\n"
     )
     (tmp_path / "tasks.yaml").write_text(entries)
     changes = {"tasks": ["more"], "catalogues": [str(tmp_path)], "seeds": [1]}
@@ -69,7 +70,7 @@ def test_further_corpora_are_planned_and_asked_for(home, tmp_path):
     assert "also" not in top.spec["task"] and "also" not in plan.job("baseline", "more/all/majority").spec["task"]
     (tmp_path / "tasks.yaml").write_text(entries.replace("sentiment", "similarity"))
     with pytest.raises(
-        UserError, match="tasks.more.also: similarity is of type pair_regression; expected classification"
+        UserError, match="tasks.more.transfer_sets: similarity is of type pair_regression; expected classification"
     ):
         planned(home, strategies=["full"], **changes)
 

@@ -30,7 +30,7 @@ def at(strategy: str, variant: str = "base") -> list[str]:
 
 
 def beside(**changes) -> dict:
-    """Return what `thaw.planning.papers.table_comparison.shown` says of a small table; `changes` replace its keys."""
+    """Return what `table_comparison.comparison_for_spec` says of a small table; `changes` replace its keys."""
     gone = {"printed": 55.0, "reason": "its weights are gone"}
     rows = [
         {"label": "Frozen", "cells": [{"printed": 62.5, "at": at("frozen"), "marks": ["encoder", "split"]}]},

@@ -16,7 +16,7 @@ from thaw.probes.control import ControlLabels, control
 from thaw.probes.linear_probe import linear
 from thaw.probes.mdl import mdl
 from thaw.probes.reading import Reading
-from thaw.training.head_fitting import best_strength
+from thaw.training.head_candidates import best_strength
 from tiny_corpus import Bench, tiny_corpus
 
 STRENGTHS = [1e-3, 1e-1]

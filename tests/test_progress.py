@@ -136,7 +136,7 @@ def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monk
         trained(bench, spec, tmp_path)
     run, left = bench.run(spec), Progress(tmp_path, spec, Stopwatch())
     left.restore(run)
-    (stage,) = PhaseConfig.stages_of_spec(spec["phases"][0])
+    ((stage,),) = run.stages
     member = RunState(1, PhaseConfig.of_spec(spec["phases"][0]), spec["seed"])
     trainable, training = run.trainable(member, stage, [run]), PhaseTraining([member], [stage["epochs"]])
     trainable.model.to("meta")

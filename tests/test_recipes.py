@@ -32,11 +32,7 @@ class SquaredHead(LinearHead):
         return super().vectors(states, batch).square()
 ''',
     "scripts/thaw/declarations/heads.py": [
-        (
-            "HEAD_KINDS = {\n",
-            "def _squared():\n    from thaw.heads.squared import SquaredHead\n\n    return SquaredHead\n\n\n",
-        ),
-        ('    "cosine": HeadKind(', '    "squared": HeadKind(_squared, fixed=True),\n'),
+        ('    "cosine": HeadKind(', '    "squared": HeadKind("thaw.heads.squared:SquaredHead", fixed=True),\n'),
     ],
     "config/heads.yaml": [("  linear:\n", "  squared:\n    label: Squared\n    kind: squared\n\n")],
 }
@@ -58,12 +54,11 @@ def vector_norm(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
 ''',
     "scripts/thaw/declarations/probes.py": [
         (
-            "VECTORS, EDGES",
-            "def _vector_norm():\n    from thaw.probes.vector_norm import vector_norm\n\n    return vector_norm\n\n\n",
-        ),
-        (
             '    "control": ProbeKind',
-            '    "vector_norm": ProbeKind(_vector_norm, LinearOptions, VECTORS, CURVES, "length"),\n',
+            """    "vector_norm": ProbeKind(
+        "thaw.probes.vector_norm:vector_norm", LinearOptions, VECTORS, CURVES, "length"
+    ),
+""",
         ),
     ],
     "config/probes.yaml": [("  control:\n", "  vector_norm:\n    label: Length\n    kind: vector_norm\n\n")],

@@ -25,19 +25,12 @@ def build(data, spec: dict) -> TextTable:
     rows = [Row({}, name, [TextCell(str(count))]) for name, count in counts.items()]
     return text_table(spec, ["Runs"], [Group("", [], rows)], [], "strategy runs", [[*pair] for pair in counts.items()])
 '''
-LOADER = """def _run_counts():
-    from thaw.outputs.tables.run_counts import build
-
-    return build
-
-
-RUNS = (Addition"""
 PLAIN = """TABLES = {
-    "count_table": OutputKind(_run_counts, "how many runs there are"),
+    "count_table": OutputKind("thaw.outputs.tables.run_counts:build", "how many runs there are"),
 """
 WITH_PLAN = """TABLES = {
     "count_table": OutputKind(
-        _run_counts,
+        "thaw.outputs.tables.run_counts:build",
         "how many runs there are, of the full model and others",
         options.WholeOptions,
         (Requirement.FULL,),
@@ -72,12 +65,12 @@ def python(copy, *arguments) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=environment)
 
 
-@pytest.mark.parametrize("declared, more", [(PLAIN, ""), (WITH_PLAN, "    whole: full\n")])
+@pytest.mark.parametrize("declared, more", [(PLAIN, ""), (WITH_PLAN, "    reference: full\n")])
 def test_a_new_output_is_three_files(copy, declared, more, invented_results, tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("made")
     (copy / "scripts/thaw/outputs/tables/run_counts.py").write_text(BUILDER)
     tables = copy / "scripts/thaw/declarations/tables.py"
-    tables.write_text(tables.read_text().replace("RUNS = (Addition", LOADER).replace("TABLES = {\n", declared))
+    tables.write_text(tables.read_text().replace("TABLES = {\n", declared))
     entries = copy / "config/outputs.yaml"
     entries.write_text(entries.read_text() + ENTRY + more)
     assert len(changed(copy)) == 3

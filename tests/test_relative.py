@@ -34,8 +34,18 @@ def test_the_three_numbers_by_hand(tmp_path):
     assert table.groups[0].rows[0].cells[0].text.count(" %") == 2 and len(table.notes) == 1
 
 
+def test_strategies_are_compared_over_the_seeds_that_both_have(tmp_path):
+    rates = {("top_k", "k01"): 0.8, ("full", "base"): 0.9}
+    table, tested, _ = drawn(tmp_path, rates, 0.6)
+    lacking = tested[~((tested["strategy"] == "full") & (tested["seed"] > 3))]
+    spec = invented.shown("r", "relative_table", whole="full")
+    (line,) = csv.DictReader(io.StringIO(writers.to_csv(relative.build(OutputData(tmp_path, lacking), spec))))
+    first = tested[tested["seed"] <= 3].groupby("strategy")["value"].mean() * 100
+    assert line["seeds"] == "3" and float(line["difference"]) == pytest.approx(first["top_k"] - first["full"], abs=1e-3)
+
+
 def test_at_chance_there_is_the_difference_alone(tmp_path):
-    table, _, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.5, ("full", "base"): 0.62}, 0.6)
+    table, _, (line,) = drawn(tmp_path, {("top_k", "k01"): 0.5, ("full", "base"): 0.6}, 0.6)
     assert (line["above_chance"], line["relative"], line["corrected"]) == ("0", "", "")
     assert "%" not in table.groups[0].rows[0].cells[0].text
     assert table.notes[-1] == "No ratios where Full is not clearly above chance: R&D_50%."

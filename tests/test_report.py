@@ -55,7 +55,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
 
 
 def test_report_and_article_open_with_what_was_found(page, invented_results, tmp_path):
-    asked, found = "How many layers of a pretrained encoder should be fine-tuned", "has the highest mean"
+    asked, found = "How many layers of a pretrained encoder should be fine-tuned", "is the highest on validation"
     abstract, _, rest = text_of(page).partition("Abstract How many")[2].partition(" Setup ")
     assert found in abstract and rest and found not in rest and text_of(page).count(asked) == 1
     invented.draw_report(invented_results, tmp_path)
@@ -75,17 +75,35 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])
 
 
+def said_of(frame) -> list[tuple[str, str]]:
+    """Return the sentences of the abstract about these runs."""
+    validated = aggregate.validation_means(frame)
+    return methods.findings(aggregate.summarise(frame, "test", {}), validated, invented.LABELS)
+
+
+def test_neither_the_abstract_nor_bold_takes_a_maximum_on_test(invented_frame):
+    """The frozen encoder is made the highest on test, and full the highest on validation."""
+    runs, test = invented_frame["kind"] == "run", invented_frame["role"] == "test"
+    lucky = runs & test & (invented_frame["strategy"] == "frozen")
+    chosen = runs & (invented_frame["role"] == "validation") & (invented_frame["strategy"] == "full")
+    frame = invented_frame.assign(value=invented_frame["value"].mask(lucky, 0.99).mask(chosen, 0.95))
+    for _, text in said_of(frame):
+        assert "Full is the highest on validation; on test it scores " in text and "99" not in text
+    table = scores.build(OutputData("", frame), invented.shown("main", "strategy_table"))
+    bold = {row.name for row in table.groups[0].rows if any(cell and cell.best for cell in row.cells)}
+    assert bold == {"Full"} and "Bold: the highest mean on validation of each column." in table.notes
+
+
 def test_a_strategy_that_was_run_alone_is_not_called_the_highest(invented_frame):
     frame = invented_frame[(invented_frame["kind"] != "run") | (invented_frame["strategy"] == "full")]
-    told = [text for _, text in methods.findings(aggregate.summarise(frame, "test", {}), invented.LABELS)]
+    told = [text for _, text in said_of(frame)]
     assert told and all("Full is the only strategy run:" in text and "highest" not in text for text in told)
 
 
 def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):
     alone = "No run uses a bi-encoder."
     for frame, said in ((invented_frame, 0), (invented_frame.replace({"pairs": {"separate": "joint"}}), 1)):
-        found = aggregate.summarise(frame, "test", {})
-        assert [alone in text for _, text in methods.findings(found, invented.LABELS)].count(True) == said
+        assert [alone in text for _, text in said_of(frame)].count(True) == said
 
 
 def test_under_a_table_stands_the_command_that_makes_each_cell_again(page):

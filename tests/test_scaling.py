@@ -30,7 +30,9 @@ CATALOGUE = {
     "strategies.yaml": {
         "strategies": {
             "top_eight": {"phases": [{"train": ["head", {"top": 8}]}]},
-            "upper": {"sweep": {"k": [2, 4, 8]}, "phases": [{"train": ["head", {"top": "k"}]}]},
+            "upper": {"sweep": {"k": [2, 4, 8]}, "phases": [{"train": ["head", {"top": "k"}]}], "keep": True},
+            "after_two": {"after": {"strategy": "upper", "variant": "k02"}, "phases": [{"train": ["head"]}]},
+            "after_eight": {"after": {"strategy": "upper", "variant": "k08"}, "phases": [{"train": ["head"]}]},
         }
     },
 }
@@ -113,6 +115,13 @@ def test_what_is_at_hand_already_stays_as_it_is(large):
 def test_a_small_share_of_the_layers_still_thaws_one(large):
     plan = large(encoders=["bert_large_uncased"], strategies=[{"top_k": [0, 1, 24]}])
     assert [run.value for run in plan.runs["large_scaled"]] == [0, 1, 6]
+
+
+def test_a_strategy_stays_where_the_variant_that_it_starts_from_has_layers(large):
+    plan = large(strategies=["after_two", "after_eight"])
+    points = [(run.strategy, run.variant) for run in plan.runs["large_scaled"]]
+    assert points == [("upper", "k02"), ("after_two", "base")]
+    assert "Strategy after_eight was left out: minilm has 6 layers only." in plan.left_out
 
 
 @pytest.mark.parametrize(

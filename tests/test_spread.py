@@ -2,6 +2,7 @@
 
 import pandas
 import pytest
+from scipy.stats import chi2
 
 import invented
 from thaw.core.errors import UserError
@@ -40,10 +41,22 @@ def test_what_belongs_to_initialisation_and_order_by_hand():
     made = variance.build(OutputData("", scored(four)), SPEC)
     (row,) = made.groups[0].rows
     assert row.name == "R&D_50%, dev: Full"
-    assert [cell.text for cell in row.cells] == ["2.83 (80 %)", "1.41 (20 %)", "–", "–", "0.00 (0 %)", "2 × 2"]
-    lines = {line[7]: line[9] for line in made.records()[1:]}
-    assert lines == {"initialisation": "8.000000", "order": "2.000000", "rest": "0.000000"}
-    assert "0.4 to 31.9 times" in made.notes[2] and "2 × 2" in writers.to_markdown(made)
+    assert [cell.text for cell in row.cells] == ["2.83", "1.41", "–", "–", "0.00", "2 × 2"], "no shares of two levels"
+    lines = {line[7]: line[9:13] for line in made.records()[1:]}
+    assert {name: line[0] for name, line in lines.items()} == {
+        "initialisation": "8.000000",
+        "order": "2.000000",
+        "rest": "0.000000",
+    }
+    assert float(lines["initialisation"][1]) == pytest.approx(8 / chi2.ppf(0.975, 1), rel=1e-3)
+    assert all(line[3] == "" for line in lines.values()) and "No shares" in made.notes[3]
+    assert "2 × 2" in writers.to_markdown(made)
+
+
+def test_three_levels_have_shares():
+    nine = {("full", f"order{o:02d}", s, "a"): 80 + 4 * s + 2 * o for s in (1, 2, 3) for o in (1, 2, 3)}
+    (row,) = variance.build(OutputData("", scored(nine)), SPEC).groups[0].rows
+    assert [cell.text for cell in row.cells][:2] == ["4.00 (80 %)", "2.00 (20 %)"]
 
 
 def test_one_seed_decides_both_and_a_gap_is_no_answer():
@@ -52,7 +65,7 @@ def test_one_seed_decides_both_and_a_gap_is_no_answer():
     made = variance.build(OutputData("", scored(drawn)), SPEC)
     (row,) = made.groups[0].rows
     texts = [cell.text for cell in row.cells]
-    assert texts[:2] == ["–", "–"] and texts[2].startswith("1.00 ") and texts[3].startswith("2.12 ")
+    assert texts[:2] == ["–", "–"] and texts[2:4] == ["1.00", "2.12"]
     assert made.notes[-1] == "Left out because runs are missing: 1 line."
     with pytest.raises(UserError, match="needs two seeds, orders or draws"):
         variance.build(OutputData("", scored({("full", "base", 1, "a"): 70})), SPEC)

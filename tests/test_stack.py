@@ -11,8 +11,8 @@ from thaw.encoders.dropout import kept, noise
 from thaw.heads.pooling import word_states
 from thaw.heads.registry import build, example
 from thaw.schema.head import HeadConfig
-from thaw.schema.phases import PhaseConfig
 from thaw.training.batched_heads import BatchedHeadTrainer, Product
+from thaw.training.objectives import Supervised
 from thaw.training.run_state import RunState
 from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import Bench, tiny_corpus
@@ -148,8 +148,8 @@ def test_members_on_a_device_are_computed_one_by_one(benches, kind, head):
     bench = benches[kind]
     runs = [TrainingRun(spec, bench.inputs()) for spec in several(bench, head | {"dropout": 0.0}, {}, seeds=(1, 2, 3))]
     runs = runs[:1] if kind == "spans" else runs
-    run, member = runs[0], RunState(1, PhaseConfig.of_spec(runs[0].phases[0]), 1)
-    stack = run.trainable(member, PhaseConfig.stages_of_spec(run.phases[0])[0], runs)
+    run, member = runs[0], RunState(1, runs[0].phases[0], 1)
+    stack = run.trainable(member, run.stages[0][0], runs)
     places = stack.batches([(1, "order")] * len(runs), 5)[0]
     due = stack.losses(places)
     stack.front.to("meta")
@@ -186,7 +186,7 @@ def test_it_learns_what_a_plain_loop_of_torch_learns(benches, kind):
     (found,) = train([run], Stopwatch())
     batch = bench.store.batch("train", range(24))
     states = bench.store.states(3, "train").gather(range(24), batch)
-    targets = run.objective.targets(run.head, run.rows, batch).flatten()
+    targets = Supervised(run.gold).targets(run.head, run.rows, batch).flatten()
     vectors = word_states(states, batch).flatten(0, 1)[targets >= 0] if kind == "spans" else states[:, 0]
     targets = targets[targets >= 0] if kind == "spans" else targets
     decays = [{"params": [layer.weight], "weight_decay": 0.01}, {"params": [layer.bias], "weight_decay": 0.0}]

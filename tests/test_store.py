@@ -69,7 +69,7 @@ def test_round_trip(splits, width, dtype, data):
     with tempfile.TemporaryDirectory() as name:
         ids, states = write_store(Path(name), splits, width, dtype)
         store = FeatureStore(name)
-        assert store.splits == sorted(splits) and store.has(2) and not store.has(3)
+        assert store.splits == sorted(splits) and 2 in store.boundaries() and 3 not in store.boundaries()
         store.require([2])
         library = load_file(Path(name) / "b2.safetensors")
         for split, lengths in splits.items():
@@ -150,7 +150,7 @@ def test_missing_files_are_named(tmp_path):
     with pytest.raises(UserError, match=r"b5\.json is missing"):
         store.states(5, "train")
     (tmp_path / "b2.safetensors").unlink()
-    assert not store.has(2)
+    assert 2 not in store.boundaries()
     for ask in (lambda: store.states(2, "train"), lambda: store.require([2])):
         with pytest.raises(UserError, match="b2.safetensors is missing although its card is there"):
             ask()
@@ -243,7 +243,7 @@ def test_only_what_is_missing_is_asked_for_again(tmp_path):
     whole = store.payload_path(2).read_bytes()
     store.payload_path(2).unlink()
     store.require([2], lambda missing: (asked.extend(missing), store.payload_path(2).write_bytes(whole)))
-    assert asked == [2] and store.has(2)
+    assert asked == [2] and 2 in store.boundaries()
     write_card(tmp_path, "fp32", 4, boundary=3)
     with pytest.raises(UserError, match=r"b2\.json is the card of boundary 3; delete"):
         store.require([2])

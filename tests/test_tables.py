@@ -145,7 +145,7 @@ def test_undefined_scores_shared_fits_and_flags_are_told(table):
     assert rows["Top k (k = 1)"][1].text.endswith("†")
 
 
-def test_a_transfer_table_has_a_column_for_each_further_test_corpus(invented_frame):
+def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):
     spec = invented.shown("transfer", "transfer_table")
     table = scores.build_transfer(OutputData("", invented_frame), spec)
     assert [column.label for column in table.columns] == ["R&D_50% → third, test"]

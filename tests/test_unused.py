@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from thaw.core.code_digests import SOURCE
+
 # Used in a way that no import shows, with the reason.
 ALLOWED = {
     r"thaw\.data\.grammar\.\w+\.(SEED|family)": "assemble_corpus takes a module of a corpus as an argument",
@@ -41,6 +43,11 @@ class Uses(ast.NodeVisitor):
         """Note a name that is read."""
         if isinstance(node.ctx, ast.Load) and node.id not in self.inside:
             self.names.add((self.module, node.id))
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Note what a declaration names, as thaw.heads.mlp:MlpHead."""
+        if isinstance(node.value, str) and SOURCE.fullmatch(node.value):
+            self.names.add(tuple(node.value.split(":")))
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Note an attribute, and of which module it is one."""

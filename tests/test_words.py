@@ -20,7 +20,9 @@ PACKAGE = ROOT / "scripts" / "thaw"
 # In names, by their parts: `told_apart` has two of them, `foundation` none.
 NAMES = {
     "anew": "again, new",
+    "answers": "predictions, hints, verdicts",
     "apart": "separate, bi_encoder, distinct",
+    "barred": "forbidden",
     "beside": "what the thing is: extra, comparison, baseline",
     "dice": "rng",
     "doubt": "sanity_flags",
@@ -45,6 +47,8 @@ PROSE = {
     r"beside": "next to, with, in addition to, compared with",
     r"apart(?! from)": "separately, as a bi-encoder",
     r"doubts?|doubted": "warnings",
+    r"(?:run.s|model.s|head.s) answers?|answers of (?:a |the |several )?(?:run|model)s?": "predictions",
+    r"further (?:test )?(?:corpus|corpora|tests?)": "transfer sets",
     r"settle[sd]?": "decide, resolve",
     r"hopeless": "pruned, clearly worse",
     r"anew": "again, re-initialised",
@@ -181,7 +185,15 @@ def test_every_word_of_the_tables_would_be_seen(tmp_path):
     assert not parts("foundation") & set(NAMES)
     assert not parts("FileNotFoundError") & set(NAMES)
     code = ROOT / "scripts" / "thaw" / "core" / "files.py"
-    said = ["a file that lies below it", "the key is due here", "texts read apart,", "Beside it", "nothing is told"]
+    said = [
+        "the answers of a run",
+        "further test corpora",
+        "a file that lies below it",
+        "the key is due here",
+        "texts read apart,",
+        "Beside it",
+        "nothing is told",
+    ]
     assert [len(worded(code, [(text, 1)])) >= 1 for text in said] == [True] * len(said)
     assert worded(code, [("apart from that, a stand-in of the runs' own is due to a bug", 1)]) == []
     source = tmp_path / "one.py"

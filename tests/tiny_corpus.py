@@ -91,10 +91,15 @@ class Bench:
         view = {"max_length": 64} | view
         spec = {"version": 1, "view": view, "dtype": dtype, "data": corpus.card["digest"], "encoder": card["digest"]}
         spec["compute"] = {"threads": 1}
-        folders = ("--data", corpus.folder, "--encoder", self.encoder, "--out", self.features)
-        run_in_process("features", "--spec", canonical(spec), "--boundaries", *range(layers + 1), *folders)
+        self.features_spec = spec
+        self.extract(*range(layers + 1))
         self.store = FeatureStore(self.features)
         self.upstream = {"data": spec["data"], "encoder": spec["encoder"], "features": self.store.card["digest"]}
+
+    def extract(self, *parts) -> None:
+        """Write parts of the store: boundaries by number, pooled, words."""
+        folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--out", self.features)
+        run_in_process("features", "--spec", canonical(self.features_spec), "--boundaries", *parts, *folders)
 
     def spec(self, *phases: dict, head: dict | None = None, **changes) -> dict:
         """Return the spec of a run; `train` in a phase stands for its components and boundary."""

@@ -8,6 +8,7 @@ import torch
 
 from thaw.core.boundaries import cached_layers_read
 from thaw.encoders.transformers import Encoder
+from thaw.training.objectives import Supervised
 from thaw.training.task_model import Feed, TaskModel, resumed
 from tiny_corpus import Bench
 
@@ -34,7 +35,7 @@ def loss(run, model: TaskModel, feed: Feed) -> float:
     model.eval()
     with torch.no_grad():
         batch, stored = feed("train", run.rows)
-        return model.head.loss(model(batch, stored), run.objective.targets(run.head, run.rows, batch)).item()
+        return model.head.loss(model(batch, stored), Supervised(run.gold).targets(run.head, run.rows, batch)).item()
 
 
 def loss_before(bench: Bench, spec: dict, start) -> float:

@@ -2,7 +2,8 @@
 Features: the hidden states of the frozen encoder, computed once and read by every run.
 
 INPUTS      results/data/<corpus>/card.json, results/encoders/<encoder>/card.json
-OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json and b<n>.json for each boundary that a run reads;
+OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json, and for each part that a run reads b<n>.json
+            (boundary n), pooled.json (texts in all layers) or words.json (words in all layers);
             the payloads are next to their cards and may be deleted: a job that needs one makes it again. With store: free:
             they are when all readers are done, and the file `freed` says so
 SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries

@@ -97,7 +97,7 @@ rule report:
     """Write the one self-contained page that reads like a paper's results section."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
-        outputs=lambda w: PLAN.shown(w.experiment),
+        outputs=lambda w: PLAN.report_files(w.experiment),
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
         article=f"{OUTPUTS}/paper.tex",

@@ -2,7 +2,7 @@
 Training: one run per task, subset, encoder, head, strategy, variant and seed.
 
 INPUTS      cards of the corpus, the encoder and the boundaries that the run's phases resume from, in each view that it
-            reads; the same of the further test corpora of its task;
+            reads; the same of the transfer sets of its task;
             what it needs of other jobs (scripts/thaw/declarations/needs.py): for a strategy with `after:`, the
             metrics.json of the run that it starts from; for one with `search:` or `rates_from:`, the chosen.json of the
             search

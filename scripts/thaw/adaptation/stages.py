@@ -44,14 +44,19 @@ def check_reinit(phase: PhaseConfig, chosen: list[str], layers: int) -> None:
 
 
 def phases_to_spec(
-    phases: list[tuple[PhaseConfig, list[str]]], layers: int, stored: list[int], lowest: int | None, read: list[int]
+    phases: list[tuple[PhaseConfig, list[str]]],
+    layers: int,
+    stored: list[int],
+    lowest: int | None,
+    read: list[int],
+    vectors: str | None = None,
 ):
     """Return the spec of a run's phases, with the trained components and the boundary that each phase starts from.
 
     Args: each phase with the components that it trains; layers L; the boundaries that the store may hold; the one below
-    all that trained before, None where the embeddings did; the boundaries that the head reads. Stored states are valid
-    below what has trained so far. Several stages are listed under `stages`; the other keys of the
-    phase then describe its last stage.
+    all that trained before, None where the embeddings did; the boundaries that the head reads; the part of the store
+    whose vectors it reads in the place of their states. Stored states are valid below what has trained so far. Several
+    stages are listed under `stages`; the other keys of the phase then describe its last stage.
     """
     specs = []
     for phase, chosen in phases:
@@ -59,7 +64,8 @@ def phases_to_spec(
         for stage in stages(phase, chosen):
             below = boundary(stage["components"], layers)
             lowest = None if None in (below, lowest) else min(below, lowest)
-            entries.append(stage | resume_plan(stored, None if phase.frozen_dropout else lowest, read))
+            start = resume_plan(stored, None if phase.frozen_dropout else lowest, read)
+            entries.append(stage | ({"boundary": read[-1], "vectors": vectors} if vectors else start))
         unsaid = {"train": True, "one_by_one": True, "insert": {"top"}}
         settings = phase.model_dump(mode="json", exclude_defaults=True, exclude=unsaid)
         specs.append(settings | entries[-1] | ({"stages": entries} if len(entries) > 1 else {}))

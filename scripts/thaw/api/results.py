@@ -48,7 +48,6 @@ def _views(folder: Path) -> dict[str, str]:
 
 
 def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[dict]:
-    """Return the rows of one metrics.json."""
     record = read_json(path)
     spec, task = value(record, path, "spec"), value(record, path, "spec", "task")
     step, columns = KINDS[kind]

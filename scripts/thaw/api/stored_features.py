@@ -20,13 +20,15 @@ def open(encoder: str, corpus: str, view: str | None = None, results="results") 
     Args: ids as in the catalogues; view, where there is more than one and `joint` is not meant; the results folder.
     Raises UserError where there are none, naming those that exist, or where the corpus was prepared again since.
     """
-    home = Path(results, *layout.top_folders(("features",)))
-    _among(encoder, home, "encoder with stored features")
-    _among(corpus, home / encoder, f"corpus that {encoder} has read")
-    views = _inside(home / encoder / corpus)
-    chosen = view or (views[0] if len(views) == 1 else "joint")
-    _among(chosen, home / encoder / corpus, f"view of {corpus}")
-    features = Features(home / encoder / corpus / chosen, Path(results, layout.folder("prepare", {"corpus": corpus})))
+    names = {"weights": encoder, "corpus": corpus, "view": view or "joint"}
+    of_view = Path(results, layout.folder("features", names))
+    _among(encoder, of_view.parents[2], "encoder with stored features")
+    _among(corpus, of_view.parents[1], f"corpus that {encoder} has read")
+    views = _inside(of_view.parent)
+    chosen = views[0] if len(views) == 1 and not view else of_view.name
+    _among(chosen, of_view.parent, f"view of {corpus}")
+    folder = of_view.with_name(chosen)
+    features = Features(folder, Path(results, layout.folder("prepare", {"corpus": corpus})))
     if features.store.card["data"] != features.corpus.card["digest"]:
         raise UserError(
             f"{features.folder} was made from another {corpus} than {features.corpus.folder} holds; run again"
@@ -39,7 +41,6 @@ def _inside(folder: Path) -> list[str]:
 
 
 def _among(name: str, folder: Path, what: str) -> None:
-    """Raise UserError where a folder has none of this name."""
     if name not in _inside(folder):
         known = ", ".join(_inside(folder)) or "nothing"
         raise UserError(f"'{name}' is no {what}; in {folder} there is {known}")
@@ -55,8 +56,7 @@ class Features:
     def __init__(self, folder: Path, corpus: Path):
         self.folder, self.corpus, self.store = folder, Corpus(corpus), FeatureStore(folder)
         self.splits = self.store.splits
-        numbers = sorted(int(card.stem[1:]) for card in folder.glob("b*.json"))
-        self.boundaries = [n for n in numbers if self.store.has(n)]
+        self.boundaries = self.store.boundaries()
 
     def layer(self, boundary: int, split: str | None = None):
         """Return the states of a boundary on one split, or on all, {split: States}.

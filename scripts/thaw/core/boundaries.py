@@ -3,6 +3,7 @@
 import math
 
 BYTES = {"bf16": 2, "fp32": 4}
+VECTORS = ("pooled", "words")  # vectors of all layers that a store may hold, of sequences and of words
 
 
 def cacheable_layers(layers: int, width: int, tokens: int | None, dtype: str, max_gib: float) -> list[int]:
@@ -38,7 +39,22 @@ def resume_plan(stored: list[int], valid: int | None, read: list[int]) -> dict:
     return {"boundary": start} | ({"reads": below} if below else {})
 
 
+def computes_layers(boundary: int | None, highest: int) -> bool:
+    """Return whether layers are computed above a boundary, None for from text, up to the highest that a head reads."""
+    return boundary != highest
+
+
+def resumes(boundary: int | None, highest: int) -> bool:
+    """Return whether these layers are computed from a stored state, and not from text."""
+    return boundary is not None and computes_layers(boundary, highest)
+
+
 def cached_layers_read(phases: list[dict]) -> list[int]:
-    """Return the boundaries that the phases of a spec, or the stages of one, take from the store, in order."""
-    stages = [stage for phase in phases for stage in phase.get("stages", [phase])]
+    """Return the boundaries whose token states the phases of a spec, or the stages of one, take from the store."""
+    stages = [stage for phase in phases for stage in phase.get("stages", [phase]) if "vectors" not in stage]
     return sorted({n for stage in stages for n in (stage["boundary"], *stage.get("reads", [])) if n is not None})
+
+
+def stored_parts_read(phases: list[dict]) -> list[int | str]:
+    """Return all that the phases of a spec take from the store: boundaries, and vectors of all layers by their name."""
+    return [*cached_layers_read(phases), *sorted({phase["vectors"] for phase in phases if "vectors" in phase})]

@@ -3,11 +3,12 @@
 A step's code is its module and all that it imports within the package, directly or not, with the other files
 (templates, styles) of the packages among them. Comments, docstrings and layout of code do not count.
 
-A declaration (thaw.declarations) names how each kind is loaded by a function with an import of its own. Such an import
-belongs to the module that calls it, `kind.load()`, and not to the many that read what a declaration says.
+A declaration (thaw.declarations) names the code of each kind, as "thaw.heads.mlp:MlpHead". That belongs to the modules
+that load it, by `kind.load()`, and not to the many that read what a declaration says.
 """
 
 import ast
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from thaw.core.digests import digest, file_sha256
 
 PACKAGE = Path(__file__).parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+SOURCE = re.compile(r"thaw(\.\w+)+:\w+")
 RECORD = PACKAGE.parents[1] / "tests" / "digests.json"
 
 
@@ -39,20 +41,20 @@ def closure(module: str) -> list[str]:
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """Return the modules of the package that a module imports itself, anywhere in its code.
-
-    Of a declaration these are the imports at its top; those in its functions are of who calls `.load()`.
-    """
+    """Return the modules of the package that a module imports itself, anywhere in its code, or loads."""
     tree = _parse(module)
-    names = _imported(module, tree.body if _is_declaration(module) else ast.walk(tree))
+    names = _imported(module, ast.walk(tree))
     if any(map(_loads, ast.walk(tree))):
-        for declaration in filter(_is_declaration, sorted(names)):
-            names |= _imported(declaration, ast.walk(_parse(declaration)))
+        names |= {source for name in names for source in sources(name)}
     return frozenset(names)
 
 
-def _is_declaration(module: str) -> bool:
-    return module.startswith("thaw.declarations.")
+def sources(module: str) -> set[str]:
+    """Return the modules whose code a declaration names; none of another module."""
+    if not module.startswith("thaw.declarations."):
+        return set()
+    texts = [node.value for node in ast.walk(_parse(module)) if isinstance(node, ast.Constant)]
+    return {text.partition(":")[0] for text in texts if isinstance(text, str) and SOURCE.fullmatch(text)}
 
 
 def _loads(node: ast.AST) -> bool:

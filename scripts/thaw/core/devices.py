@@ -203,7 +203,6 @@ def _first_lock(files) -> int:
 
 
 def _is_free(file) -> bool:
-    """Return whether nobody has locked an open file."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

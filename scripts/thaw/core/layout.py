@@ -84,9 +84,14 @@ def makers(step: str) -> list[str]:
     return [other for other, place in PLACES.items() if place.file == PLACES[step].file]
 
 
-def boundary(store: str, number: int) -> str:
-    """Return the card of a stored boundary. Args: the folder of a store, the boundary's number."""
-    return f"{store}/b{number}.json"
+def stored_part(store: str, part: int | str) -> str:
+    """Return the card of a part of a store. Args: its folder; the number of a boundary, or pooled or words."""
+    return f"{store}/b{part}.json" if isinstance(part, int) else f"{store}/{part}.json"
+
+
+def output(folder, step: str, id: str) -> Path:
+    """Return the file of a table or figure. Args: the folder of an experiment's outputs; table or figure."""
+    return Path(folder, PLACES[step].file.partition("{experiment}/")[2].format(id=id))
 
 
 def budget(experiment: str) -> str:

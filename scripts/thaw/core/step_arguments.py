@@ -32,7 +32,7 @@ RUN_INPUTS = (
     at_least_one("--features", "folder of the store of each view"),
     CATALOGUES,
     ("--need", {"nargs": "+", "action": "append", "default": [], "metavar": ("ROLE", "FILE"), "help": NEEDED}),
-    any_number("--also-data", "card.json of a further corpus, by store"),
+    any_number("--also-data", "card.json of the corpus of a transfer set, by store"),
     any_number("--also-tokens", "tokens.json of its stores"),
 )
 

@@ -3,12 +3,12 @@
 This module imports no torch: a class is imported when it is asked for, `HEAD_KINDS["mlp"].load()`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from thaw.core.errors import suggestion
+from thaw.declarations.loaded import Loaded
 from thaw.declarations.task_types import TASK_TYPES
 
 WORDS = tuple(name for name in TASK_TYPES if name in ("tagging", "spans"))
@@ -77,15 +77,14 @@ class SimTransformerOptions(MatchingOptions):
 
 
 @dataclass(frozen=True)
-class HeadKind:
+class HeadKind(Loaded):
     """A kind of head.
 
-    Attributes: load, which imports and returns its class; the types of task that it serves; the model of its options;
-    whether `pooling` has a meaning for it; fixed, whether nothing learned is between the encoder and the vectors that
-    it reads, unless in pooling or layers.
+    Attributes: source, its class; the types of task that it serves; the model of its options; whether `pooling` has a
+    meaning for it; fixed, whether nothing learned is between the encoder and the vectors that it reads, unless in
+    pooling or layers.
     """
 
-    load: Callable[[], type]
     task_types: tuple[str, ...] = TASK_TYPES
     options: type[HeadOptions] = HeadOptions
     pools: bool = True
@@ -97,105 +96,23 @@ class HeadKind:
         return {WORDS: "tagging and spans", PAIRS: "pairs of texts", TEXTS: "texts and pairs of texts"}[self.task_types]
 
 
-def _linear():
-    from thaw.heads.linear import LinearHead
-
-    return LinearHead
-
-
-def _cosine():
-    from thaw.heads.linear import CosineHead
-
-    return CosineHead
-
-
-def _mlp():
-    from thaw.heads.mlp import MlpHead
-
-    return MlpHead
-
-
-def _bilstm():
-    from thaw.heads.bilstm import BiLstmHead
-
-    return BiLstmHead
-
-
-def _crf():
-    from thaw.heads.crf import CrfHead
-
-    return CrfHead
-
-
-def _bilstm_crf():
-    from thaw.heads.bilstm_crf import BiLstmCrfHead
-
-    return BiLstmCrfHead
-
-
-def _highway_lstm():
-    from thaw.heads.highway_lstm import HighwayLstmHead
-
-    return HighwayLstmHead
-
-
-def _densenet():
-    from thaw.heads.densenet import DenseNetHead
-
-    return DenseNetHead
-
-
-def _bcn():
-    from thaw.heads.bcn import BcnHead
-
-    return BcnHead
-
-
-def _esim():
-    from thaw.heads.esim import EsimHead
-
-    return EsimHead
-
-
-def _bimpm():
-    from thaw.heads.bimpm import BiMpmHead
-
-    return BiMpmHead
-
-
-def _bimpm_no_lstm():
-    from thaw.heads.bimpm_no_lstm import BiMpmNoLstmHead
-
-    return BiMpmNoLstmHead
-
-
-def _sim_transformer():
-    from thaw.heads.sim_transformer import SimTransformerHead
-
-    return SimTransformerHead
-
-
-def _bi_attention():
-    from thaw.heads.bi_attention import BiAttentionHead
-
-    return BiAttentionHead
-
-
 HEAD_KINDS = {
-    "linear": HeadKind(_linear, fixed=True),
-    "cosine": HeadKind(_cosine, PAIRS, fixed=True),
-    "mlp": HeadKind(_mlp, options=MlpOptions, fixed=True),
-    "bilstm": HeadKind(_bilstm, options=BiLstmOptions),
-    "crf": HeadKind(_crf, WORDS, pools=False),
-    "bilstm_crf": HeadKind(_bilstm_crf, WORDS, BiLstmOptions, pools=False),
-    "highway_lstm": HeadKind(_highway_lstm, options=BiLstmOptions),
-    "densenet": HeadKind(_densenet, options=DenseNetOptions),
-    "bcn": HeadKind(_bcn, TEXTS, BcnOptions, pools=False),
-    "esim": HeadKind(_esim, PAIRS, EsimOptions, pools=False),
-    "bimpm": HeadKind(_bimpm, PAIRS, MatchingOptions, pools=False),
-    "bimpm_no_lstm": HeadKind(_bimpm_no_lstm, PAIRS, MatchingOptions, pools=False),
-    "sim_transformer": HeadKind(_sim_transformer, PAIRS, SimTransformerOptions, pools=False),
-    "bi_attention": HeadKind(_bi_attention, PAIRS, pools=False),
+    "linear": HeadKind("thaw.heads.linear:LinearHead", fixed=True),
+    "cosine": HeadKind("thaw.heads.linear:CosineHead", PAIRS, fixed=True),
+    "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, fixed=True),
+    "bilstm": HeadKind("thaw.heads.bilstm:BiLstmHead", options=BiLstmOptions),
+    "crf": HeadKind("thaw.heads.crf:CrfHead", WORDS, pools=False),
+    "bilstm_crf": HeadKind("thaw.heads.bilstm_crf:BiLstmCrfHead", WORDS, BiLstmOptions, pools=False),
+    "highway_lstm": HeadKind("thaw.heads.highway_lstm:HighwayLstmHead", options=BiLstmOptions),
+    "densenet": HeadKind("thaw.heads.densenet:DenseNetHead", options=DenseNetOptions),
+    "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXTS, BcnOptions, pools=False),
+    "esim": HeadKind("thaw.heads.esim:EsimHead", PAIRS, EsimOptions, pools=False),
+    "bimpm": HeadKind("thaw.heads.bimpm:BiMpmHead", PAIRS, MatchingOptions, pools=False),
+    "bimpm_no_lstm": HeadKind("thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead", PAIRS, MatchingOptions, pools=False),
+    "sim_transformer": HeadKind(
+        "thaw.heads.sim_transformer:SimTransformerHead", PAIRS, SimTransformerOptions, pools=False
+    ),
+    "bi_attention": HeadKind("thaw.heads.bi_attention:BiAttentionHead", PAIRS, pools=False),
 }
 
 

@@ -47,3 +47,9 @@ NEEDS = {
     "weights": NeedRole(word="on", costs=True),  # of further pretraining; read in the place of the encoder's
     "trial": NeedRole("metrics.json"),  # what a search chooses among; its spec lists them with their settings
 }
+
+
+def stated_needs(spec: dict) -> dict[str, str]:
+    """Return the digests that a run's spec states of what it needs, by role."""
+    digests = {role: need.stated(spec) for role, need in NEEDS.items()}
+    return {role: digest for role, digest in digests.items() if digest}

@@ -5,10 +5,10 @@ A kind's builder takes `OutputData` (what the results folder holds) and the spec
 adds to a spec by `planning/output_additions.py`; neither knows a kind.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from thaw.declarations.loaded import Loaded
 from thaw.declarations.output_options import OutputOptions
 
 
@@ -20,7 +20,7 @@ class Requirement(StrEnum):
     GRADIENTS = "gradients: true"
     PROBES = "a probe that the figure draws"
     ALL_LAYERS = "probes of every layer"
-    TRANSFER = "a task with further test sets"
+    TRANSFER = "a task with transfer sets"
     LEVELS = "two seeds, orders or draws"
     CLAIMS = "claims about its tasks"
     SIDES = "both sides of a guideline"
@@ -38,20 +38,21 @@ class Addition(StrEnum):
     CLAIMS = "papers' claims, and the runs that test them"
     ADVICE = "what papers would take"
     GUIDELINES = "what papers answer in general"
+    DRAWS = "which subsets are draws of one size, where they are shown together"
     LAYERS = "the encoders' numbers of layers"
 
 
 @dataclass(frozen=True)
-class OutputKind:
+class OutputKind(Loaded):
     """A kind of table or figure.
 
-    load: imports its builder and returns it. about: what it shows, as the key comment of
-    config/outputs.yaml says it. options: its own keys. needs: what an experiment must have for it. adds: what the plan
-    adds to its spec.
+    source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.
+    needs: what an experiment must have for it. adds: what the plan adds to its spec. seeds: with fewer it decides
+    nothing; 0 where it only shows.
     """
 
-    load: Callable[[], Callable]
     about: str
     options: type[OutputOptions] = OutputOptions
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
+    seeds: int = 0

@@ -106,7 +106,6 @@ class Components:
         return [(n, p) for named in self.whole().values() for n, p in named if n not in self.parts]
 
     def _is(self, name: str, part: str) -> bool:
-        """Return whether a parameter belongs to a part of its layer."""
         return INSERTED[part] in name if part in INSERTED else part in self.parts.get(name, ())
 
     def _parts(self, name: str) -> set[str]:

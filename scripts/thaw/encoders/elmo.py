@@ -131,7 +131,6 @@ class Elmo(nn.Module):
         return boundaries, ends
 
     def _zeros(self, way: Direction, count: int) -> State:
-        """Return a state of zeros."""
         return tuple(value.new_zeros(count, len(value)) for value in (way.start_state, way.start_cell))
 
     @torch.no_grad()

@@ -45,7 +45,6 @@ def assemble(source: Path, target: Path, entry) -> None:
 
 
 def _config(options: dict, path: Path):
-    """Return the configuration that follows from options.json."""
     try:
         lstm = {name: options["lstm"][name] for name in ("projection_dim", "dim", "cell_clip", "proj_clip")}
         lstm["use_skip_connections"] = options["lstm"]["use_skip_connections"]

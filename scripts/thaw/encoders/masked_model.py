@@ -69,6 +69,10 @@ class MaskedModel(nn.Module):
         finally:
             hook.remove()
 
+    def head_flops(self, batch) -> float:
+        """Return the forward operations of the predictor on a batch."""
+        return self.head.flops(batch)
+
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of head, embeddings and layers; a tied decoder is the embeddings'."""
         parts = {"head": list(self.head.named_parameters())} | self.encoder.components()

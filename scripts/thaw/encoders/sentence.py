@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.encoders import token_pooling
 from thaw.encoders.builtin_models import EmbeddingTable
 from thaw.encoders.spelling import PAD, SpellingTokenizer
 
@@ -49,19 +50,11 @@ class SentenceModel(nn.Module):
         return functional.normalize(vectors, dim=-1) if self.config.normalize else vectors
 
 
-def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return the mean [N, d] of states [N, C, d] over real pieces."""
-    weights = mask.unsqueeze(-1).to(states.dtype)
-    return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-
-
 POOLINGS = {
-    "cls": lambda states, mask: states[:, 0],
-    "mean": _mean,
-    "max": lambda states, mask: states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1),
-    "lasttoken": lambda states, mask: states[
-        torch.arange(len(states), device=states.device), mask.sum(1).clamp(min=1) - 1
-    ],
+    "cls": token_pooling.first_token,
+    "mean": token_pooling.mean,
+    "max": token_pooling.maximum,
+    "lasttoken": token_pooling.last_token,
 }
 
 
@@ -102,6 +95,5 @@ def load_rows(folder, words: bool) -> SpellingTokenizer:
 
 
 def _refuse_words(folder, words: bool) -> None:
-    """Raise UserError for lists of words."""
     if words:
         raise UserError(f"{folder}: an encoder of whole texts has no vectors of words; it is not for tagging")

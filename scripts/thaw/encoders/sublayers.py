@@ -99,7 +99,6 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def _is_transposed(module: nn.Module) -> bool:
-    """Return whether a matrix is stored [in, out]."""
     return type(module).__name__ == "Conv1D"
 
 

@@ -80,7 +80,6 @@ def _parsed(text: str, width: int, place: str) -> tuple[str, np.ndarray]:
 
 
 def _is_number(piece: str) -> bool:
-    """Tell whether a piece of a line is a number."""
     try:
         float(piece)
     except ValueError:

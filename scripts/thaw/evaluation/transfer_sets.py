@@ -1,4 +1,4 @@
-"""Further test corpora: what a run predicts on the test splits of other tasks, scored by its own task's metrics.
+"""Transfer sets: what a run predicts on the test splits of other tasks, scored by its own task's metrics.
 
 Labels are matched by name, after `rename`; several of ours may map to one of theirs (three-way inference on two).
 """
@@ -35,7 +35,9 @@ class TransferSet:
         for label, name in zip(ours, names, strict=True):
             if name not in theirs:
                 known = ", ".join(theirs)
-                raise UserError(f"also: {task['id']} has no label '{name}' ({known}); say rename: {{{label}: ...}}")
+                raise UserError(
+                    f"transfer_sets: {task['id']} has no label '{name}' ({known}); say rename: {{{label}: ...}}"
+                )
         return cls(task, corpus, np.array([theirs.index(name) for name in names]))
 
     def rows(self) -> dict[str, np.ndarray]:
@@ -75,10 +77,10 @@ class TransferSet:
         return frame.assign(split=f"{self.task['id']}/" + frame["split"])
 
 
-def with_transfer_scores(outcome: dict, task: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]) -> dict:
-    """Return an outcome with the scores and rows on further corpora added to its own."""
-    for corpus, predictions in further:
-        result = corpus.assess(task, predictions)
+def with_transfer_scores(outcome: dict, task: dict, transfer: list[tuple[TransferSet, dict[str, Predictions]]]) -> dict:
+    """Return an outcome with the scores and rows on transfer sets added to its own."""
+    for other, predictions in transfer:
+        result = other.assess(task, predictions)
         outcome = outcome | {key: outcome[key] | result[key] for key in ("scores", "rows")}
         if any(None in scores.values() for scores in result["scores"].values()):
             outcome["flags"] = list(dict.fromkeys(["undefined", *outcome["flags"]]))
@@ -86,13 +88,13 @@ def with_transfer_scores(outcome: dict, task: dict, further: list[tuple[Transfer
 
 
 def all_predictions(
-    task: dict, corpus: Corpus, predictions: dict, further: list[tuple[TransferSet, dict[str, Predictions]]]
+    task: dict, corpus: Corpus, predictions: dict, transfer: list[tuple[TransferSet, dict[str, Predictions]]]
 ):
     """Return the predictions for a run's own splits and its transfer sets as one table, as `predictions_frame` does."""
     import pandas as pd
 
     frames = [
         predictions_frame(task, corpus, predictions),
-        *(other.predictions(their_predictions) for other, their_predictions in further),
+        *(other.predictions(their_predictions) for other, their_predictions in transfer),
     ]
     return pd.concat(frames, ignore_index=True)

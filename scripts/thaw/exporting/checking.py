@@ -18,7 +18,6 @@ from thaw.core.errors import UserError
 from thaw.core.plugins import is_plugin
 from thaw.core.runtime import progress
 from thaw.data.corpus import scored_part
-from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import NO_TAG, score
 from thaw.evaluation.result_files import select_rows
 from thaw.exporting.finished_run import FinishedRun
@@ -94,15 +93,14 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
 
     For each example its probabilities [C], its score [], or the probabilities of each word that was seen [W, C].
     """
-    store, encoder = FeatureStore(source.features), Encoder(trained_encoder(source))
-    head = build(
-        source.head, encoder.width, len(source.labels) or 1, source.task["type"], source.separate_encoding
-    ).eval()
+    store, encoder = FeatureStore(source.features), trained_encoder(source)
+    outputs, task_type, layers = len(source.labels) or 1, source.task["type"], source.spec["layers"]
+    head = build(source.head, encoder.width, outputs, task_type, source.separate_encoding, layers).eval()
     head.load_state_dict(load_file(source.run / "head.safetensors"))
     predictions = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
-        logits = head(encoder(batch), batch).float()
+        logits = head(head.combination(encoder.states(batch, source.read), batch.mask), batch).float()
         outputs = logits.softmax(-1) if source.labels else logits
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...

@@ -5,10 +5,12 @@ from functools import cached_property
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
+from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.corpora import ViewConfig
@@ -46,13 +48,18 @@ class FinishedRun:
 
     @cached_property
     def head(self) -> HeadConfig:
-        """The settings of the head."""
-        return HeadConfig.model_validate(self.spec["head"])
+        """The settings of the head, on the layer that validation chose where it did."""
+        return HeadConfig.of_run(self.spec, self.metrics["chosen"])
 
     @cached_property
     def reads(self) -> str:
         """What one example is: a text, a pair, or words."""
         return "words" if self.corpus.words else "pair" if len(self.corpus.texts) == 2 else "text"
+
+    @cached_property
+    def read(self) -> list[int]:
+        """The boundaries that the head reads, ascending."""
+        return self.head.layers.reads(self.spec["layers"])
 
     @property
     def separate_encoding(self) -> bool:
@@ -60,7 +67,7 @@ class FinishedRun:
         return self.view.pairs == "separate"
 
     @property
-    def pooling(self) -> str:
+    def pooling(self) -> str | list[str]:
         """How tokens become one vector."""
         return self.head.separate_pooling if self.separate_encoding else self.head.pooling
 
@@ -99,10 +106,10 @@ def _check(run: Path, metrics: dict) -> None:
             f"{run}: its head is {spec['head']['kind']}; export knows {' and '.join(EXPORTED)}. "
             "head.safetensors of the run holds its tensors, thaw.heads.registry builds it"
         )
-    if "layers" in spec["head"]:
-        raise UserError(f"{run}: its head reads other layers than the last; export supports only that one")
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
-    if spec["after"] and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
+    goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
+    highest = HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])[-1]
+    if goes_on and any(computes_layers(phase["boundary"], highest) for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
     if trained and not (run / "encoder.safetensors").is_file():
         cost = read_json(run / "cost.json")

@@ -16,7 +16,10 @@ from thaw.core.files import write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
+from thaw.exporting.cutting import cut
 from thaw.exporting.finished_run import FinishedRun
+from thaw.heads import ladder_network
+from thaw.heads.ladder import network_settings, network_sizes
 from thaw.schema.head import HeadConfig
 
 LOADER = Path(__file__).with_name("standalone_model.py")
@@ -29,8 +32,11 @@ def write(source: FinishedRun, folder: Path) -> str:
 
     logging.disable_progress_bar()
     head = load_file(source.run / "head.safetensors")
-    encoder = trained_encoder(source)
-    whole = own_model(encoder, head, source.head, source.reads, source.labels)
+    whole, encoder = None, trained_encoder(source)
+    last = cut(encoder, source.read)
+    encoder = encoder.model
+    if source.read == [encoder.config.num_hidden_layers] and last is None:
+        whole = own_model(encoder, head, source.head, source.reads, source.labels)
     if whole is None:
         form = "encoder_and_head"
         encoder.save_pretrained(folder)
@@ -40,11 +46,13 @@ def write(source: FinishedRun, folder: Path) -> str:
         whole.save_pretrained(folder)
     write_tokenizer(source.encoder, source.reads == "words", source.view.max_length, folder)
     shutil.copyfile(LOADER, folder / "model.py")
-    write_json(folder / "thaw.json", _facts(source, form))
+    if source.head.layers.combine == "ladder":
+        shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
+    write_json(folder / "thaw.json", _facts(source, form, _layers(source, encoder, last)))
     return form
 
 
-def trained_encoder(source: FinishedRun):
+def trained_encoder(source: FinishedRun) -> Encoder:
     """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
     encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
     if path.is_file():
@@ -52,7 +60,7 @@ def trained_encoder(source: FinishedRun):
             inserts.into(encoder)
         encoder.put(load_file(path))
         merge(encoder.model)
-    return encoder.model
+    return encoder
 
 
 def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: str, labels: list[str]):
@@ -66,7 +74,7 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: 
 
     words = reads == "words"
     pooled = not words and entry.pooling == "pooler"
-    if entry.kind != "linear" or not (words or pooled or entry.pooling == "first"):
+    if entry.kind != "linear" or entry.layers.learned or not (words or pooled or entry.pooling == "first"):
         return None
     auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
     try:
@@ -124,7 +132,24 @@ def write_tokenizer(encoder: Path, words: bool, max_length: int, folder: Path) -
     tokenizer.save_pretrained(folder)
 
 
-def _facts(source: FinishedRun, form: str) -> dict:
+def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
+    """Return what the loader needs to know of the layers that a head reads; nothing where it reads the model's output.
+
+    Args: the encoder, cut; path of the module whose output is its highest boundary, where the model's own is not.
+    """
+    kept = encoder.config.num_hidden_layers
+    if source.read == [kept] and last is None and source.head.layers.combine == "one":
+        return {}
+    entry = source.head.layers
+    said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": entry.norm, "last": last}
+    if entry.combine == "ladder":
+        width = encoder.config.hidden_size
+        sizes = [len(source.read), width, *network_sizes(entry, width)]
+        said["network"] = {"sizes": sizes, "settings": network_settings(entry)}
+    return {"layers": said}
+
+
+def _facts(source: FinishedRun, form: str, layers: dict) -> dict:
     """Return what the loader needs to know, and which run this is."""
     return {
         "form": form,
@@ -132,7 +157,7 @@ def _facts(source: FinishedRun, form: str) -> dict:
         "pairs": source.view.pairs,
         "max_length": source.view.max_length,
         "labels": source.labels,
-        "head": {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling},
+        "head": {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling, **layers},
         "task": {key: source.task[key] for key in ("id", "type", "target")},
         "encoder": source.encoder.name,
         "run": str(source.run.relative_to(source.results)),

@@ -1,7 +1,11 @@
 """The model card of an export: what the records of a run say."""
 
 from thaw.core.files import read_json
+from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.exporting.finished_run import FinishedRun
+from thaw.schema.head import LayerMixConfig, as_list
+from thaw.schema.keys import Context
+from thaw.schema.layers import layers_text
 from thaw.schema.phases import PhaseConfig
 
 EXAMPLES = {
@@ -39,26 +43,29 @@ def _about(source: FinishedRun) -> dict[str, str]:
     length = f"at most {source.view.max_length} tokens"
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
-    head = source.head.kind
+    head, layers = source.head.kind, ""
+    if source.head.layers != LayerMixConfig():
+        said = layers_text(source.head.layers, Context())
+        layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
         "labels": ", ".join(source.labels) or "none: it gives a score",
         "reads": reads[source.reads],
-        "head": f"{head}, on each word's first piece"
+        "head": f"{head}, on each word's first piece{layers}"
         if source.reads == "words"
-        else f"{head}, {source.pooling} pooling",
+        else f"{head}, {' and '.join(as_list(source.pooling))} pooling{layers}",
     }
 
 
 def _origin(source: FinishedRun, encoder: dict) -> dict[str, str]:
     spec, chosen = source.spec, source.metrics["chosen"]
-    before = {"after": f"the run of spec {spec['after']['run']}"} if spec["after"] else {}
+    needs = {NEEDS[role].word: f"the run of spec {digest}" for role, digest in stated_needs(spec).items()}
     return {
         "training data": _data(source),
         "encoder": _encoder(encoder),
         "pretrained as": encoder["objective"],
         **({"further pretraining": _further(encoder["further"])} if "further" in encoder else {}),
-        **before,
+        **{word: run for word, run in needs.items() if word},
         **{f"phase {number}": _phase(entry) for number, entry in enumerate(spec["phases"], 1)},
         "chosen on validation": ", ".join(f"{key} {str(value).strip('[]')}" for key, value in chosen.items()),
         "run": str(source.run.relative_to(source.results)),

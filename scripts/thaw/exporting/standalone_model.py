@@ -8,6 +8,7 @@ As a program it reads a JSON string or list a line and writes a prediction a lin
 B examples, S sequences (B; 2B where the texts of a pair are read separately), T tokens, W words, d width, C outputs.
 """
 
+import importlib.util
 import json
 import sys
 from itertools import islice
@@ -42,7 +43,15 @@ class Model:
         self.head = None
         if about["form"] == "encoder_and_head":
             self.kind, self.pooling = about["head"]["kind"], about["head"]["pooling"]
+            self.layers = about["head"].get("layers")
+            self._last = []  # what the last layer has just returned, where the model ends in a norm that nobody reads
+            if self.layers and self.layers["last"]:
+                layer = self.model.get_submodule(self.layers["last"])
+                layer.register_forward_hook(lambda layer, inputs, output: self._last.append(output))
             self.head = load_file(Path(folder) / "head.safetensors", device=str(self.device))
+            if self.layers and self.layers["combine"] == "ladder":
+                made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
+                self.ladder = made.to(self.device).eval()
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
@@ -95,7 +104,7 @@ class Model:
         """Return the outputs [B, C], or [B, T, C] for words."""
         if self.head is None:
             return self.model(**inputs).logits
-        vectors = self.model(**inputs)[0]
+        vectors = self._states(inputs)
         if self.reads != "words":
             vectors = self._pooled(vectors, inputs["attention_mask"].bool())
         if self.separate_encoding:
@@ -104,19 +113,45 @@ class Model:
             vectors = cosine if self.kind == "cosine" else torch.cat([u, v, (u - v).abs(), u * v], -1)
         return functional.linear(vectors, self.head["output.weight"], self.head["output.bias"])
 
+    def _states(self, inputs) -> torch.Tensor:
+        """Return the one state [S, T, d] that the head reads: the model's output, or several layers combined."""
+        if self.layers is None:
+            return self.model(**inputs)[0]
+        outputs = self.model(**inputs, output_hidden_states=True)
+        top = self._last.pop() if self.layers["last"] else outputs[0]
+        top = top[0] if isinstance(top, tuple) else top
+        read = [top if n == self.layers["of"] else outputs.hidden_states[n] for n in self.layers["read"]]
+        combine = self.layers["combine"]
+        if combine in ("one", "concat"):
+            return torch.cat(read, -1)
+        if combine == "ladder":
+            return self.ladder(read, inputs["attention_mask"].bool())
+        states = torch.stack(read)
+        if combine != "mix":
+            return states.mean(0) if combine == "mean" else states.sum(0)
+        if self.layers["norm"]:
+            states = functional.layer_norm(states, states.shape[-1:])
+        shares = self.head["combination.weights"].softmax(0)
+        return self.head["combination.gamma"] * torch.einsum("k,kstd->std", shares, states)
+
     def _pooled(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return one vector a sequence [S, d] of states [S, T, d], without the padding."""
-        if self.pooling == "first":
+        """Return one vector a sequence [S, F] of states [S, T, d], without the padding."""
+        several = self.pooling if isinstance(self.pooling, list) else [self.pooling]
+        return torch.cat([self._pooled_by(pooling, states, mask) for pooling in several], -1)
+
+    def _pooled_by(self, pooling: str, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the vectors [S, d] of one pooling."""
+        if pooling == "first":
             return states[:, 0]
-        if self.pooling == "last":
+        if pooling == "last":
             return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
-        if self.pooling == "max":
+        if pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
-        if self.pooling == "pooler":
+        if pooling == "pooler":
             weight, bias = (self.head[f"pooling.dense.{name}"] for name in ("weight", "bias"))
             return torch.tanh(functional.linear(states[:, 0], weight, bias))
         weights = mask.to(states.dtype)
-        if self.pooling == "attention":
+        if pooling == "attention":
             weights = (states @ self.head["pooling.query"]).masked_fill(~mask, -torch.inf).softmax(1)
         return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
 
@@ -137,6 +172,16 @@ class Model:
 def _length(text) -> int:
     """Return the characters of a text, of both texts of a pair, or of a list of words."""
     return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _ladder(path: Path, said: dict, tensors: dict):
+    """Return the side network of a file, as thaw.json says it, with its tensors."""
+    spec = importlib.util.spec_from_file_location("ladder", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    network, start = module.LadderNetwork(*said["sizes"], **said["settings"]), "combination.network."
+    network.load_state_dict({name.removeprefix(start): tensors[name] for name in tensors if name.startswith(start)})
+    return network
 
 
 def _quietly(form, folder):

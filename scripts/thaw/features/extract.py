@@ -1,9 +1,10 @@
-"""Feature extraction: one pass of the frozen encoder over a dataset writes all requested boundaries.
+"""Feature extraction: one pass of the frozen encoder over a dataset writes all requested parts of its store.
 
 S sequences, T tokens of the longest, N tokens of a split, d width.
 """
 
 import contextlib
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
 from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
+from thaw.features.parts import TokenStates, part_of
 from thaw.features.payload import Payload, floats
 from thaw.features.store import FeatureStore
 
@@ -39,12 +41,12 @@ def batches(sizes: np.ndarray) -> list[np.ndarray]:
 def extract(
     store: FeatureStore,
     encoder: Encoder,
-    boundaries: list[int],
+    names: list[int | str],
     dtype: str,
     device,
-    expected: dict[int, str] | None = None,
-) -> dict[int, dict]:
-    """Write the payloads of some boundaries in one pass per split; returns bytes and sha256 of each.
+    expected: dict[int | str, str] | None = None,
+) -> dict[int | str, dict]:
+    """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
     States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
     `expected`, the sha256 of the payloads, no file is kept unless all of them agree. `device` may be a
@@ -52,17 +54,20 @@ def extract(
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
-        paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in boundaries}
-        shapes = {split: (store.tokens(split), encoder.width) for split in store.splits}
-        payloads = {n: Payload.create(path, dtype, shapes) for n, path in paths.items()}
+        paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}
+        written = {}
+        for n, path in paths.items():
+            part = part_of(n, encoder.layers)
+            shapes = {split: part.shape(store, split, encoder.width) for split in store.splits}
+            written[n] = Written(part, Payload.create(path, dtype, shapes))
         with given as place:
             encoder = encoder.to(place).eval()
             for split in store.splits:
-                _pass(store, encoder, split, payloads, place)
-            _look_again(store, encoder, payloads, place)
+                _pass(store, encoder, split, written, place)
+            _look_again(store, encoder, written, place)
             encoder.cpu()
-        for payload in payloads.values():
-            payload.flush()
+        for one in written.values():
+            one.payload.flush()
         facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
         for n, checksum in (expected or {}).items():
             if facts[n]["sha256"] != checksum:
@@ -74,19 +79,19 @@ def extract(
         return facts
 
 
-def remake(store: FeatureStore, encoder_folder, boundaries: list[int], device) -> None:
+def remake(store: FeatureStore, encoder_folder, names: list[int | str], device) -> None:
     """Make payloads again that were freed, with the thread count of their cards; they must come out the same.
 
     Another kind of device than the card names gives other last bits, as do kernels that are not deterministic. What
     they write is compared with the encoder as each pass is, up to rounding, and gets a new card.
     """
     encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
-    cards, here = {n: store.boundary_card(n) for n in boundaries}, hardware(device)["device"]
-    log(f"making freed payloads again: boundaries {', '.join(map(str, boundaries))} of {store.folder}")
+    cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
+    log(f"making freed payloads again: boundaries {', '.join(map(str, names))} of {store.folder}")
     try:
         set_threads(store.card["threads"])
         expected = {n: card["sha256"] for n, card in cards.items() if _gives_the_same(card, here)}
-        facts = extract(store, encoder, boundaries, next(iter(cards.values()))["dtype"], device, expected)
+        facts = extract(store, encoder, names, next(iter(cards.values()))["dtype"], device, expected)
     finally:
         set_threads(threads)
     for n in facts.keys() - expected.keys():
@@ -99,33 +104,58 @@ def _gives_the_same(card: dict, device: str) -> bool:
     return card.get("device", device) == device and card.get("deterministic", True)
 
 
-def _look_again(store: FeatureStore, encoder: Encoder, payloads: dict[int, Payload], device) -> None:
+@dataclass(frozen=True)
+class Written:
+    """A part of a store that is being written."""
+
+    part: TokenStates
+    payload: Payload
+
+
+def _states(encoder: Encoder, batch, written: dict[int | str, Written]) -> dict[int, torch.Tensor]:
+    """Return the states of a batch at all boundaries that some parts are made of."""
+    return encoder.states(batch, sorted({n for one in written.values() for n in one.part.reads}))
+
+
+def _look_again(store: FeatureStore, encoder: Encoder, written: dict[int | str, Written], device) -> None:
     """Compare the written states with a second pass of the encoder, on the shortest training rows.
 
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
     """
     for rows in batches(store.sizes("train"))[-1:]:
-        batch, places = store.batch("train", rows), store.places("train", rows)
-        again = encoder.states(batch.to(device), list(payloads))
-        for n, payload in payloads.items():
-            stored, recomputed = floats(payload.take("train", places), payload.dtype), again[n].cpu()[batch.mask]
-            if (stored - recomputed).abs().max() > ROUNDING * recomputed.abs().max():
+        batch = store.batch("train", rows).to(device)
+        again = _states(encoder, batch, written)
+        for n, one in written.items():
+            stored = floats(one.payload.take("train", one.part.places(store, "train", rows)), one.payload.dtype)
+            recomputed = one.part.values(again, batch)
+            if stored.numel() and _differ(stored, recomputed, len(one.part.reads)):
+                place = f"at boundary {n}" if isinstance(n, int) else f"in part {n}"
                 raise UserError(
-                    f"{store.payload_path(n)}: what was written is not what {store.card['encoder']} gives at boundary "
-                    f"{n} when it reads the same texts again: states at random, or of another layer; nothing was kept"
+                    f"{store.payload_path(n)}: what was written is not what {store.card['encoder']} gives {place} "
+                    "when it reads the same texts again: states at random, or of another layer; nothing was kept"
                 )
 
 
-def _pass(store: FeatureStore, encoder: Encoder, split: str, payloads: dict[int, Payload], device) -> None:
-    """Run the encoder once over a split and put each boundary's states into its payload."""
+def _differ(stored: torch.Tensor, recomputed: torch.Tensor, boundaries: int) -> bool:
+    """Return whether the values [n, ...] of any boundary differ by more than rounding, by its own largest value.
+
+    Of several boundaries the values are [n, boundaries, ...].
+    """
+    stored, recomputed = (
+        values.reshape(len(values), boundaries, -1).transpose(0, 1).flatten(1) for values in (stored, recomputed)
+    )
+    return bool(((stored - recomputed).abs().amax(1) > ROUNDING * recomputed.abs().amax(1)).any())
+
+
+def _pass(store: FeatureStore, encoder: Encoder, split: str, written: dict[int | str, Written], device) -> None:
+    """Run the encoder once over a split and put what each part holds into its payload."""
     card, sizes = store.card, store.sizes(split)
     log(
         f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
         f"{np.count_nonzero(sizes)} examples, {store.tokens(split)} tokens"
     )
     for rows in progress(batches(sizes), f"{card['encoder']} reads {split}"):
-        batch = store.batch(split, rows)
-        places = store.places(split, rows)
-        states = encoder.states(batch.to(device), list(payloads))
-        for n, payload in payloads.items():
-            payload.put(split, places, states[n].cpu()[batch.mask])
+        batch = store.batch(split, rows).to(device)
+        states = _states(encoder, batch, written)
+        for one in written.values():
+            one.payload.put(split, one.part.places(store, split, rows), one.part.values(states, batch))

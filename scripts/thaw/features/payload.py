@@ -27,7 +27,7 @@ MAPPED = 2**26  # bytes that are written or read before their pages are given ba
 
 
 class Payload:
-    """The tensors of a file, one [N, d] array per split."""
+    """The tensors of a file, one array per split: [N, d], or with more dimensions between."""
 
     def __init__(self, tensors: dict[str, np.ndarray], dtype: str):
         self.tensors = tensors
@@ -108,7 +108,6 @@ def _header(dtype: str, shapes: dict) -> bytes:
 
 
 def _bytes(dtype: str, shapes: dict) -> int:
-    """Return the bytes of all tensors."""
     return sum(int(np.prod(shape)) for shape in shapes.values()) * NUMPY[dtype].itemsize
 
 

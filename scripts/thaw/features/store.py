@@ -2,7 +2,8 @@
 
 A folder holds `tokens.parquet` and its card `tokens.json`, and per boundary n a payload `b<n>.safetensors` (one
 tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet file) and its card `b<n>.json`. The
-card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again.
+card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again. In the
+same way `pooled` and `words` hold vectors of all layers, see thaw.features.parts: all of these are parts of the store.
 
 In a view that encodes the texts of pairs separately, a row's tokens are those of two sequences, one after the other.
 
@@ -16,53 +17,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.features.batch import Batch
 from thaw.features.checksums import checksum
+from thaw.features.parts import part_of
 from thaw.features.payload import Payload, floats
+from thaw.features.sequences import Ragged, Sequences
 from thaw.features.spellings import read_spellings
-
-
-class Ragged:
-    """Lists of numbers of different lengths: one flat array and N + 1 offsets into it."""
-
-    def __init__(self, flat: np.ndarray, lengths: np.ndarray):
-        self.flat = flat
-        self.lengths = lengths.astype(np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
-
-    def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for some rows the places of their values in the flat array, [B, longest], and which are real."""
-        lengths = self.lengths[rows]
-        columns = np.arange(lengths.max(initial=0))
-        real = columns < lengths[:, None]
-        return np.where(real, self.offsets[rows][:, None] + columns, 0), real
-
-    def padded(self, rows: np.ndarray, fill: int) -> torch.Tensor:
-        """Return some rows as int64 [B, longest], padded with `fill`."""
-        places, real = self.places(rows)
-        values = self.flat[places] if len(self.flat) else np.zeros(places.shape)
-        return torch.from_numpy(np.where(real, values, fill).astype(np.int64))
-
-
-class Sequences(Ragged):
-    """The token ids of a split by sequence: one a row, or two next to each other for pairs that are read separately."""
-
-    def __init__(self, flat: np.ndarray, lengths: np.ndarray, seconds: np.ndarray | None = None):
-        """Take all ids, the tokens of each row, and for pairs that are read separately where the second text begins."""
-        self.each = 1 if seconds is None else 2
-        self.rows = lengths.astype(np.int64)
-        super().__init__(flat, lengths if seconds is None else np.stack([seconds, lengths - seconds], 1).ravel())
-
-    def of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the sequences [S] of some rows [B]."""
-        return (np.asarray(rows)[:, None] * self.each + np.arange(self.each)).ravel()
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Return what each row takes in a batch where its longest sequence sets the padding, int64 [N]."""
-        return self.lengths.reshape(-1, self.each).max(1, initial=0) * self.each
 
 
 class Boundary:
@@ -99,7 +62,7 @@ class FeatureStore:
         self.folder = Path(folder)
         self.card = read_json(self.folder / "tokens.json")
         self._rows: dict[str, dict[str, Ragged]] = {}
-        self._payloads: dict[int, Payload] = {}
+        self._payloads: dict[int | str, Payload] = {}
         self._spellings = read_spellings(self.folder) if self.card.get("spelt") else None  # [V, C]
 
     @property
@@ -158,34 +121,59 @@ class FeatureStore:
         """Return the positions of the tokens of texts in a payload, without special tokens, rising int64."""
         return np.flatnonzero(self._columns(split)["texts"].flat)
 
-    def has(self, boundary: int) -> bool:
-        """Tell whether a boundary's card and its payload are there."""
-        return self.card_path(boundary).is_file() and self.payload_path(boundary).is_file()
+    def has_word(self, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return for all words of a split, row after row, whether they have a token; and how many each row has [N]."""
+        words = self._columns(split)["first_pieces"]
+        return words.flat >= 0, words.lengths
+
+    def words_with_token(self, split: str, rows) -> list[np.ndarray]:
+        """Return by row which of its words have a token, bool [words of the row]."""
+        has, lengths = self.has_word(split)
+        ends = np.cumsum(lengths)
+        return [has[ends[row] - lengths[row] : ends[row]] for row in rows]
+
+    def sequence_places(self, split: str, rows) -> np.ndarray:
+        """Return the positions of the sequences of some rows among all of a split, int64 [S]."""
+        return self._columns(split)["input_ids"].of(rows)
+
+    def boundaries(self) -> list[int]:
+        """Return the boundaries whose card and payload are both there."""
+        numbers = sorted(int(card.stem[1:]) for card in self.folder.glob("b*.json"))
+        return [number for number in numbers if self.payload_path(number).is_file()]
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
-        if boundary not in self._payloads:
-            card = self.boundary_card(boundary)
-            path = self.payload_path(boundary)
+        return Boundary(self._payload(boundary), split, self._columns(split)["input_ids"])
+
+    def vectors(self, part: str, split: str, rows) -> tuple[np.ndarray, str]:
+        """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype."""
+        payload = self._payload(part)
+        places = part_of(part, self.part_card(part).get("layers")).places(self, split, rows)
+        return payload.take(split, places), payload.dtype
+
+    def _payload(self, part: int | str) -> Payload:
+        if part not in self._payloads:
+            card, path = self.part_card(part), self.payload_path(part)
             if not path.is_file():
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
-            shapes = {name: (self.tokens(name), card["width"]) for name in self.splits}
-            self._payloads[boundary] = Payload.open(path, card["dtype"], shapes)
-        return Boundary(self._payloads[boundary], split, self._columns(split)["input_ids"])
+            kind = part_of(part, card.get("layers"))
+            shapes = {name: kind.shape(self, name, card["width"]) for name in self.splits}
+            self._payloads[part] = Payload.open(path, card["dtype"], shapes)
+        return self._payloads[part]
 
-    def require(self, boundaries: list[int], remake=None) -> None:
+    def require(self, parts: list[int | str], remake=None) -> None:
         """Make sure that payloads are there and are what their cards say, or raise a UserError.
 
         `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
         the others wait; what it writes must have the checksum on the card, which another device rewrites.
         """
         with self._lock():
-            missing = [boundary for boundary in boundaries if not self.payload_path(boundary).is_file()]
+            missing = [part for part in parts if not self.payload_path(part).is_file()]
             if missing and remake:
                 remake(missing)
-            cards = {boundary: self.boundary_card(boundary) for boundary in boundaries}
-        for boundary, card in cards.items():
-            path = self.payload_path(boundary)
+            cards = {part: self.part_card(part) for part in parts}
+        for part, card in cards.items():
+            path = self.payload_path(part)
             if not path.is_file():
                 raise UserError(f"{path} is missing although its card is there; run its features step again")
             if checksum(path) != card["sha256"]:
@@ -195,27 +183,27 @@ class FeatureStore:
                     "wrote to it; it was deleted, and run again the workflow makes it again"
                 )
 
-    def payload_path(self, boundary: int) -> Path:
-        """Return the path of a boundary's payload."""
-        return self.folder / f"b{boundary}.safetensors"
+    def payload_path(self, part: int | str) -> Path:
+        """Return the path of a part's payload."""
+        return self.card_path(part).with_suffix(".safetensors")
 
-    def card_path(self, boundary: int) -> Path:
-        """Return the path of a boundary's card."""
-        return self.folder / f"b{boundary}.json"
+    def card_path(self, part: int | str) -> Path:
+        """Return the path of a part's card."""
+        return Path(layout.stored_part(str(self.folder), part))
 
-    def boundary_card(self, boundary: int) -> dict:
-        """Return a boundary's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
-        card = read_json(self.card_path(boundary))
+    def part_card(self, part: int | str) -> dict:
+        """Return a part's card; one made from another encoder, tokenizer, corpus or view is a UserError."""
+        card = read_json(self.card_path(part))
         for key in ("digest", "weights", "tokenizer", "data"):
             if card[key] != self.card[key]:
                 raise UserError(
-                    f"{self.card_path(boundary)}: made for another {key} ({card[key]}) than tokens.json "
+                    f"{self.card_path(part)}: made for another {key} ({card[key]}) than tokens.json "
                     f"({self.card[key]}); delete {self.folder} and run the workflow again"
                 )
-        if card["boundary"] != boundary:
+        of = card.get("boundary", card.get("part"))
+        if of != part:
             raise UserError(
-                f"{self.card_path(boundary)} is the card of boundary {card['boundary']}; delete {self.folder} and run "
-                "the workflow again"
+                f"{self.card_path(part)} is the card of boundary {of}; delete {self.folder} and run the workflow again"
             )
         return card
 

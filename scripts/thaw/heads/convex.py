@@ -1,4 +1,4 @@
-"""Linear heads on frozen features, fitted to convergence: a convex problem has one answer, whatever the seed.
+"""Linear heads on frozen features, fitted to convergence: a convex problem has one solution, whatever the seed.
 
 K layers, each with problems of its own; N vectors (texts or words), d width, C outputs (classes; 1 for a score), S
 strengths. Vectors [K, N, d]; of one layer and strength weight [C, d], bias [C]. One layer is a batch of one.
@@ -8,19 +8,21 @@ the bias free; the loss is cross-entropy or squared error. For classes the produ
 and sums over them in float64, for scores all is float64. The standardisation is folded into the weight and bias that
 are returned, so that the result is a plain linear head on raw features.
 
-scikit-learn's LogisticRegression on standardised features has the same answer for C = 1 / (N l2), or 2 / (N l2) with
+scikit-learn's LogisticRegression on standardised features has the same solution for C = 1 / (N l2), or 2 / (N l2) with
 two classes, for which it has a single row; Ridge for alpha = N l2 / 2.
+
+Of more features than vectors the same solution is computed from the vectors' Gram matrix (`thaw.heads.principal`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional
 
-from thaw.heads.descent import MeanCrossEntropy, descend
+from thaw.heads.descent import MeanCrossEntropy, minimise
+from thaw.heads.principal import BLOCK, Covariance, Gram, is_wide
 
-BLOCK = 16_384  # vectors whose products are added up in float32
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
 LEAST = 1e-10  # keeps l2 = 0 solvable where features are collinear
 CACHE = 2**24  # bytes of vectors up to which a CPU solves layers at once; more of them only push each other out
@@ -41,6 +43,12 @@ class Solution:
     def logits(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return the outputs [N, C] of raw vectors [N, d]."""
         return functional.linear(vectors, self.weight, self.bias)
+
+    def among(self, features: torch.Tensor, width: int) -> "Solution":
+        """Return the same head on d features of which it was fitted on some, by index; the others have weights of 0."""
+        weight = self.weight.new_zeros(len(self.weight), width)
+        weight[:, features] = self.weight
+        return replace(self, weight=weight)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return the tensors under the names that `thaw.heads.linear` gives them."""
@@ -96,18 +104,15 @@ def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list
     layers, count, width = vectors.shape
     scale = Scale.of(vectors)
     scaled = scale.apply(vectors)
-    covariance = sum((block.mT @ block).double() for block in scaled.split(BLOCK, -2)) / count
-    variances, directions = torch.linalg.eigh(covariance)
-    rank = min(count, width)  # no weight leaves the space of the vectors
-    variances, directions = variances[:, -rank:], directions[..., -rank:]
-    objective = MeanCrossEntropy(scaled, targets, classes, directions)
+    principal = (Gram if is_wide(vectors) else Covariance).of(scaled)
+    objective = MeanCrossEntropy(principal.read, targets, classes, principal.directions)
     spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
     ordered = sorted(set(strengths), reverse=True)
     by_penalty = {}
-    for l2, end in zip(ordered, descend(objective, spread * variances, spread, ordered, gap), strict=True):
-        weights, biases = scale.fold(end.place[..., :-1] @ directions.mT, end.place[..., -1])
-        flops = 2.0 * count * width * (width / len(ordered) + 2 * classes * end.steps.double())
-        parts = (weights, biases, end.converged.tolist(), end.steps.tolist(), end.value.tolist(), flops.tolist())
+    for l2, fit in zip(ordered, minimise(objective, spread * principal.variances, spread, ordered, gap), strict=True):
+        weights, biases = scale.fold(principal.weight(fit.point[..., :-1]), fit.point[..., -1])
+        flops = 2.0 * count * principal.read.shape[-1] * (width / len(ordered) + 2 * classes * fit.steps.double())
+        parts = (weights, biases, fit.converged.tolist(), fit.steps.tolist(), fit.value.tolist(), flops.tolist())
         by_penalty[l2] = [Solution(l2, *part) for part in zip(*parts, strict=True)]
     return [[by_penalty[l2][layer] for l2 in strengths] for layer in range(layers)]
 
@@ -126,17 +131,25 @@ def fit_scores(vectors: torch.Tensor, targets: torch.Tensor, strengths: Sequence
 def _scores(vectors, centred, mean, strengths) -> list[Solution]:
     """Return the solutions of one layer [N, d]; centred targets [N] and their mean, float64."""
     scale = Scale.of(vectors)
+    variances, moments, weight = _scores_directions(vectors, scale, centred)
+    flops, solutions = 2.0 * vectors.numel() * len(variances) / len(strengths), []
+    for l2 in strengths:
+        scores = 2 * moments / (2 * variances + max(l2, LEAST))
+        explained = (2 * scores * moments - (variances + l2 / 2) * scores.square()).sum()
+        objective = centred.square().mean() - explained
+        folded = scale.fold(weight(scores).unsqueeze(0), mean.unsqueeze(0))
+        solutions.append(Solution(l2, *folded, True, 1, objective.item(), flops))
+    return solutions
+
+
+def _scores_directions(vectors, scale: Scale, centred) -> tuple[torch.Tensor, torch.Tensor, Callable]:
+    """Return variances of the principal directions, their moments with the targets, and what maps weights back."""
+    if is_wide(vectors):
+        gram = Gram.of(scale.apply(vectors, torch.float64))
+        return gram.variances, gram.moments(centred), lambda scores: gram.weight(scores.unsqueeze(0)).squeeze(0)
     covariance = moments = 0.0
     for block, part in zip(vectors.split(BLOCK), centred.split(BLOCK), strict=True):
         scaled = scale.apply(block, torch.float64)
         covariance, moments = covariance + scaled.T @ scaled / len(vectors), moments + scaled.T @ part / len(vectors)
     variances, directions = torch.linalg.eigh(covariance)
-    moments = moments @ directions
-    flops, solutions = 2.0 * vectors.numel() * vectors.shape[1] / len(strengths), []
-    for l2 in strengths:
-        scores = 2 * moments / (2 * variances + max(l2, LEAST))
-        explained = (2 * scores * moments - (variances + l2 / 2) * scores.square()).sum()
-        objective = centred.square().mean() - explained
-        folded = scale.fold((directions @ scores).unsqueeze(0), mean.unsqueeze(0))
-        solutions.append(Solution(l2, *folded, True, 1, objective.item(), flops))
-    return solutions
+    return variances, moments @ directions, lambda scores: directions @ scores

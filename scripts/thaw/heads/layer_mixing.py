@@ -1,34 +1,14 @@
-"""Which layers a head reads, and how they become one state: the last, one of them, or several combined.
+"""A learned scalar mix of layers, and which combination an entry names.
 
-S sequences, T tokens, d width, K boundaries that are read. Boundaries K x [S, T, d], state [S, T, D] with D = d, or K d
-where they are concatenated.
+S sequences, T tokens, d width, K boundaries that are read.
 """
 
 import torch
 from torch import nn
 
-from thaw.schema.head import LayerMixConfig
-
-
-class Combination(nn.Module):
-    """One state of several boundaries, without anything learned: the only one, their mean, sum or concatenation."""
-
-    def __init__(self, entry: LayerMixConfig, width: int, read: list[int]):
-        """Keep how the boundaries `read` are combined; `width` becomes that of the state."""
-        super().__init__()
-        self.read = read
-        self.combine = entry.combine
-        self.width = width * len(read) if entry.combine == "concat" else width
-
-    def forward(self, boundaries: dict[int, torch.Tensor]) -> torch.Tensor:
-        """Return the state [S, T, D] of boundaries by their number, of which there may be more than are read."""
-        chosen = [boundaries[n] for n in self.read]
-        if len(chosen) == 1:
-            return chosen[0]
-        if self.combine == "concat":
-            return torch.cat(chosen, -1)
-        total = torch.stack(chosen).sum(0)
-        return total / len(chosen) if self.combine == "mean" else total
+from thaw.heads.combination import Combination
+from thaw.heads.ladder import Ladder
+from thaw.schema.layers import LayerMixConfig
 
 
 class ScalarMix(Combination):
@@ -46,7 +26,7 @@ class ScalarMix(Combination):
         self.weights = nn.Parameter(torch.zeros(len(read)))
         self.gamma = nn.Parameter(torch.ones(()))
 
-    def forward(self, boundaries: dict[int, torch.Tensor]) -> torch.Tensor:
+    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor | None = None) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""
         states = torch.stack([boundaries[n] for n in self.read])
         if self.norm:
@@ -64,5 +44,5 @@ class ScalarMix(Combination):
 
 def combination(entry: LayerMixConfig, width: int, layers: int) -> Combination:
     """Return the module that combines what a head reads of an encoder of L layers."""
-    kind = ScalarMix if entry.combine == "mix" else Combination
+    kind = {"mix": ScalarMix, "ladder": Ladder}.get(entry.combine, Combination)
     return kind(entry, width, entry.reads(layers))

@@ -7,12 +7,12 @@ width of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 import torch
 from torch.nn import functional
 
-from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS, WORDS
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
-from thaw.heads.pooling import POOLINGS, Pooler, word_states
-from thaw.schema.head import HeadConfig
+from thaw.heads.pooling import Pooler, make_pooling, word_states
+from thaw.schema.head import HeadConfig, as_list
 
 
 class LinearHead(VectorHead):
@@ -20,14 +20,16 @@ class LinearHead(VectorHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling (none for words) and the output layer, for tokens or words of this width."""
-        super().__init__(entry, self.reads(width, separate_encoding), outputs, task_type, separate_encoding)
-        pooling = POOLINGS[entry.separate_pooling if separate_encoding else entry.pooling]
-        self.pooling = None if self.words else pooling(width)
+        pooling = entry.separate_pooling if separate_encoding else entry.pooling
+        words = task_type in WORDS
+        pooled = width * (1 if words else len(as_list(pooling)))
+        super().__init__(entry, self.reads(pooled, separate_encoding), outputs, task_type, separate_encoding)
+        self.pooling = None if words else make_pooling(pooling, width)
         self.initialise()
 
     @staticmethod
     def reads(width: int, separate_encoding: bool) -> int:
-        """Return the width F of the vectors that the matrix reads, for tokens of width d."""
+        """Return the width F of the vectors that the matrix reads, for pooled tokens of width d."""
         return 4 * width if separate_encoding else width
 
     @property
@@ -52,7 +54,10 @@ class LinearHead(VectorHead):
             counted = batch.host.first_pieces >= 0 if self.words else batch.host.mask
         if self.words:
             return self.context(word_states(states, batch), mask, counted)
-        pooled = self.pooling(self.context(states, mask, counted), mask)
+        return self.of_pooled(self.pooling(self.context(states, mask, counted), mask))
+
+    def of_pooled(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Return what the matrix reads [B, F] of the pooled vectors [S, D] of texts."""
         return self.compare(*pooled.view(-1, 2, pooled.shape[-1]).unbind(1)) if self.separate_encoding else pooled
 
     def vector_flops(self, batch: Batch) -> float:

@@ -6,6 +6,7 @@ B examples, T tokens, d width. States [B, T, d], mask [B, T] bool, vector [B, d]
 import torch
 from torch import nn
 
+from thaw.encoders import token_pooling
 from thaw.features.batch import Batch
 
 
@@ -14,7 +15,7 @@ class First(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return states[:, 0]
+        return token_pooling.first_token(states, mask)
 
 
 class Last(nn.Module):
@@ -22,8 +23,7 @@ class Last(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        last = mask.sum(1) - 1
-        return states[torch.arange(len(states), device=states.device), last]
+        return token_pooling.last_token(states, mask)
 
 
 class Mean(nn.Module):
@@ -31,8 +31,7 @@ class Mean(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        weights = mask.to(states.dtype).unsqueeze(-1)
-        return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+        return token_pooling.mean(states, mask)
 
 
 class Max(nn.Module):
@@ -40,7 +39,7 @@ class Max(nn.Module):
 
     def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [B, d]."""
-        return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
+        return token_pooling.maximum(states, mask)
 
 
 class Attention(nn.Module):
@@ -77,6 +76,19 @@ class Pooler(nn.Module):
         return torch.tanh(self.dense(states[:, 0]))
 
 
+class Several(nn.Module):
+    """The vectors of several poolings side by side, [B, K d] for K of them."""
+
+    def __init__(self, poolings: list[nn.Module]):
+        """Keep the poolings, in their order."""
+        super().__init__()
+        self.poolings = nn.ModuleList(poolings)
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [B, K d]."""
+        return torch.cat([each(states, mask) for each in self.poolings], -1)
+
+
 POOLINGS = {
     "first": lambda width: First(),
     "last": lambda width: Last(),
@@ -85,6 +97,13 @@ POOLINGS = {
     "attention": Attention,
     "pooler": Pooler,
 }
+
+
+def make_pooling(name: str | list[str], width: int) -> nn.Module:
+    """Return the module of a pooling, or of several whose vectors are concatenated, for states of this width."""
+    if isinstance(name, list):
+        return Several([POOLINGS[one](width) for one in name])
+    return POOLINGS[name](width)
 
 
 def word_states(states: torch.Tensor, batch: Batch) -> torch.Tensor:

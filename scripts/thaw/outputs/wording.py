@@ -46,12 +46,15 @@ FLAG_LABELS = {
     "rate_stuck": "learning rate stayed constant although its schedule varies it",
     "same_seeds": "identical losses to another seed",
     "memorised": "memorises the training set: train score at least 0.99, validation barely above the majority class",
+    "strength_at_edge": "chose the strongest L2 penalty that was tried: a stronger one may score higher",
     "all_seen": "evaluated on a split whose rows all share a sentence with train",
     "label_unknown": "the test split has a label that train lacks",
     "foreign_tokenizer": "the tokenizer seems to belong to another model",
     "not_deterministic": "computed on a GPU with non-deterministic kernels: a rerun differs in the last digits",
 }
 SYNTHETIC = "SYNTHETIC"
+CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+ROWS_ALONE = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
 MISSING = "‡"
 NOT_RUN = "not run"
 DASH = "–"
@@ -104,6 +107,14 @@ def number(value: float | None, digits: int = 1) -> str:
         return DASH
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def lacking(needed, rows: str = "test set") -> str:
+    """Return what a decision lacks: 3 more seeds, or more rows too. Args: a `sample_size.Needed`; of which set."""
+    seeds = plural(needed.seeds, "more seed")
+    if needed.rows is None:
+        return seeds
+    return f"{rows} too small: {count(needed.rows)} rows" + (f" and {seeds}" if needed.seeds else "")
 
 
 def count(value: float) -> str:

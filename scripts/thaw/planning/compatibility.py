@@ -1,14 +1,17 @@
 """Whether what a run puts together fits: task and corpus, head, strategy, and the run that it starts from. No torch."""
 
+from pydantic import ValidationError
+
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS, WORDS
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
-from thaw.schema.head import HeadConfig
-from thaw.schema.strategy import StartConfig, StrategyConfig
+from thaw.schema.encoder import EncoderConfig
+from thaw.schema.head import HeadConfig, as_list
+from thaw.schema.strategy import StrategyConfig
 
 
 def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> None:
@@ -31,24 +34,31 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
         raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
 
 
-def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str) -> bool:
+def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:
     """Return whether all seeds of a strategy are one job: a head trains alone, on vectors that stay the same.
 
-    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks.
+    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks; place
+    of the strategy. Raises UserError for what one of them cannot read.
     """
-    return strategy.solved or (strategy.head_alone and all(entry.fixed for entry in catalogue.heads(head)))
+    return strategy.solved or (
+        strategy.head_alone and all(read_by(strategy, entry, head, place).fixed for entry in catalogue.heads(head))
+    )
 
 
-def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: tuple, place: str) -> None:
+def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyConfig, views: tuple, place: str) -> None:
     """Find out whether a head serves a task, and whether a strategy can train it in the views that it reads.
 
-    Args: ids of head and task; whether the head is fitted to convergence; views; place, file and line of the strategy.
+    Args: ids of head and task; the strategy; views; place, file and line of the strategy.
     """
     task_type = catalogue.get("tasks", task, "tasks").type
     chosen = catalogue.head(name, task_type)
     if chosen is None:  # a set of heads with none for this type of task, on which it is not run
         return
     name, head = chosen
+    if head.layers.searched:
+        where = catalogue.place("heads", name, "layers")
+        raise UserError(f"{where}: layer: {head.layers.layer} is for reads: of a strategy with lbfgs; name one layer")
+    head = read_by(strategy, head, name, place)
     known = HEAD_KINDS.get(head.kind)
     if known is None:
         catalogue.check_part("head", head.kind, task_type, ("heads", name, "kind"))
@@ -60,33 +70,56 @@ def check_head(catalogue: Catalogue, name: str, task: str, solved: bool, views: 
         raise UserError(
             f"{place}: head {name} compares two texts that are encoded separately (bi-encoder); say pairs: separate"
         )
-    if not solved:
+    if not strategy.solved:
         return
     if plugins.is_plugin(head.kind):
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
     if head.kind not in ("linear", "cosine"):
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
-    if head.layers.combine == "mix":
-        raise UserError(f"{place}: lbfgs cannot fit head {name} (the mix of its layers is learned); use frozen_sgd")
+    if head.layers.learned:
+        what = f"the {head.layers.combine} of its layers is learned"
+        raise UserError(f"{place}: lbfgs cannot fit head {name} ({what}); use frozen_sgd")
     for pooling in (head.separate_pooling if separate else head.pooling for separate in separate_views):
-        if pooling in ("attention", "pooler"):
-            raise UserError(f"{place}: lbfgs cannot fit head {name} ({pooling} pooling is learned too); use frozen_sgd")
+        for learned in {"attention", "pooler"} & set(as_list(pooling)):
+            raise UserError(f"{place}: lbfgs cannot fit head {name} ({learned} pooling is learned too); use frozen_sgd")
+
+
+def read_by(strategy: StrategyConfig, head: HeadConfig, name: str, place: str) -> HeadConfig:
+    """Return a head's entry as it is under a strategy. Args: id of the head; place of the strategy."""
+    try:
+        return strategy.head(head)
+    except ValueError as error:
+        mistake = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        mistake = mistake.removeprefix("Value error, ")
+        raise UserError(f"{place}: reads: does not go with head {name}: {mistake}") from error
+
+
+def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> str | None:
+    """Return the part of a store whose vectors of all layers a run reads in the place of the states of tokens, if any.
+
+    Args: the strategy; the head's entry under it; type of the task.
+    """
+    return head.stored_vectors(task_type in WORDS) if strategy.reads and strategy.solved else None
 
 
 def read_boundaries(
-    catalogue: Catalogue, head: tuple[str, HeadConfig], layers: int, trained: list[str], place: str
-) -> list:
-    """Return the boundaries that a head reads of an encoder of L layers.
+    name: str, entry: HeadConfig, encoder: EncoderConfig, trained: list[list[str]], places: tuple[str, str]
+) -> list[int]:
+    """Return the boundaries that a head reads of an encoder.
 
-    Args: id and entry of the head; L; what trains at the end; place of the strategy. Raises UserError for layers that
-    the encoder lacks, and for layers that train above all that is read.
+    Args: id and entry of the head; the encoder; what each phase trains; where it is said what the head reads, and place
+    of the strategy. Raises UserError for layers that the encoder lacks, for a ladder that its width does not allow, and
+    for layers that train in any phase above all that is read.
     """
-    name, entry = head
+    said, place = places
     try:
-        read = entry.layers.reads(layers)
+        read = entry.layers.reads(encoder.layers)
+        if entry.layers.combine == "ladder":
+            entry.layers.ladder_width(encoder.width)
     except ValueError as error:
-        raise UserError(f"{catalogue.place('heads', name, 'layers')}: {error}") from error
-    highest = max((boundary([c], layers) + 1 for c in trained if c.startswith("layer")), default=0)
+        raise UserError(f"{said}: {error}") from error
+    layers = (c for chosen in trained for c in chosen if c.startswith("layer"))
+    highest = max((boundary([c], encoder.layers) + 1 for c in layers), default=0)
     if highest > read[-1]:
         raise UserError(f"{place}: layer {highest} would train, and head {name} reads none above {read[-1]}")
     return read
@@ -104,18 +137,21 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
 
 
 def check_start(
-    catalogue: Catalogue, start: StartConfig, trained: list[list[str]], same_views: bool, place: str
+    catalogue: Catalogue, strategy: StrategyConfig, trained: list[list[str]], same_views: bool, place: str
 ) -> None:
     """Find out whether a run leaves what another wants to start from.
 
-    Args: what the other says of it; what the run's phases train; whether both read the same views; place of the other.
+    Args: the other strategy; what the run's phases train; whether both read the same views; place of the other.
     """
+    start, reads = strategy.start, strategy.reads
     earlier = catalogue.get("strategies", start.strategy, place)
     thaws = any(component != "head" for chosen in trained for component in chosen)
     if thaws and not earlier.keep:
         raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
     if not same_views:
         raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")
+    if not start.task and earlier.reads != reads:
+        raise UserError(f"{place}: after: {start.strategy} has a head that reads otherwise; give both the same reads:")
     if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
         raise UserError(f"{place}: after: checkpoint: {start.epoch} is asked for, but {kept}; change one of them")

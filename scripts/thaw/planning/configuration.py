@@ -47,7 +47,6 @@ def _each(config: dict, home: Path) -> list[dict]:
 
 
 def _experiment(config: dict) -> ExperimentConfig:
-    """Return an experiment from its merged configuration."""
     for key in config:
         if key not in ExperimentConfig.model_fields:
             raise UserError(f"config: {key}: {unknown_key(ExperimentConfig, key)}")

@@ -5,6 +5,8 @@ from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import is_pair, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.head import as_list
+from thaw.schema.keys import clauses
 from thaw.schema.strategy import StrategyConfig
 
 POOLINGS = {"first": "the first token", "last": "the last token", "mean": "the mean", "max": "the maximum"}
@@ -21,6 +23,10 @@ def sentences(experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPl
         differences["Pairs are read"] = {
             name: PAIRS.get(one.pairs, "in one sequence") for name, one in strategies.items()
         }
+    differences["The head"] = {
+        name: " and ".join(clauses(one.reads)) if one.reads else "reads what its entry says"
+        for name, one in strategies.items()
+    }
     partly = {name: one for name, one in strategies.items() if any("all" not in p.train for p in one.phases)}
     differences["Dropout in the frozen layers is"] = {
         name: "on" if any(phase.frozen_dropout for phase in one.phases) else "off" for name, one in partly.items()
@@ -38,7 +44,7 @@ def _poolings(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, st
     words = {name: entry for name, entry in filter(None, heads)}
     pooling = {entry.label or name: entry for name, entry in words.items()}
     return {
-        label: POOLINGS[entry.pooling]
+        label: " and ".join(POOLINGS[one] for one in as_list(entry.pooling))
         for label, entry in pooling.items()
         if entry.kind not in HEAD_KINDS or HEAD_KINDS[entry.kind].pools
     }

@@ -18,6 +18,7 @@ from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
+from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.phases import PhaseConfig
 
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
@@ -38,30 +39,36 @@ LOGIT = 12  # bytes of a logit with its probability and its gradient
 
 @dataclass(frozen=True)
 class StoreEstimate:
-    """One store: its boundaries, tokens, bytes, and whether the tokens were counted or estimated."""
+    """One store: its boundaries and vectors, tokens, bytes, and whether the tokens were counted or estimated."""
 
     key: str
     boundaries: list[int]
+    vectors: list[str]
     tokens: int | None
     exact: bool
     bytes: int
 
 
 def stores(plan: Plan) -> list[StoreEstimate]:
-    """Return what each store of the plan will take on disk: 2 or 4 bytes a number, one vector a token and boundary."""
+    """Return what each store of the plan will take on disk: 2 or 4 bytes a number, one vector a token and boundary.
+
+    Of pooled states three a sequence and layer, of words at most one a token and layer.
+    """
     return [_store(plan, key) for key in plan.jobs["features"]]
 
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
-    """Return what one store will take."""
     tokens, exact = _tokens(plan, key)
-    dtype, boundaries = plan.job("features", key).spec["dtype"], plan.boundaries[key]
-    size = (tokens or 0) * _encoder(plan, key).width * BYTES[dtype] * len(boundaries)
-    return StoreEstimate(key, boundaries, tokens, exact, size)
+    spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
+    encoder, texts = _encoder(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
+    count = (tokens or 0) * len(boundaries)
+    by_layer = {"pooled": 3 * texts * _examples(plan, key), "words": tokens or 0}
+    count += (encoder.layers + 1) * sum(by_layer[name] for name in vectors)
+    size = count * encoder.width * BYTES[spec["dtype"]]
+    return StoreEstimate(key, boundaries, vectors, tokens, exact, size)
 
 
 def _encoder(plan: Plan, key: str):
-    """Return the catalogue's entry of a store's encoder."""
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 
@@ -77,6 +84,15 @@ def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
         return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
     size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
     return (size.tokens if size else None), False
+
+
+def _examples(plan: Plan, key: str) -> int:
+    """Return the examples of all splits of a store, counted or from the catalogue; 0 where nobody states them."""
+    card = Path(plan.table.paths.tokens(key))
+    if card.exists():
+        return sum(split["examples"] for split in read_json(card)["splits"].values())
+    size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
+    return size.examples if size else 0
 
 
 def _training(plan: Plan, key: str) -> tuple[float, float]:
@@ -123,7 +139,7 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     share = min(1.0, spec["subset"].get("rows", examples) / examples)
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
-    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.stages_of_spec(phase)):
+    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.of_spec(phase).stages(phase)):
         computed = entry.layers - (stage["boundary"] or 0)
         total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
     return total
@@ -140,7 +156,8 @@ def pretraining_operations(plan: Plan, job: Job) -> float:
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
     """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
     entry = _encoder(plan, store.key)
-    return 24 * entry.width**2 * (store.tokens or 0) * max(store.boundaries, default=0)
+    highest = entry.layers if store.vectors else max(store.boundaries, default=0)
+    return 24 * entry.width**2 * (store.tokens or 0) * highest
 
 
 def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
@@ -149,7 +166,7 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     examples, tokens = _training(plan, store.key)
     share = min(1.0, job.spec["subset"].get("rows", examples) / examples) * (job.spec["rows"] != "none")
     left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
-    return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)))
+    return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)), vectors=[])
 
 
 def operations(plan: Plan, step: str, key: str) -> float:
@@ -184,6 +201,15 @@ def _parameters(encoder) -> int:
     return encoder.width * (12 * encoder.layers * encoder.width + VOCABULARY)
 
 
+def _side_by_side(spec: dict, layers: int) -> int:
+    """Return how many states make one vector: layers that are concatenated, by the poolings; a probe's layers."""
+    if "read" in spec:
+        return len(spec["read"])
+    head = HeadConfig.model_validate(spec["head"])
+    concatenated = len(head.layers.reads(layers)) if head.layers.combine == "concat" else 1
+    return concatenated * len(as_list(head.pooling))
+
+
 def _bytes(plan: Plan, step: str, key: str) -> float:
     """Return the bytes that a job needs in addition to those of its process.
 
@@ -203,7 +229,7 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     if step in ("fit_heads", "search_heads", "probe"):
         examples, tokens = _training(plan, store)
         vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
-        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * len(job.spec.get("read", [0]))
+        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * _side_by_side(job.spec, encoder.layers)
     longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)
     if step == "pretrain":
         entry = FurtherPretrainingConfig.model_validate(job.spec["settings"])

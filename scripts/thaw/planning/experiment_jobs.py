@@ -49,16 +49,16 @@ class ExperimentJobs:
         self._add_outputs(runs, baselines, left_out)
 
     def _add_task(self, name: str) -> None:
-        """Add a task's corpus, those of its further tests, and the baselines that need no encoder."""
+        """Add a task's corpus, those of its transfer sets, and the baselines that need no encoder."""
         task = self.upstream.task(name, "tasks")
         if task.type in PROBED_TYPES:
             place = self.catalogue.place("tasks", name, "type")
             raise UserError(f"{place}: no head serves {task.type}; name {name} under probe_tasks, for probes alone")
-        for further in task.also:
-            place = self.catalogue.place("tasks", name, "also")
-            other = self.upstream.task(further.task, place)
+        for transfer in task.also:
+            place = self.catalogue.place("tasks", name, "transfer_sets")
+            other = self.upstream.task(transfer.task, place)
             if other.type != task.type:
-                raise UserError(f"{place}: {further.task} is of type {other.type}; expected {task.type}, as here")
+                raise UserError(f"{place}: {transfer.task} is of type {other.type}; expected {task.type}, as here")
         data, cards = self.upstream.data(task.corpus)
         for subset, baseline in product(self.experiment.subsets, self.experiment.baselines):
             if baseline in BASELINES:
@@ -76,7 +76,6 @@ class ExperimentJobs:
         return spec_of(self.catalogue.get("subsets", name, "subsets"))
 
     def _add_external(self) -> None:
-        """Add the scoring of predictions that were made elsewhere."""
         for key, (corpus, file, spec) in external_and_ensembles.external(self.experiment, self.catalogue).items():
             data, cards = self.upstream.data(corpus)
             self._add_extra("external", key, spec | {"data": data}, {"data": cards, "predictions": [file]})

@@ -48,18 +48,20 @@ class Job:
 class JobTable:
     """All jobs, by step and key.
 
-    Attributes: paths; jobs, {step: {key: Job}}; boundaries, {store: those that some run reads}; seeds, those that a
-    fitted head is made with; executed, {step: {(head, strategy)}}; asked, {key of a run: what a later
-    experiment wants otherwise in its spec}; agreed, the same as an earlier table of them has it.
+    Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; seeds,
+    those that a fitted head is made with; executed, {step: {(head, strategy)}}; changes, {key of a run: keys of its
+    spec in which a later experiment differs from the one that added it}; previous_changes, those that a first pass over
+    all experiments has recorded, which specs take over.
     """
 
-    def __init__(self, results: str, seeds: set[int], agreed: dict[str, dict] | None = None):
+    def __init__(self, results: str, seeds: set[int], previous_changes: dict[str, dict] | None = None):
         self.paths = Paths(results)
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
+        self.vectors: dict[str, list[str]] = {}
         self.seeds = set(seeds)
-        self.asked: dict[str, dict] = {}
-        self.agreed = agreed or {}
+        self.changes: dict[str, dict] = {}
+        self.previous_changes = previous_changes or {}
         self.executed: dict[str, set[tuple[str, str]]] = {step: set() for step in VERSIONS}
 
     def has(self, step: str, key: str) -> bool:
@@ -91,5 +93,5 @@ class JobTable:
         return [self.paths.file(step, key)]
 
     def cards(self, key: str) -> list[str]:
-        """Return the cards that a store declares: its tokens and each boundary that some run reads."""
-        return [self.paths.tokens(key), *self.paths.boundaries(key, self.boundaries[key])]
+        """Return the cards that a store declares: its tokens and each part that some run reads."""
+        return [self.paths.tokens(key), *self.paths.parts(key, self.boundaries[key] + self.vectors[key])]

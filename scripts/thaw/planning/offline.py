@@ -13,7 +13,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import named_points
+from thaw.planning.run_plan import named_points, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -26,18 +26,18 @@ def drop_unavailable(experiment: ExperimentConfig, catalogue: Catalogue) -> tupl
     `optional` of what is returned names those that were left out. Raises UserError where no encoder is left, and for an
     optional one that is not among the encoders.
     """
-    said = []
+    notes = []
     for name in experiment.optional:
         if name not in experiment.encoders:
             raise UserError(f"config: optional: {name} is none of the encoders{suggestion(name, experiment.encoders)}")
         try:
             local_files(catalogue.get("encoders", name, "encoders"), f"encoders.{name}")
         except UserError as error:
-            said.append((name, f"Encoder {name} was left out: {str(error).partition(': ')[2]}."))
-    kept = [name for name in experiment.encoders if name not in dict(said)]
+            notes.append((name, f"Encoder {name} was left out: {str(error).partition(': ')[2]}."))
+    kept = [name for name in experiment.encoders if name not in dict(notes)]
     if not kept:
-        raise UserError(f"config: encoders: none is left. {' '.join(dict(said).values())}")
-    return experiment.model_copy(update={"encoders": kept, "optional": list(dict(said))}), list(dict(said).values())
+        raise UserError(f"config: encoders: none is left. {' '.join(dict(notes).values())}")
+    return experiment.model_copy(update={"encoders": kept, "optional": list(dict(notes))}), list(dict(notes).values())
 
 
 def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
@@ -51,7 +51,7 @@ def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[Exp
     scaling = Scaling(experiment, catalogue)
     changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes()
     changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
-    return experiment.model_copy(update=changes), scaling.said
+    return experiment.model_copy(update=changes), scaling.notes
 
 
 def rescale_layer_count(point: int, before: int, now: int) -> int:
@@ -60,29 +60,28 @@ def rescale_layer_count(point: int, before: int, now: int) -> int:
 
 
 class Scaling:
-    """One experiment on its way to a smaller one; `said` gathers the sentences."""
+    """One experiment on its way to a smaller one; `notes` has a sentence for each change."""
 
     def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
         """Find out whether the experiment is right as it is."""
         self.experiment, self.catalogue, self.wanted = experiment, catalogue, experiment.scale_down
         self.planner, self.left = RunPlanner(experiment, catalogue), list(experiment.tasks)
         self.layers = self._layers(self.wanted.stand_in) if self.wanted.stand_in else None
-        self.said: list[str] = []
+        self.notes: list[str] = []
         for run in self.planner.runs():
             self.planner.trained(run)
 
     def tasks(self) -> dict:
-        """Leave out each task whose texts, or those of a further test corpus of it, are not available."""
+        """Leave out each task whose texts, or those of a transfer set of it, are not available."""
         if not self.wanted.local_only:
             return {}
         sources = list(dict.fromkeys([*(name for name in self.experiment.sources if name in LOCAL), *LOCAL]))
-        self.left = [name for name in self.experiment.tasks if self._is_at_hand(name, sources)]
+        self.left = [name for name in self.experiment.tasks if self._is_available(name, sources)]
         if not self.left:
             raise UserError("scale_down: local_only leaves no task; set data_dir, or choose a task that Thaw writes")
         return {"tasks": self.left, "sources": sources, "external": self._external(), "ensembles": self._ensembles()}
 
     def _external(self) -> dict:
-        """Return the external predictions for tasks that are left."""
         external = {}
         for name, entry in self.experiment.external.items():
             kept = {task: file for task, file in entry.predictions.items() if task in self.left}
@@ -90,28 +89,27 @@ class Scaling:
         return external
 
     def _ensembles(self) -> dict:
-        """Return the ensembles whose tasks, seeds and encoders are left."""
         seeds, ensembles = self.wanted.seeds or self.experiment.seeds, {}
         for name, entry in self.experiment.ensembles.items():
             tasks = [task for task in entry.tasks if task in self.left]
             more = {seed for member in entry.members for seed in member.seeds} - set(seeds)
             named = {member.encoder for member in entry.members} - {None, self.wanted.stand_in}
             if more or (entry.tasks and not tasks) or (self.wanted.stand_in and named):
-                self.said.append(f"Ensemble {name} was left out: a task, a seed or an encoder of it is not here.")
+                self.notes.append(f"Ensemble {name} was left out: a task, a seed or an encoder of it is not here.")
             else:
                 ensembles[name] = entry.model_copy(update={"tasks": tasks})
         return ensembles
 
-    def _is_at_hand(self, name: str, sources: list[str]) -> bool:
+    def _is_available(self, name: str, sources: list[str]) -> bool:
         """Return whether a task's corpora have a source on this machine; say which has not."""
         task = self.catalogue.get("tasks", name, "tasks")
-        for one in (task, *(self.catalogue.get("tasks", further.task, "also") for further in task.also)):
+        for one in (task, *(self.catalogue.get("tasks", transfer.task, "transfer_sets") for transfer in task.also)):
             corpus = self.catalogue.get("corpora", one.corpus, "corpus")
             try:
                 find_source(one.corpus, corpus, sources, self.experiment.data_dir)
             except UserError:  # the folder of the users' files is in no spec, so not in this sentence either
-                said = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
-                self.said.append(f"Task {name} was left out: {said}.")
+                reason = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
+                self.notes.append(f"Task {name} was left out: {reason}.")
                 return False
         return True
 
@@ -121,7 +119,7 @@ class Scaling:
             return {}
         others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
         if others:
-            self.said.append(f"Encoder {self.wanted.stand_in} replaces {_listed(others)}.")
+            self.notes.append(f"Encoder {self.wanted.stand_in} replaces {_listed(others)}.")
         return {"encoders": [self.wanted.stand_in]}
 
     def strategies(self) -> dict:
@@ -130,11 +128,11 @@ class Scaling:
         for item in self.experiment.strategies:
             name, points = named_points(item)
             if not any(self.planner.applies(name, task) for task in self.left):
-                self.said.append(f"Strategy {name} was left out: it is for pairs of texts, and no such task is left.")
+                self.notes.append(f"Strategy {name} was left out: it is for pairs of texts, and no such task is left.")
             else:
                 kept += self._fitted(name, points) if self.wanted.stand_in else [item]
         if not kept:
-            raise UserError(f"scale_down: no strategy is left; {self.said[-1]}")
+            raise UserError(f"scale_down: no strategy is left; {self.notes[-1]}")
         return {"strategies": kept}
 
     def _fitted(self, name: str, points: list[int] | None) -> list:
@@ -148,14 +146,14 @@ class Scaling:
             values = self._moved(points)
         fitting = [value for value in values if self._fits(name, value)]
         if not fitting:
-            self.said.append(f"Strategy {name} was left out: {self.wanted.stand_in} has {self.layers} layers only.")
+            self.notes.append(f"Strategy {name} was left out: {self.wanted.stand_in} has {self.layers} layers only.")
             return []
         if sweep == [None] or (points is None and fitting == values):
             return [name]
         if fitting != points:
             before = _listed(sorted({self._layers(encoder) for encoder in self.experiment.encoders}))
             change = f"{_listed(points or values)} of {before} layers became {_listed(fitting)} of {self.layers}"
-            self.said.append(f"Strategy {name}: {change}.")
+            self.notes.append(f"Strategy {name}: {change}.")
         return [{name: fitting}]
 
     def _moved(self, points: list[int]) -> list[int]:
@@ -174,7 +172,11 @@ class Scaling:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
-        return all(self._fits(other, None) for other in strategy.needed.values())
+        return all(self._fits_variant(other, variant) for other, variant in strategy.needed.values())
+
+    def _fits_variant(self, name: str, variant: str) -> bool:
+        values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)
+        return variant in values and self._fits(name, values[variant])
 
     def sizes(self) -> dict:
         """Replace subsets and seeds, also those of searches."""
@@ -183,13 +185,13 @@ class Scaling:
             before, now = getattr(self.experiment, name), getattr(self.wanted, name)
             if now and now != before:
                 changes[name] = now
-                self.said.append(f"{name.capitalize()}: {_listed(now)} in the place of {_listed(before)}.")
+                self.notes.append(f"{name.capitalize()}: {_listed(now)} in the place of {_listed(before)}.")
         names = [named_points(item)[0] for item in self.experiment.strategies]
         searches = [self.catalogue.get("strategies", name, "strategies").search for name in names]
         most, count = max((len(search.seeds) for search in searches if search), default=0), self.wanted.search_seeds
         if count and count < most:
             changes["search_seeds"] = count
-            self.said.append(f"Searches: {count} of their seeds, in the place of {most} at most.")
+            self.notes.append(f"Searches: {count} of their seeds, in the place of {most} at most.")
         return changes
 
     def _layers(self, encoder: str) -> int:

@@ -32,16 +32,18 @@ def _probes(entry: OutputConfig, context: OutputContext) -> dict:
 
 
 def _printed(entry: OutputConfig, context: OutputContext) -> dict:
-    shown = table_comparison.shown(context.experiment, context.catalogue, context.runs, entry, context.origins)
-    return {"beside": shown}
+    comparison = table_comparison.comparison_for_spec(
+        context.experiment, context.catalogue, context.runs, entry, context.origins
+    )
+    return {"beside": comparison}
 
 
 def _claims(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"findings": claim_runs.shown(context.experiment, context.catalogue, context.runs)}
+    return {"findings": claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)}
 
 
 def _advice(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"papers": recommendations.shown(context.experiment, context.catalogue, context.runs)}
+    return {"papers": recommendations.paper_rules(context.experiment, context.catalogue, context.runs)}
 
 
 def _guidelines(entry: OutputConfig, context: OutputContext) -> dict:
@@ -53,6 +55,22 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
     return {"layers": {name: context.catalogue.get("encoders", name, "encoders").layers for name in encoders}}
 
 
+def _draws(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return for each subset that is one of several draws of a size the first of them.
+
+    Those that score a part of the test split are none of them: each draw has test rows of its own.
+    """
+    if entry.draws != "together":
+        return {}
+    by_size: dict[int | None, list[str]] = {}
+    for name in context.experiment.subsets:
+        subset = context.catalogue.get("subsets", name, "subsets")
+        if subset.scored is None:
+            by_size.setdefault(subset.rows, []).append(name)
+    first = {name: names[0] for names in by_size.values() if len(names) > 1 for name in names}
+    return {"first_draws": first} if first else {}
+
+
 ADDITIONS = {
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
@@ -61,4 +79,5 @@ ADDITIONS = {
     Addition.ADVICE: _advice,
     Addition.GUIDELINES: _guidelines,
     Addition.LAYERS: _layers,
+    Addition.DRAWS: _draws,
 }

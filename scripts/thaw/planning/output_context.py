@@ -40,8 +40,8 @@ class OutputContext:
                 by_cell.setdefault((run.task, run.subset, run.encoder, run.head), []).append(run)
         return by_cell
 
-    def shown(self) -> Iterator[RunPlan]:
-        """Yield the runs that are shown."""
+    def runs_in_outputs(self) -> Iterator[RunPlan]:
+        """Yield the runs that tables and figures show."""
         for runs in self.cells.values():
             yield from runs
 

@@ -157,8 +157,8 @@ def _order(experiment: ExperimentConfig, planner: RunPlanner) -> dict:
 def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> dict:
     """Return the display names of all that the experiment selects or starts from; without one, the id."""
     strategies = dict.fromkeys(run.strategy for run in runs)
-    further = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
-    tasks = dict.fromkeys([*experiment.tasks, *experiment.probe_tasks, *further])
+    transfer = [other.task for name in experiment.tasks for other in catalogue.get("tasks", name, "tasks").also]
+    tasks = dict.fromkeys([*experiment.tasks, *experiment.probe_tasks, *transfer])
     sets = [name for name in experiment.heads if name in catalogue.ids("head_sets")]
     heads = [name for name in experiment.heads if name not in sets]
     chosen = {"tasks": tasks, "encoders": experiment.encoders, "heads": heads, "head_sets": sets}
@@ -179,7 +179,6 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
 
 
 def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:
-    """Return the footnotes of the encoders that have one."""
     entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
     return {name: entry.note for name, entry in entries.items() if entry.note}
 
@@ -191,7 +190,7 @@ def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, Strateg
         id = waiting.pop(0)
         if id not in entries:
             entry = entries[id] = catalogue.get("strategies", id, "strategies")
-            waiting += [*entry.needed.values(), *filter(None, [entry.rates_from])]
+            waiting += [*(other for other, _ in entry.needed.values()), *filter(None, [entry.rates_from])]
     return entries
 
 

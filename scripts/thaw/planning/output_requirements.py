@@ -35,7 +35,7 @@ def _sizes(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _search(entry: OutputConfig, context: OutputContext) -> str:
-    if any(context.catalogue.get("strategies", run.strategy, "strategies").search for run in context.shown()):
+    if any(context.catalogue.get("strategies", run.strategy, "strategies").search for run in context.runs_in_outputs()):
         return ""
     return (
         "it draws what a search is worth, and no strategy of the experiment has a search: of its own; name one that "
@@ -46,7 +46,7 @@ def _search(entry: OutputConfig, context: OutputContext) -> str:
 def _gradients(entry: OutputConfig, context: OutputContext) -> str:
     if not context.experiment.gradients:
         return "this figure draws what runs note on request alone; say gradients: true"
-    if all(run.step != "train" for run in context.shown()):
+    if all(run.step != "train" for run in context.runs_in_outputs()):
         return "it draws gradients by layer, and no strategy of the experiment trains a layer; add one, as full"
     return ""
 
@@ -69,14 +69,14 @@ def _all_layers(entry: OutputConfig, context: OutputContext) -> str:
 def _transfer(entry: OutputConfig, context: OutputContext) -> str:
     if any(context.catalogue.get("tasks", task, "tasks").also for task in context.experiment.tasks):
         return ""
-    return "it shows scores on other tasks' test sets, and no task of the experiment has also: to name them"
+    return "it shows scores on other tasks' test sets, and no task of the experiment has transfer_sets: to name them"
 
 
 def _levels(entry: OutputConfig, context: OutputContext) -> str:
     experiment = context.experiment
     sizes = [context.catalogue.get("subsets", name, "subsets").rows for name in experiment.subsets]
     orders: dict[str, set[int | None]] = {}
-    for run in context.shown():
+    for run in context.runs_in_outputs():
         if "order" in context.catalogue.get("strategies", run.strategy, "strategies").sweep:
             orders.setdefault(run.strategy, set()).add(run.value)
     if len(experiment.seeds) > 1 or len(set(sizes)) < len(sizes) or any(len(points) > 1 for points in orders.values()):
@@ -88,7 +88,7 @@ def _levels(entry: OutputConfig, context: OutputContext) -> str:
 
 
 def _claims(entry: OutputConfig, context: OutputContext) -> str:
-    if claim_runs.shown(context.experiment, context.catalogue, context.runs):
+    if claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs):
         return ""
     return "it answers papers' claims, and none of findings.yaml is about a task of the experiment"
 
@@ -122,7 +122,13 @@ def _has_sides(question: str, runs: list, context: OutputContext) -> bool:
 
 
 def _full(entry: OutputConfig, context: OutputContext) -> str:
-    return _full_and_another(entry, context, lambda run: run.strategy != entry.whole, "another strategy")
+    start = getattr(entry, "start", None)
+    if start and start not in context.strategies:
+        return (
+            f"start: {start} is none of the experiment's strategies ({', '.join(context.strategies)}); add it, or "
+            "define the output with start: one of them"
+        )
+    return _full_and_another(entry, context, lambda run: run.strategy not in (entry.whole, start), "another strategy")
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
@@ -137,12 +143,12 @@ def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callabl
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
     if entry.whole not in context.strategies:
         return (
-            f"whole: {entry.whole} is none of the experiment's strategies ({', '.join(context.strategies)}); add it, "
-            "or define the output with whole: one of them"
+            f"reference: {entry.whole} is none of the experiment's strategies ({', '.join(context.strategies)}); "
+            "add it, or define the output with reference: one of them"
         )
     whole = [runs for runs in context.cells.values() if any(_is_whole(run, entry) for run in runs)]
     if not whole:
-        return f"whole: {entry.whole} has a sweep, and one strategy without a sweep is compared with; name that"
+        return f"reference: {entry.whole} has a sweep, and one strategy without a sweep is compared with; name that"
     if any(test(run) for runs in whole for run in runs if not _is_whole(run, entry)):
         return ""
     return f"it compares {entry.whole} with {what}, and the experiment has none on the same task; add one"

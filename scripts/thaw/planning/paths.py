@@ -38,9 +38,9 @@ class Paths:
         """Return the card of the tokens of a store."""
         return self.file("features", key)
 
-    def boundaries(self, key: str, numbers: list[int]) -> list[str]:
-        """Return the cards of some boundaries of a store."""
-        return [layout.boundary(self.store(key), number) for number in numbers]
+    def parts(self, key: str, parts: list[int | str]) -> list[str]:
+        """Return the cards of some parts of a store: boundaries by number, and vectors of all layers by name."""
+        return [layout.stored_part(self.store(key), part) for part in parts]
 
     def store_of(self, tokens: str) -> str:
         """Return the key of the store whose tokens a card lists."""

@@ -12,9 +12,11 @@ from os.path import relpath
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
 from thaw.declarations.probes import draws
+from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.records import Records
@@ -57,9 +59,9 @@ class Plan:
         self.catalogue = catalogue
         seeds = {seed for experiment in experiments for seed in experiment.seeds}
         self.table, parts, self.left_out = self._jobs(JobTable(results, seeds), left_out)
-        if self.table.asked:
-            # Experiments differ on a run that they share: what is made from it names what they agree on.
-            self.table, parts, self.left_out = self._jobs(JobTable(results, seeds, self.table.asked), left_out)
+        if self.table.changes:
+            # Experiments differ on a run that they share: specs are made again, with the changes that they recorded.
+            self.table, parts, self.left_out = self._jobs(JobTable(results, seeds, self.table.changes), left_out)
         self.records = Records(self.table)
         self.runs = {name: part.runs for name, part in parts.items()}
         self.extra_results = {name: part.extra_results for name, part in parts.items()}
@@ -67,9 +69,9 @@ class Plan:
 
     def _jobs(self, table: JobTable, left_out) -> tuple[JobTable, dict[str, ExperimentJobs], list[str]]:
         """Return a table with the jobs of all experiments, these by name, and all sentences on what was left out."""
-        said = list(left_out)
-        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, said) for one in self.experiments}
-        return table, parts, said
+        notes = list(left_out)
+        parts = {one.experiment: ExperimentJobs(table, one, self.catalogue, notes) for one in self.experiments}
+        return table, parts, notes
 
     @property
     def results(self) -> str:
@@ -125,7 +127,6 @@ class Plan:
         return canonical(spec | ({"failures": failed} if failed else {}))
 
     def _prefix(self, step: str, key: str) -> Path:
-        """Return the path of an output's files without their endings."""
         return Path(self.files(step, key)[0]).with_suffix("")
 
     def is_current(self, step: str, key: str) -> bool:
@@ -198,7 +199,9 @@ class Plan:
         if any(experiment.store.free for experiment in self.experiments):
             jobs = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
             for step, key, job in jobs:
-                for folder in dict.fromkeys(Path(card).parent.as_posix() for card in job.inputs.get("boundaries", [])):
+                read = [card for name in ("boundaries", "also_boundaries") for card in job.inputs.get(name, [])]
+                cards = [Path(card) for card in read if Path(card).stem not in VECTORS]
+                for folder in dict.fromkeys(card.parent.as_posix() for card in cards):
                     readers.setdefault(folder, []).extend(self.files(step, key))
         return readers
 
@@ -207,11 +210,14 @@ class Plan:
         named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] == "advice_table"]
         return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.files("table", key)]
 
+    def seeds_of_tables(self) -> list[SeedsOfTable]:
+        """Return the tables of all experiments whose words need seeds, with what they need and have."""
+        return [one for experiment in self.experiments for one in tables(experiment, self.jobs["table"])]
+
     def _experiment(self, name: str) -> ExperimentConfig:
-        """Return an experiment by its name."""
         return next(experiment for experiment in self.experiments if experiment.experiment == name)
 
-    def shown(self, name: str) -> list[str]:
+    def report_files(self, name: str) -> list[str]:
         """Return the tables and figures of an experiment's report."""
         outputs = self.job("report", name).spec["outputs"]
         return [file for o in outputs for file in self.files(o["step"], f"{name}/{o['id']}")]

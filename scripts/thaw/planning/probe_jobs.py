@@ -118,14 +118,12 @@ def _rows(one: Probed, runs: list[RunPlan], catalogue: Catalogue) -> str:
 
 
 def _with_needed(runs: list[RunPlan]) -> Iterator[RunPlan]:
-    """Yield runs and all those that they need."""
     for run in runs:
         yield run
         yield from (need.of for need in needed(run) if isinstance(need.of, RunPlan))
 
 
 def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> None:
-    """Raise UserError for strategies whose runs can not be probed."""
     selected = [named_points(item)[0] for item in experiment.strategies]
     for name, _ in map(named_points, experiment.adapted):
         if name not in selected:
@@ -154,7 +152,6 @@ def kind_of(name: str, catalogue: Catalogue) -> ProbeKind:
 
 
 def _tasks(name: str, experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
-    """Return the tasks of an experiment that a probe is for."""
     kind, entry, tasks = kind_of(name, catalogue), catalogue.get("probes", name, "probes"), []
     for task_id in [*experiment.tasks, *experiment.probe_tasks]:
         task = catalogue.get("tasks", task_id, "tasks")

@@ -10,7 +10,7 @@ from thaw.schema.experiment import ExperimentConfig
 PLACE, GUIDELINES = "advice", "guidelines"
 
 
-def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
+def paper_rules(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
     """Return what the spec of a table of advice says: {task, encoder, paper, says, strategy, variant} for each rule
     that is about a task and an encoder, where the runs have one of its strategies.
     """
@@ -30,7 +30,6 @@ def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan
 
 
 def _is_about(rule: AdviceConfig, task: TaskConfig, encoder: EncoderConfig) -> bool:
-    """Return whether a rule says something about a task and an encoder."""
     return (not rule.types or task.type in rule.types) and (rule.objective or "") in encoder.objective
 
 

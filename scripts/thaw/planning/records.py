@@ -52,7 +52,6 @@ class Records:
         return self._carry([self.table.paths.file(result.step, result.key, **seed)], result)
 
     def _carry(self, files: list[str], result: Result) -> bool:
-        """Return whether all of some records carry the digest of a result."""
         digests = [self._record(file).get("digest") for file in files]
         return None not in digests and set(digests) == {self.digest(result)}
 
@@ -64,7 +63,6 @@ class Records:
         return more if more and _identity(made) == _identity(spec) else []
 
     def _record(self, file: str) -> dict:
-        """Return a record of a result, {} where there is none."""
         try:
             time = Path(file).stat().st_mtime_ns
         except FileNotFoundError:

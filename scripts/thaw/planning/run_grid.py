@@ -20,6 +20,7 @@ from thaw.planning.run_plan import (
     pair_views,
     points,
     variant,
+    variants,
 )
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -44,7 +45,7 @@ class RunPlanner:
         self.experiment = experiment
         self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
-        self._carried_out: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
+        self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
@@ -144,9 +145,9 @@ class RunPlanner:
         if name in asked:
             raise UserError(f"{place}: after leads back to {name}")
         strategy = self.catalogue.get("strategies", name, "strategies")
-        step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head) else "train"
+        step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head, place) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
-        compatibility.check_head(self.catalogue, head, task, strategy.solved, views, place)
+        compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
         if strategy.start:
             needs.append(self._start(cell, strategy, views, (*asked, name)))
@@ -166,15 +167,15 @@ class RunPlanner:
         start, place = strategy.start, self.catalogue.place("strategies", name)
         where = (start.task, start.subset) if start.task else (task, subset)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
-        points = {variant(earlier, point): point for point in self.points(start.strategy, encoder)}
-        if start.variant not in points:
+        values = variants(earlier, self._layers(encoder))
+        if start.variant not in values:
             raise UserError(
-                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(points)}; name "
+                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(values)}; name "
                 "one as variant:"
             )
-        run = self._run((*where, encoder, head, start.strategy, points[start.variant], seed), asked)
+        run = self._run((*where, encoder, head, start.strategy, values[start.variant], seed), asked)
         same_views = bool(start.task) or run.views == views
-        compatibility.check_start(self.catalogue, start, self.trained(run), same_views, place)
+        compatibility.check_start(self.catalogue, strategy, self.trained(run), same_views, place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
 
     def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
@@ -206,9 +207,9 @@ class RunPlanner:
     def _phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
         point = (run.strategy, run.encoder, run.value, run.trial)
-        if point not in self._carried_out:
-            self._carried_out[point] = self._resolved_phases(run)
-        return self._carried_out[point]
+        if point not in self._resolved:
+            self._resolved[point] = self._resolved_phases(run)
+        return self._resolved[point]
 
     def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)
@@ -229,9 +230,19 @@ class RunPlanner:
 
     def read(self, run: RunPlan) -> list[int]:
         """Return the boundaries that a run's head reads."""
-        layers, trained = self._layers(run.encoder), self.trained(run)[-1]
-        place = self.catalogue.place("strategies", run.strategy, "phases")
-        return compatibility.read_boundaries(self.catalogue, self.head_of(run.head, run.task), layers, trained, place)
+        encoder, trained = self.catalogue.get("encoders", run.encoder, "encoders"), self.trained(run)
+        place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
+        said = ("strategies", run.strategy, "reads") if self._strategy(run).reads else ("heads", name, "layers")
+        places = place(*said), place("strategies", run.strategy, "phases")
+        return compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
+
+    def head_under(self, run: RunPlan) -> HeadConfig:
+        """Return the entry of a run's head as it is under the run's strategy."""
+        strategy, (name, head) = self._strategy(run), self.head_of(run.head, run.task)
+        return compatibility.read_by(strategy, head, name, self.catalogue.place("strategies", run.strategy, "reads"))
+
+    def _strategy(self, run: RunPlan) -> StrategyConfig:
+        return self.catalogue.get("strategies", run.strategy, "strategies")
 
     def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""
@@ -244,29 +255,27 @@ class RunPlanner:
 
     def kept(self, run: RunPlan) -> set[str]:
         """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-        strategy = self.catalogue.get("strategies", run.strategy, "strategies")
-        keep = strategy.keep or self.is_probed(run)
+        keep = self._strategy(run).keep or self.is_probed(run)
         gradients = self.experiment.gradients and run.step == "train" and not run.trial
         return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
 
     def spec(self, run: RunPlan) -> dict:
         """Return all that a run's result depends on, but for the digests of what was made before it."""
-        task, encoder = (
-            self.catalogue.get("tasks", run.task, "tasks"),
-            self.catalogue.get("encoders", run.encoder, "run"),
-        )
+        task = self.catalogue.get("tasks", run.task, "tasks")
+        encoder = self.catalogue.get("encoders", run.encoder, "run")
         corpus = self.catalogue.get("corpora", task.corpus, "corpora")
         store = self.experiment.store
         tokens = corpus.size.tokens if corpus.size else None
         stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
-        lowest, read = self._lowest_of_start(run), self.read(run)
+        lowest, read, head = self._lowest_of_start(run), self.read(run), self.head_under(run)
+        vectors = compatibility.vectors_read(self._strategy(run), head, task.type)
         return {
             "version": VERSIONS[run.step],
             "task": task_spec(run.task, task),
             "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
-            "head": spec_of(self.head_of(run.head, run.task)[1]),
+            "head": spec_of(head),
             "layers": encoder.layers,
-            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read),
+            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read, vectors),
             "after": None,
             "seed": run.seed,
             **({"trial": True} if run.trial else {}),
@@ -278,10 +287,8 @@ class RunPlanner:
 
     def _parts(self, run: RunPlan) -> dict:
         """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
-        phases = self.catalogue.get("strategies", run.strategy, "strategies").phases
-        words = [
-            word for phase in phases for item in phase.train for word in ([item] if isinstance(item, str) else item)
-        ]
+        trained = [item for phase in self._strategy(run).phases for item in phase.train]
+        words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
         words += self.catalogue.get("tasks", run.task, "tasks").metrics
         return plugins.in_spec([*words, self.head_of(run.head, run.task)[1].kind])
 

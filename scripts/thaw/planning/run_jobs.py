@@ -1,6 +1,6 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
-from thaw.core.boundaries import cached_layers_read
+from thaw.core.boundaries import stored_parts_read
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
 from thaw.planning.initial_weights import InitialWeights
@@ -34,21 +34,22 @@ class RunJobs:
                 (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
             self._added.add(plan.key)
         elif isinstance(plan, RunPlan) and plan.key not in self._added:
-            self._ask(plan)
+            self._record_changes(plan)
         if plan.step == "fit_heads":
             self.table.seeds.add(plan.seed)
         return self.table.job(plan.step, plan.key)
 
-    def _ask(self, run: RunPlan) -> None:
-        """Note what this experiment wants otherwise of a run that another one has added.
+    def _record_changes(self, run: RunPlan) -> None:
+        """Record where this experiment's spec of a run differs from that of the experiment that added the run.
 
-        A run leaves all that any experiment asks for; in all else the last one decides, as where selections are merged.
+        A run keeps each optional file that some experiment asks for. Of any other key that differs the last experiment
+        decides, as it does where selections are merged.
         """
         known, own = self.table.job(run.step, run.key).spec, self.planner.spec(run)
         shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
         wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
         if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
-            self.table.asked.setdefault(run.key, {}).update(more)
+            self.table.changes.setdefault(run.key, {}).update(more)
 
     def file(self, need: Need) -> str:
         """Return the file that is read of what is needed."""
@@ -57,7 +58,7 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, self.planner.spec(run) | self.table.agreed.get(run.key, {}))
+        spec, inputs = self._based(run, self.planner.spec(run) | self.table.previous_changes.get(run.key, {}))
         names = []
         for need in run.needs:
             self.add(need.of)
@@ -72,7 +73,6 @@ class RunJobs:
         self.table.executed[run.step].add((run.head, run.strategy))
 
     def _add_search(self, search: SearchPlan) -> None:
-        """Add the choice among the trials that runs take their settings from."""
         if search.step == "search_heads":
             base = search.trials[0]
             self.table.add(search.step, search.key, *self._based(base, searches.heads_spec(search, self.planner)))
@@ -87,23 +87,23 @@ class RunJobs:
     def _based(self, run: RunPlan, spec: dict) -> tuple[dict, dict]:
         """Return a run's spec with what it is based on, corpora, encoder and stores, and the files of these."""
         task = self.upstream.task(run.task, "tasks")
-        read = cached_layers_read(spec["phases"])
+        read = stored_parts_read(spec["phases"])
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
         spec |= base
         if task.also and not run.trial:
-            spec["also"], stores = self._further(run, task)
+            spec["also"], stores = self._transfer_sets(run, task)
             inputs["also_data"] = self.upstream.prepared(stores)
             inputs |= {f"also_{name}": files for name, files in self.upstream.states(stores, read).items()}
         return spec, inputs
 
-    def _further(self, run: RunPlan, task: TaskConfig) -> tuple[list[dict], list[str]]:
-        """Return what a spec says of a task's further test corpora, and their stores: per corpus one for each view."""
+    def _transfer_sets(self, run: RunPlan, task: TaskConfig) -> tuple[list[dict], list[str]]:
+        """Return what a spec says of a task's transfer sets, and their stores: per corpus one for each view."""
         entries, stores = [], []
-        for further in task.also:
-            other = self.planner.catalogue.get("tasks", further.task, "also")
+        for transfer in task.also:
+            other = self.planner.catalogue.get("tasks", transfer.task, "transfer_sets")
             views = pair_views(other, run.pairs)
             keys = [self.upstream.store(run.weights, other.corpus, view) for view in views]
-            entry = {"task": task_spec(further.task, other), "rename": further.rename}
+            entry = {"task": task_spec(transfer.task, other), "rename": transfer.rename}
             entry["data"] = self.upstream.data(other.corpus)[0]
             entry["features"] = [self.table.job("features", key).digest for key in keys]
             entries.append(entry)

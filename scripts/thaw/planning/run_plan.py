@@ -118,7 +118,7 @@ class SearchPlan:
 
 
 def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
-    """Yield all that something needs, directly or not, what comes first before what is made from it."""
+    """Yield the needs of a run, search or encoder, direct and indirect ones, each after those that it has itself."""
     for need in of.needs:
         yield from needed(need.of)
         yield need
@@ -139,6 +139,11 @@ def points(strategy: StrategyConfig, layers: int) -> list:
     """Return the points of a strategy's sweep on an encoder of L layers; [None] where there is no sweep."""
     values = next(iter(strategy.sweep.values()), [None])
     return list(range(layers + 1)) if values == "layers" else values
+
+
+def variants(strategy: StrategyConfig, layers: int) -> dict[str, int | None]:
+    """Return the points of a strategy's sweep on an encoder of L layers by their ids."""
+    return {variant(strategy, value): value for value in points(strategy, layers)}
 
 
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:

@@ -73,22 +73,26 @@ class UpstreamJobs:
             spec = {"version": VERSIONS["features"], "view": spec_of(entry), "dtype": self.experiment.store.dtype}
             spec |= {"data": data, "encoder": encoder.digest, "compute": spec_of(self.experiment.compute)}
             self.table.add("features", key, spec, {"data": cards, "encoder": card})
-            self.table.boundaries[key] = []
+            self.table.boundaries[key], self.table.vectors[key] = [], []
         return key
 
-    def states(self, stores: list[str], read: list[int]) -> dict[str, list[str]]:
-        """Return the cards of some stores that a run reads, and see to it that they hold its boundaries."""
+    def states(self, stores: list[str], read: list[int | str]) -> dict[str, list[str]]:
+        """Return the cards of some stores that a run reads, and see to it that they hold the parts that it reads."""
         for key in stores:
-            self.table.boundaries[key] = sorted({*self.table.boundaries[key], *read})
+            wanted = {*self.table.boundaries[key], *self.table.vectors[key], *read}
+            self.table.boundaries[key] = sorted(part for part in wanted if isinstance(part, int))
+            self.table.vectors[key] = sorted(part for part in wanted if isinstance(part, str))
         return {
             "tokens": [self.table.paths.tokens(key) for key in stores],
-            "boundaries": [card for key in stores for card in self.table.paths.boundaries(key, read)],
+            "boundaries": [card for key in stores for card in self.table.paths.parts(key, read)],
         }
 
-    def based(self, weights: InitialWeights, corpus: str, views: tuple[str, ...], read: list[int]) -> tuple[dict, dict]:
+    def based(
+        self, weights: InitialWeights, corpus: str, views: tuple[str, ...], read: list[int | str]
+    ) -> tuple[dict, dict]:
         """Return what a spec says of corpus, encoder and the store of each view, and the files of these by name.
 
-        Args: read, the boundaries that are read.
+        Args: read, the parts of the stores that are read.
         """
         stores = [self.store(weights, corpus, view) for view in views]
         digests = [self.table.job("features", key).digest for key in stores]

@@ -10,7 +10,7 @@ import numpy as np
 from thaw.core.runtime import derive_seed
 from thaw.evaluation.metrics import accuracy
 from thaw.probes.reading import Reading, Split
-from thaw.training.head_fitting import best_strength
+from thaw.training.head_candidates import best_strength
 
 
 def control(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:

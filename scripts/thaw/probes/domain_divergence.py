@@ -14,7 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 from thaw.probes.measures.term_divergence import jensen_shannon, terms
 from thaw.probes.reading import Reading, Split
-from thaw.training.head_fitting import best_strength
+from thaw.training.head_candidates import best_strength
 
 ALL = "all"  # training rows of all domains together
 

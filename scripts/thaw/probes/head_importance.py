@@ -20,7 +20,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.extract import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split
-from thaw.training.head_fitting import best_strength
+from thaw.training.head_candidates import best_strength
 from thaw.training.head_vectors import Reader
 from thaw.training.task_model import read_states
 

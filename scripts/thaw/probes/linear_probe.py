@@ -5,7 +5,7 @@ figure 1; Liu N. et al. 2019).
 """
 
 from thaw.probes.reading import Reading
-from thaw.training.head_fitting import best_strength
+from thaw.training.head_candidates import best_strength
 
 
 def linear(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:

@@ -153,7 +153,6 @@ def _mean_loss(reading: TreeReading, space: Space, kind: str, trees: Trees) -> n
 
 @torch.no_grad()
 def _scores(reading: TreeReading, spaces: dict[str, Space], trees: Trees) -> list[dict]:
-    """Return the scores of each layer on some trees."""
     layers = range(len(reading.numbers))
     distances, depths = [[] for _ in layers], [[] for _ in layers]
     for positions, words, seen in reading.batches(trees, np.arange(len(trees.rows))):

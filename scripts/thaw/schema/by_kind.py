@@ -5,6 +5,7 @@ from typing import Union
 from pydantic import BaseModel, TypeAdapter, create_model
 
 from thaw.schema.entry import IMPORT_PATH, one_of, plugin_or
+from thaw.schema.keys import names
 
 
 class ByKind:
@@ -29,8 +30,8 @@ class ByKind:
         return self.model_of(values).model_validate(values)
 
     def kinds_with(self, key: str) -> list[str]:
-        """Return the kinds for which a key has a meaning."""
-        return [kind for kind, model in self.models.items() if key in model.model_fields]
+        """Return the kinds for which a key, by any of its names, has a meaning."""
+        return [kind for kind, model in self.models.items() if key in names(model)]
 
     def without_keys(self) -> list[str]:
         """Return the kinds of which an entry needs no key but `kind`."""

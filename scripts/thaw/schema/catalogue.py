@@ -164,7 +164,13 @@ class Catalogue:
             raise UserError(f"{self.place(*entry)}: {word}: {error}") from error
 
     def place(self, block: str, name: str, *keys: str) -> str:
-        """Return `file:line: block.id.key` of an entry, for an error noticed later; without a file `block.id`."""
+        """Return `file:line: block.id.key` of an entry, for an error noticed later; without a file `block.id`.
+
+        A key is called what the entry calls it.
+        """
         if name not in self._raw[block]:
             return f"{block}.{name}"
+        if keys and (entry := self._entries.get((block, name))):
+            known = (word for word in self._raw[block][name][1] if same_key(type(entry), word, keys[:1]))
+            keys = (next(known, keys[0]), *keys[1:])
         return f"{self._raw[block][name][0].place([block, name, *keys])}: {'.'.join([block, name, *keys])}"

@@ -1,11 +1,12 @@
 """Texts and tasks: views, sources, corpora, tasks, subsets."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, Share, Text, plugin_or
+from thaw.schema.keys import Key
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text")
 GROUPINGS = ("sentence", "phrase", "row")
@@ -171,7 +172,9 @@ class TaskConfig(CatalogueEntry):
     )
     view: Id = Field("joint", description="how texts become sequences: the view that strategies read it in")
     separate: Id = Field("separate", description="the view of bi-encoder strategies")
-    also: list[TransferSetConfig] = Field([], description="further test corpora, for every run of this task")
+    also: Annotated[list[TransferSetConfig], Key(aliases=("transfer_sets",))] = Field(
+        [], description="other tasks on whose test splits every run of this task is scored too"
+    )
     validation: Id = Field("validation", description="the split on which everything is chosen")
     test: list[Id] = Field(["test"], min_length=1, description="the splits that are scored at the end")
     protocol: Literal["clean", "paper"] = Field("clean", description="paper: selected and reported on one split")

@@ -7,9 +7,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, prose, written
+from thaw.schema.keys import Context, Key, clauses, prose, written
+from thaw.schema.layers import LayerMixConfig, layers_text
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
+Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
 POOLED = {
     "first": "the first token",
     "last": "the last token",
@@ -34,67 +36,26 @@ KINDS = {
 }
 
 
-def _layer(layer, mix, context) -> str:
-    return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
-
-
-def _last(last, mix, context) -> str:
-    return f"of the last {last} layers" if last else "of all layers and the embeddings"
-
-
-class LayerMixConfig(ConfigModel):
-    """Which layers a head reads, and how they are combined."""
-
-    combine: Annotated[
-        Literal["one", "mix", "mean", "sum", "concat"],
-        Key({"mix": "a learned scalar mix", "mean": "the mean", "sum": "the sum", "concat": "the concatenation"}),
-    ] = Field("one", description="one: a single layer; mix: learned scalar mix (Peters et al. 2018)")
-    layer: Annotated[int | None, Key(_layer, unit="layer")] = Field(
-        None, ge=0, description="one: which layer, 0 is the embeddings; null: the last"
-    )
-    last: Annotated[int | None, Key(_last, unit="layers")] = Field(
-        None, ge=1, description="number of layers from the top; null, with mix only: all layers and the embeddings"
-    )
-    norm: Annotated[bool, Key({True: "each layer normalised"})] = Field(
-        False, description="mix: normalise each layer to mean 0 and standard deviation 1 first"
-    )
-    dropout: Annotated[float, Key(lambda p, *_: f"layer dropout {written(p)}" if p else "", unit="probability")] = (
-        Field(0.0, ge=0, lt=1, description="mix: probability that a layer is left out in training")
-    )
-
-    def meaningful(self) -> set[str]:
-        """Return the keys that the way of combining reads."""
-        return {"one": {"layer"}, "mix": {"last", "norm", "dropout"}}.get(self.combine, {"last"}) | {"combine"}
-
-    @model_validator(mode="after")
-    def _keys_of_the_way(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            raise ValueError(f"{key} has no meaning with combine: {self.combine}; leave it out")
-        if self.combine in ("mean", "sum", "concat") and self.last is None:
-            raise ValueError(f"combine: {self.combine} needs last: how many layers from the top")
-        return self
-
-    def reads(self, layers: int) -> list[int]:
-        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError."""
-        if self.combine == "one":
-            read = [layers if self.layer is None else self.layer]
-        else:
-            read = list(range(layers + 1 - (layers + 1 if self.last is None else self.last), layers + 1))
-        if not 0 <= read[0] <= read[-1] <= layers:
-            raise ValueError(f"layers: {self.layer or self.last} is more than the encoder's {layers} layers")
-        return read
-
-
 def _kind(kind, head, context) -> str:
     return f"{KINDS.get(kind, kind.replace('_', ' '))} head"
 
 
+def pooled_by(pooling: str | list[str]) -> str:
+    """Return what tokens are pooled by; of several poolings the vectors are concatenated."""
+    return " and ".join(POOLED[name] for name in as_list(pooling)) + (", concatenated" * isinstance(pooling, list))
+
+
+def as_list(pooling: str | list[str]) -> list[str]:
+    """Return one pooling or several as a list."""
+    return pooling if isinstance(pooling, list) else [pooling]
+
+
 def _pooling(pooling, head, context) -> str:
-    return f"pooling by {POOLED[pooling]}"
+    return f"pooling by {pooled_by(pooling)}"
 
 
 def _separate_pooling(pooling, head, context) -> str:
-    return f"in a bi-encoder by {POOLED[pooling]}"
+    return f"in a bi-encoder by {pooled_by(pooling)}"
 
 
 def _options(options, head, context) -> str:
@@ -108,17 +69,19 @@ class HeadConfig(CatalogueEntry):
     kind: Annotated[plugin_or("head", HEAD_KINDS), Key(_kind)] = Field(
         description="kind of head, or the import path of your own"
     )
-    pooling: Annotated[Pooling, Key(_pooling)] = Field(
-        "first", description="how the tokens of a text become one vector; tagging reads the first piece of each word"
+    pooling: Annotated[Poolings, Key(_pooling)] = Field(
+        "first",
+        description="how the tokens of a text become one vector; of a list, [mean, max, first], the vectors are "
+        "concatenated (linear and cosine). Tagging reads the first piece of each word",
     )
-    separate_pooling: Annotated[Pooling, Key(_separate_pooling)] = Field(
+    separate_pooling: Annotated[Poolings, Key(_separate_pooling)] = Field(
         "mean", description="the same for each text of a pair in a bi-encoder"
     )
     dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
         0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
     )
-    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {' '.join(clauses(mix, context))}")] = (
-        Field(LayerMixConfig(), description="which layers it reads, and how they are combined")
+    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {layers_text(mix, context)}")] = Field(
+        LayerMixConfig(), description="which layers it reads, and how they are combined"
     )
     initialisation: Annotated[
         Literal["bert", "kaiming"], Key({"bert": "BERT initialisation", "kaiming": "Kaiming initialisation"})
@@ -156,11 +119,44 @@ class HeadConfig(CatalogueEntry):
             raise ValueError("pooling: pooler is for kind linear on the last layer alone, which it was pretrained on")
         return self
 
+    @model_validator(mode="after")
+    def _several_poolings_are_plain(self):
+        for several in (each for each in (self.pooling, self.separate_pooling) if isinstance(each, list)):
+            if self.kind not in ("linear", "cosine"):
+                raise ValueError(f"pooling: a list of several is for kinds linear and cosine, and not for {self.kind}")
+            if "pooler" in several or len(set(several)) < len(several):
+                raise ValueError("pooling: a list takes each way once, and not the pooler")
+        return self
+
     @property
     def fixed(self) -> bool:
         """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
-        learned = {"attention", "pooler"} & {self.pooling, self.separate_pooling} or self.layers.combine == "mix"
+        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
+        learned = {"attention", "pooler"} & poolings or self.layers.learned
         return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
+
+    def stored_vectors(self, words: bool) -> str | None:
+        """Return the part of a store that holds what the head reads of a frozen encoder, if vectors of layers suffice.
+
+        Args: whether it reads words. A maximum over tokens has to be taken after layers are added up.
+        """
+        if not self.fixed:
+            return None
+        if words:
+            return "words"
+        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
+        by_layer = self.layers.combine in ("one", "concat") or "max" not in poolings
+        return "pooled" if by_layer and poolings <= {"first", "mean", "max"} else None
+
+    def at_layer(self, layer: int) -> "HeadConfig":
+        """Return the same head on one layer; 0 is the embeddings."""
+        return self.model_copy(update={"layers": LayerMixConfig(layer=layer)})
+
+    @classmethod
+    def of_run(cls, spec: dict, chosen: dict) -> "HeadConfig":
+        """Return the head that a finished run has. Args: its spec; what metrics.json says that validation chose."""
+        head = cls.model_validate(spec["head"])
+        return head.at_layer(chosen["layer"]) if head.layers.searched else head
 
     @property
     def chosen(self) -> HeadOptions:

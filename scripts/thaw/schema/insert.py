@@ -11,7 +11,6 @@ KEYS = {"lora": {"rank", "alpha", "targets"}, "ia3": set(), "adapters": {"size"}
 
 
 def _layers(top, insert, context) -> str:
-    """Return the layers that get the insert, in words."""
     return "in all layers" if top is None else "in the last layer" if top == 1 else f"in the last {top} layers"
 
 

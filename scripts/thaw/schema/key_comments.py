@@ -5,6 +5,7 @@ import textwrap
 from pydantic.fields import FieldInfo
 
 from thaw.declarations.outputs import OUTPUTS
+from thaw.schema.keys import documented
 from thaw.schema.output import OUTPUT_CONFIGS, OutputConfig
 
 WIDTH, INDENT = 118, 14
@@ -43,12 +44,11 @@ def _own_keys() -> dict[str, tuple[FieldInfo, list[str]]]:
     fields: dict[str, tuple[FieldInfo, list[str]]] = {}
     for kind, declared in OUTPUTS.items():
         for name, field in declared.options.model_fields.items():
-            fields.setdefault(name, (field, []))[1].append(kind)
+            fields.setdefault(documented(declared.options, name), (field, []))[1].append(kind)
     return {name: (field, OUTPUT_CONFIGS.kinds_with(name)) for name, (field, _) in fields.items()}
 
 
 def _entry(name: str, text: str) -> list[str]:
-    """Return a key with what it means."""
     first, *rest = _wrapped(text) or ["#"]
     return [f"#   {name:<{INDENT - 4}}{first[INDENT:]}".rstrip(), *rest]
 

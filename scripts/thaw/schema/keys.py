@@ -8,28 +8,13 @@ is the documented name. The Methods text of a model is made of what its fields s
 
 import difflib
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from thaw.core import phrases
-
-
-@dataclass(frozen=True)
-class Key:
-    """How a field reads in a Methods text, and how else it may be written.
-
-    `says` is a text in which {} is replaced by the value, a mapping of values to texts, or a function of the value, the
-    model and a Context; an empty text is left out, and one that ends with a full stop is a sentence by itself.
-    `name` is what a search or a sweep calls it; `aliases` are further names, the first one for the documentation.
-    """
-
-    says: "str | dict | Callable[[Any, Any, Context], str]" = ""
-    name: str = ""
-    aliases: tuple[str, ...] = ()
-    unit: str = ""
+from thaw.declarations.value_types import Key as Key
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ class OutputConfig(CatalogueEntry):
 
 
 def _model(name: str) -> type[OutputConfig]:
-    """Return the model of a kind's entries."""
     title, declared = "".join(word.capitalize() for word in name.split("_")), OUTPUTS[name]
     kind = (Literal[name], Field(description=declared.about))
     base, doc = (declared.options, OutputConfig), f"An output of kind {name}."

@@ -1,11 +1,13 @@
 """Parts of a phase with keys of their own, and what keys say whose sentence depends on others."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
 from thaw.schema.keys import ConfigModel, Key, clauses, written
+
+Fraction = Annotated[float, Field(gt=0, le=1)]
 
 
 class UnfreezeConfig(ConfigModel):
@@ -37,6 +39,47 @@ class EarlyStoppingConfig(ConfigModel):
         if self.gap is None and self.score is None:
             raise ValueError("early_stopping needs gap or score, as {gap: 0.02}")
         return self
+
+
+SELECTIONS = {"group_lasso": {"penalty"}, "clusters": {"correlation"}}  # the keys that each way of selecting reads
+
+
+class SelectConfig(ConfigModel):
+    """Which features a linear head is fitted on; which fraction of them, validation chooses."""
+
+    by: Annotated[
+        Literal["group_lasso", "clusters"],
+        Key({"group_lasso": "relevance in a group lasso", "clusters": "weight, one of each cluster of neurons"}),
+    ] = Field(
+        description="group_lasso: by relevance in a group lasso (Head2Toe, Evci et al. 2022); clusters: one neuron of "
+        "each cluster, and of these by weight (Dalvi et al. 2020)"
+    )
+    penalty: Annotated[float, Key("with a penalty of {} times the least one that leaves no feature")] = Field(
+        0.1, gt=0, le=0.9, description="group_lasso: penalty, as a share of the least one that leaves no feature"
+    )
+    correlation: Annotated[float, Key("which correlate by {} or more on average")] = Field(
+        0.7, gt=0, lt=1, description="clusters: least mean correlation of the neurons of a cluster, in absolute value"
+    )
+    fractions: Annotated[list[Fraction], Key("fraction chosen on validation among {}")] = Field(
+        [0.02, 0.05, 0.1, 0.25, 0.5, 1.0],
+        min_length=1,
+        description="fractions of the features, of which validation chooses one",
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that the way of selecting reads."""
+        return {"by", "fractions"} | SELECTIONS[self.by]
+
+    @model_validator(mode="after")
+    def _keys_of_the_way(self):
+        for key in sorted(self.model_fields_set - self.meaningful()):
+            raise ValueError(f"{key} has no meaning with by: {self.by}; leave it out")
+        return self
+
+
+def say_selection(select, phase, context) -> str:
+    """Say which features the head is fitted on."""
+    return select and f"Features selected by {', '.join(clauses(select, context))}."
 
 
 def say_rate(rate, phase, context) -> str:

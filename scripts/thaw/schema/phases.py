@@ -10,17 +10,20 @@ from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, both_names, clauses, written
 from thaw.schema.phase_parts import (
     EarlyStoppingConfig,
+    SelectConfig,
     UnfreezeConfig,
     say_clip,
     say_epochs,
     say_inserted,
     say_rate,
+    say_selection,
     say_unfreezing,
 )
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_HINTS
 
-PLANNED = {"components", "boundary", "reads", "stages"}  # what the plan adds to a phase in a spec
+PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
+FITTED = {"l2", "select"}  # keys of lbfgs alone
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
@@ -205,20 +208,23 @@ class PhaseConfig(ConfigModel):
         min_length=1,
         description="lbfgs: strengths of the L2 penalty, of which validation chooses one",
     )
+    select: Annotated[SelectConfig | None, Key(say_selection)] = Field(
+        None, description="lbfgs: the features that the head is fitted on; null: all of them"
+    )
 
     def meaningful(self) -> set[str]:
         """Return the keys that the optimizer and the schedule read."""
         if self.optimizer == "lbfgs":
-            return {"train", "optimizer", "l2"}
+            return {"train", "optimizer", *FITTED}
         slanted = self.schedule == "slanted_triangular"
         absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
-        return set(type(self).model_fields) - absent - {"l2"}
+        return set(type(self).model_fields) - absent - FITTED
 
     @model_validator(mode="after")
     def _keys_that_belong_together(self):
         where = "optimizer lbfgs" if self.optimizer == "lbfgs" else f"schedule {self.schedule}"
         for key in sorted(self.model_fields_set - self.meaningful()):
-            where = f"optimizer {self.optimizer}" if key == "l2" else where
+            where = f"optimizer {self.optimizer}" if key in FITTED else where
             raise ValueError(f"{both_names(type(self), key)} has no meaning with {where}; leave it out")
         if self.layer_rates and self.layer_decay < 1:
             raise ValueError(
@@ -241,8 +247,7 @@ class PhaseConfig(ConfigModel):
         """Return the settings of a phase of a spec, without what the plan added to them."""
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
-    @classmethod
-    def stages_of_spec(cls, entry: dict) -> list[dict]:
-        """Return the stages of a phase of a spec, each with its `epochs`; a phase without any is one."""
+    def stages(self, entry: dict) -> list[dict]:
+        """Return the stages of a phase, each with its `epochs`; one without any is one. Args: its entry in a spec."""
         *early, last = entry.get("stages", [entry])
-        return [*early, last | {"epochs": cls.of_spec(entry).epochs}]
+        return [*early, last | {"epochs": self.epochs}]

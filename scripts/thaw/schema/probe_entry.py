@@ -27,7 +27,6 @@ class PluginProbeConfig(PluginOptions, ProbeConfig):
 
 
 def _model(name: str) -> type[ProbeConfig]:
-    """Return the model of a kind's entries."""
     title = "".join(word.capitalize() for word in name.split("_"))
     base, doc = (PROBES[name].options, ProbeConfig), f"A probe of kind {name}."
     kind = (Literal[name], Field(description=ProbeConfig.model_fields["kind"].description))

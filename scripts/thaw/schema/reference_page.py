@@ -1,5 +1,7 @@
 """docs/reference.md: every key of every catalogue entry and of the experiment, made from the models' fields."""
 
+import re
+
 from pydantic import BaseModel
 
 from thaw.declarations.heads import HEAD_KINDS
@@ -97,7 +99,6 @@ def _schema(model: type[BaseModel]) -> tuple[dict, dict]:
 
 
 def _value(entry: dict, definitions: dict) -> str:
-    """Return which values a key takes."""
     if "$ref" in entry:
         name = entry["$ref"].rpartition("/")[2]
         return _value(definitions[name], definitions) if "enum" in definitions[name] else _link(name)
@@ -121,13 +122,11 @@ def _value(entry: dict, definitions: dict) -> str:
 
 
 def _inner(entry: dict) -> dict:
-    """Return the schema of a mapping's values."""
     patterns = entry.get("patternProperties", {})
     return next(iter(patterns.values()), entry.get("additionalProperties", {}))
 
 
 def _bounds(entry: dict) -> str:
-    """Return the limits of a number."""
     words = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     limits = [f"{sign} {entry[word]:g}" for word, sign in words.items() if word in entry]
     return f" {', '.join(limits)}" if limits else ""
@@ -145,8 +144,8 @@ def _written(value) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return a text with a capital first."""
-    return text[:1].upper() + text[1:]
+    """Return a description as a sentence; a first word that is a key or a value stays as people write it."""
+    return text if re.match(r"\w+(_\w|\d|:)", text) else text[:1].upper() + text[1:]
 
 
 def _name(model: type[BaseModel]) -> str:
@@ -155,7 +154,6 @@ def _name(model: type[BaseModel]) -> str:
 
 
 def _link(name: str) -> str:
-    """Return a link to a model's section."""
     name = name.removesuffix("Config")
     return f"[{name}](#{name.lower()})"
 

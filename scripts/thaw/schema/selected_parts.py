@@ -43,7 +43,6 @@ def _standard_name(train: list, phase) -> str:
 
 
 def _selected(word) -> str:
-    """Return one selector in words."""
     if isinstance(word, str):
         return WORDS.get(word, f"what {word} selects")
     only, named = word.get("only"), {key: value for key, value in word.items() if key != "only"}

@@ -10,8 +10,10 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 from thaw.core.errors import suggestion
 from thaw.core.phrases import listing, plural
 from thaw.schema.entry import CatalogueEntry, Id
+from thaw.schema.head import HeadConfig
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, documented, key_of, names, prose, written
 from thaw.schema.phases import PhaseConfig, of_phase
+from thaw.schema.strategy_reads import ReadsConfig, say_reads
 from thaw.schema.trainer_keys import keys_of_a_phase
 
 # The keys of a phase that a search may choose.
@@ -193,6 +195,9 @@ class StrategyConfig(CatalogueEntry):
         description="how pairs of texts are read: task: as the task says; joint: cross-encoder, separate: bi-encoder, "
         "neither of which is run on single texts; best (lbfgs only): whichever is better on validation",
     )
+    reads: Annotated[ReadsConfig | None, Key(say_reads)] = Field(
+        None, description="what the head reads, in the place of layers and pooling of its entry in heads.yaml"
+    )
     sweep: Annotated[dict[Id, list[int] | Literal["layers"]], Key(_sweep)] = Field(
         {},
         max_length=1,
@@ -224,6 +229,10 @@ class StrategyConfig(CatalogueEntry):
         """Whether a linear head is fitted to convergence."""
         return self.phases[0].optimizer == "lbfgs"
 
+    def head(self, entry: HeadConfig) -> HeadConfig:
+        """Return a head's entry as it is under this strategy; what the head cannot read is a ValueError."""
+        return self.reads.of(entry) if self.reads else entry
+
     @property
     def head_alone(self) -> bool:
         """Whether it is one phase in which the head trains on the frozen encoder, and nothing else does."""
@@ -237,9 +246,9 @@ class StrategyConfig(CatalogueEntry):
         return StartConfig(strategy=self.after) if isinstance(self.after, str) else self.after
 
     @property
-    def needed(self) -> dict[str, str]:
-        """The strategies whose runs one of this strategy needs, by role."""
-        return {"start": self.start.strategy} if self.start else {}
+    def needed(self) -> dict[str, tuple[str, str]]:
+        """The strategies whose runs one of this strategy needs, each with the variant, by role."""
+        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}
 
     @model_validator(mode="after")
     def _one_beginning(self):
@@ -254,6 +263,8 @@ class StrategyConfig(CatalogueEntry):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
         if self.pairs == "best" and not solved:
             raise ValueError("pairs: best is for optimizer lbfgs; take task, joint or separate")
+        if self.reads and self.reads.searched and not solved:
+            raise ValueError(f"reads: layer: {self.reads.layers.layer} is for optimizer lbfgs; name one layer")
         if solved and (self.search or self.rates_from):
             raise ValueError("optimizer lbfgs chooses its l2 itself; leave out search and rates_from")
         if self.search and self.rates_from:

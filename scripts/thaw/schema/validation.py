@@ -6,7 +6,7 @@ from pydantic import BaseModel, ValidationError
 
 from thaw.core.errors import UserError
 from thaw.schema.by_kind import ByKind
-from thaw.schema.keys import key_of, models_within, unknown_key
+from thaw.schema.keys import documented, key_of, models_within, unknown_key
 from thaw.schema.yaml_files import Document
 
 UNION_MEMBER = re.compile(r"^constrained-|^function-|\[|^[A-Z]\w*Config$")  # what pydantic calls the types of a union
@@ -44,7 +44,9 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
         return f"{place}: {name}: {unknown_key(_model_at(own, mistake['loc'][:-1]), loc[-1])}"
     if mistake["type"] == "missing":
         where = ".".join((*keys, *loc[:-1])) or "the file"
-        return f"{place}: {where}: the key '{loc[-1]}' is missing{_described(model, loc, values)}"
+        inner, key = _model_at(own, loc[:-1]), loc[-1]
+        key = documented(inner, key) if key in inner.model_fields else key
+        return f"{place}: {where}: the key '{key}' is missing{_described(model, loc, values)}"
     if isinstance(mistake["input"], bool) and "bool" not in mistake["type"]:
         return f"{place}: {name}: YAML reads this word as {mistake['input']}; put it in quotes"
     message = mistake["msg"].removeprefix("Value error, ")

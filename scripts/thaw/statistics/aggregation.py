@@ -31,7 +31,9 @@ AGGREGATIONS: dict[str, Callable[[Iterable[float]], float | None]] = {"mean": me
 
 
 def least(scores: Mapping[int, float | None], full: float | None, share: float) -> int | None:
-    """Return the least k whose score divided by the full model's is above `share`; None where there is none.
+    """Return the first k whose score divided by the full model's is above `share`; None where there is none.
+
+    By noise alone, each k below the one sought has its chance to come first; `least_lasting` has no such bias.
 
     Args: scores by k, None for a k without a score; the full model's score, above 0. The inequality is strict, and
     layers are counted without pooler and head, as in the notebooks of Lee et al. 2019. A ratio means nothing for a full
@@ -40,6 +42,19 @@ def least(scores: Mapping[int, float | None], full: float | None, share: float) 
     if full is None or full <= 0:
         raise UserError(f"relative quality needs a full model with a score above 0, not {full}")
     return min((k for k, score in scores.items() if score is not None and score / full > share), default=None)
+
+
+def least_lasting(scores: Mapping[int, float | None], full: float | None, share: float) -> int | None:
+    """Return the least k from which on every larger k is above `share` too; None where the largest is not.
+
+    Args: as for `least`; a k without a score is not above.
+    """
+    passed = None
+    for k in sorted(scores, reverse=True):
+        if least({k: scores[k]}, full, share) is None:
+            break
+        passed = k
+    return passed
 
 
 def chance_corrected(score: float, full: float, chance: float) -> float | None:

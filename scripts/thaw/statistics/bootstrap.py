@@ -1,15 +1,18 @@
-"""Intervals by a hierarchical bootstrap over seeds and examples.
+"""Intervals of means over seeds: a bootstrap over groups of examples, and Student's t over seeds.
 
 S seeds, N examples, G groups of examples, D draws.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.evaluation.weighted_metrics import Scorer
-from thaw.statistics.aggregation import least
+from thaw.statistics.aggregation import least_lasting
+from thaw.statistics.sample_size import Spread
 
 DRAWS = 1000
 AT_ONCE = 2_000_000  # drawn examples that are held in memory
@@ -26,18 +29,16 @@ class Interval:
     undefined: float = 0.0
 
 
-class Draws:
-    """Resampled seeds and examples, the same for all that is compared: pairs stay pairs.
+class RowDraws:
+    """Resampled examples, the same for all that is compared: pairs stay pairs.
 
-    The test set is one for all seeds, so seeds and examples are drawn across each other: a draw has some of the seeds
-    and some of the examples, with replacement. Examples of one group (the documents of entities) are drawn together.
+    Examples of one group (the sentences of a document, pairs that share a sentence) are drawn together.
     """
 
-    def __init__(self, seeds: int, groups, number: int = DRAWS, random_seed: int = 0):
-        """Args: S; groups [N], the group of each example, or a number N of examples, each a group of its own; D."""
+    def __init__(self, groups, number: int = DRAWS, random_seed: int = 0):
+        """Args: groups [N], the group of each example, or a number N of examples, each a group of its own; D."""
         self.groups = np.arange(groups) if np.isscalar(groups) else np.unique(groups, return_inverse=True)[1]
         self.number, self.random_seed = number, random_seed
-        self.seeds = np.random.default_rng(random_seed).multinomial(seeds, np.full(seeds, 1 / seeds), size=number)
 
     def examples(self) -> Iterator[np.ndarray]:
         """Yield how often each example was drawn, [some draws, N], the same at every call; D draws in all."""
@@ -48,12 +49,61 @@ class Draws:
             drawn = rng.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
             yield np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)[:, self.groups]
 
-    def means(self, runs: list[Scorer]) -> np.ndarray:
-        """Return the mean over the drawn seeds in every draw, [D]; NaN where none is defined. Args: a scorer a seed."""
-        scores = np.concatenate([np.stack([run(weights) for run in runs], axis=1) for weights in self.examples()])
-        weights = np.where(np.isnan(scores), 0, self.seeds)
-        total, sums = weights.sum(1), (weights * np.nan_to_num(scores)).sum(1)
-        return np.divide(sums, total, out=np.full(self.number, np.nan), where=total > 0)
+    def scores(self, runs: list[Scorer]) -> np.ndarray:
+        """Return what each run scores on each draw of the examples, [S, D]; NaN where that is not defined."""
+        return np.concatenate([np.stack([run(weights) for run in runs]) for weights in self.examples()], axis=1)
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """A mean over seeds, its draws [D], and the variances that they are made of."""
+
+    value: float
+    draws: np.ndarray
+    spread: Spread
+
+
+def resampled(scores: np.ndarray, by_row: np.ndarray, rows: int, paired: bool = False) -> Resampled:
+    """Return a mean over seeds with its draws: seeds and examples are crossed, since one test set serves all seeds.
+
+    What seeds add is drawn from t with S - 1 degrees of freedom (a multiplier for each seed, the same for all means of
+    S seeds), for a bootstrap of few seeds is too narrow; with fewer than three seeds the draws are of the examples
+    alone. What differs by seed and example at once is in the variance between seeds and in that of the resampled
+    mean (Owen 2007): in paired differences, of which it is the larger part, it is taken out of the latter.
+
+    Args: scores [S] on all examples; by_row [S, D], on resampled ones; the number of examples; paired, whether the
+    scores are differences.
+    """
+    seeds, value = len(scores), float(np.mean(scores))
+    away = by_row - np.asarray(scores)[:, None]
+    defined = ~np.isnan(away)
+    count = defined.sum(0)
+    of_mean = np.divide(np.where(defined, away, 0).sum(0), count, out=np.full(away.shape[1], np.nan), where=count > 0)
+    by_rows = float(np.nanvar(of_mean)) if count.any() else np.nan
+    by_seed = float(np.var(scores, ddof=1)) if seeds > 1 else np.nan
+    if seeds < FEWEST_OF_INTERVAL:
+        return Resampled(value, value + of_mean, Spread(by_seed, by_rows, seeds, rows))
+    if paired and by_rows > 0:
+        both = (float(np.nanmean(np.nanvar(away, axis=1))) - by_rows) / (seeds - 1)
+        left = max(0.0, by_rows - max(0.0, both))
+        of_mean, by_rows = of_mean * np.sqrt(left / by_rows), left
+    draws = value + of_mean + _multipliers(seeds, away.shape[1]) @ scores
+    return Resampled(value, draws, Spread(by_seed, by_rows, seeds, rows))
+
+
+@functools.cache
+def _multipliers(seeds: int, number: int) -> np.ndarray:
+    """Return by how much each seed counts for more than its share, [D, S]: times scores this is t, times s / sqrt(S).
+
+    Normal multipliers less their mean, over a chi that runs through its quantiles in a random order.
+    """
+    from scipy.stats import chi2
+
+    rng = np.random.default_rng((seeds, number))
+    normal = rng.standard_normal((number, seeds))
+    normal -= normal.mean(1, keepdims=True)
+    quantiles = chi2.ppf((rng.permutation(number) + 0.5) / number, seeds - 1)
+    return normal / np.sqrt(seeds * quantiles)[:, None]
 
 
 def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
@@ -66,14 +116,14 @@ def interval(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
 
 
 def least_interval(value, by_k: dict[int, np.ndarray], full: np.ndarray, share: float, level: float = LEVEL) -> dict:
-    """Return the interval of the least k that reaches a share of full quality.
+    """Return the interval of the least k from which on every k reaches a share of full quality.
 
     Args: the least k of the scores themselves, None where none reaches it; draws of the score by k; draws of the full
     model. Returns value, low, high (None above the largest k that was run), and never: the share of draws in which no k
     reaches it. Draws in which the full model has no score above 0 are left out.
     """
     usable = np.flatnonzero(full > 0)
-    least_k = [least({k: draws[d] for k, draws in by_k.items()}, full[d], share) for d in usable]
+    least_k = [least_lasting({k: draws[d] for k, draws in by_k.items()}, full[d], share) for d in usable]
     beyond = max(by_k) + 1
     filled = np.sort([beyond if k is None else k for k in least_k])
     ends = [filled[min(int(q * len(filled)), len(filled) - 1)] for q in ((1 - level) / 2, (1 + level) / 2)]

@@ -1,64 +1,81 @@
 """Whether a claim holds: a contrast of scores, seed by seed, against its margin."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, log2
 
 import numpy as np
 
-from thaw.statistics.significance import ALPHA, FEWEST_SEEDS, effect_size, holm, seeds_needed, sign_flip
+from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
+from thaw.statistics.bootstrap import Interval, Resampled, interval
+from thaw.statistics.sample_size import Needed, needed
+from thaw.statistics.sign_flips import adjusted
+from thaw.statistics.significance import effect_size
 
 HOLDS, FAILS, UNDECIDED, NOT_TESTABLE = "holds", "fails", "undecided", "not testable"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one test, the mean contrast, p by Holm, the seeds, how many more an undecided one lacks, and the
-    effect: the mean way to the margin in its own standard deviations, above 0 where the claim is borne out.
+    """The answer to one test, the mean contrast with its 95 % CI, p adjusted over the family, the seeds, what would
+    decide an undecided one, and the effect: d_z of the way to the margin, above 0 where the claim is borne out.
     """
 
     answer: str
     contrast: float
+    ci: Interval
     p: float
     seeds: int
-    more: int | None = None
+    needed: Needed | None = None
     effect: float | None = None
 
 
-def verdicts(contrasts: list[list[float]], margins: list[dict], alpha: float = ALPHA) -> list[Verdict]:
-    """Return the verdicts on a family of tests, p-values adjusted by Holm over it.
+def verdicts(
+    contrasts: list[Mapping[int, float]], means: list[Resampled], margins: list[dict], alpha: float = ALPHA
+) -> list[Verdict]:
+    """Return the verdicts of a family of tests.
 
-    Args: for each test its contrast by seed; its margin, {above: points} or {within: points}. `within` is two tests, of
-    the way to either end, of which the one that is nearer to failing counts (Schuirmann 1987).
+    A claim holds or fails only where the test over seeds and the 95 % CI over seeds and test rows agree: the p of many
+    seeds on one draw and one test set says nothing of other rows. Args: for each test its contrast by seed, the mean
+    with its draws, and the margin, {above: points} or {within: points}. `within` is two tests, of the way to either
+    end, of which the one that is nearer to failing counts (Schuirmann 1987).
     """
-    ways = [_way(np.asarray(contrast), margin) for contrast, margin in zip(contrasts, margins, strict=True)]
-    adjusted = holm([sign_flip(way) for way in ways])
-    # with fewer seeds than this no p is small enough for Holm
-    fewest = max(FEWEST_SEEDS, ceil(log2(2 * max(len(ways), 1) / alpha)))
+    ways = [_ways(contrast, margin) for contrast, margin in zip(contrasts, margins, strict=True)]
+    tested = iter(adjusted([way for ends in ways for way in ends]))
     results = []
-    for contrast, way, p in zip(contrasts, ways, adjusted, strict=True):
-        decided = p <= alpha and len(way) >= FEWEST_SEEDS
-        answer = (HOLDS if way.mean() > 0 else FAILS) if decided else UNDECIDED
-        needed = None if decided else seeds_needed(way)
-        more = max(needed - len(way), fewest - len(way), 1) if needed else None
-        results.append(Verdict(answer, float(np.mean(contrast)), p, len(way), more, effect_size(way)))
+    for ends, mean, margin in zip(ways, means, margins, strict=True):
+        pairs = [(way, next(tested)[1]) for way in ends]
+        way, p = min(pairs, key=lambda pair: np.mean(list(pair[0].values())))
+        values, ci = np.array(list(way.values())), interval(mean.value, mean.draws)
+        borne_out = values.mean() > 0
+        decided = p <= alpha and len(values) >= FEWEST_SEEDS and _on_one_side(ci, margin, borne_out)
+        answer = (HOLDS if borne_out else FAILS) if decided else UNDECIDED
+        lacks = None if decided else needed(abs(values.mean()), mean.spread)
+        results.append(Verdict(answer, mean.value, ci, p, len(values), lacks, effect_size(values)))
     return results
 
 
-def overall(by_task: list[str]) -> str:
-    """Return the verdict over tasks: fails where it fails on one, holds where it holds on all, else undecided.
+def overall(decisions: list[str]) -> str:
+    """Return the answer over tasks: fails where it fails on one, holds where it holds on all, else undecided.
 
     Without any test the claim is not testable.
     """
-    if not by_task:
+    if not decisions:
         return NOT_TESTABLE
-    if FAILS in by_task:
+    if FAILS in decisions:
         return FAILS
-    return HOLDS if set(by_task) == {HOLDS} else UNDECIDED
+    return HOLDS if set(decisions) == {HOLDS} else UNDECIDED
 
 
-def _way(contrast: np.ndarray, margin: dict) -> np.ndarray:
-    """Return how far each seed's contrast is on the right side of the margin."""
+def _ways(contrast: Mapping[int, float], margin: dict) -> list[dict[int, float]]:
+    """Return by seed how far the contrast is on the right side of the margin; of `within`, of either end."""
     if "above" in margin:
-        return contrast - margin["above"]
-    ends = [margin["within"] - contrast, margin["within"] + contrast]
-    return min(ends, key=np.mean)
+        return [{seed: value - margin["above"] for seed, value in contrast.items()}]
+    return [{seed: margin["within"] - sign * value for seed, value in contrast.items()} for sign in (1, -1)]
+
+
+def _on_one_side(ci: Interval, margin: dict, borne_out: bool) -> bool:
+    """Tell whether a whole interval is where its mean is: on the right side of the margin, or on the wrong one."""
+    if "above" in margin:
+        return ci.low > margin["above"] if borne_out else ci.high < margin["above"]
+    width = margin["within"]
+    return -width < ci.low and ci.high < width if borne_out else ci.low > width or ci.high < -width

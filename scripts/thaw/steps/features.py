@@ -1,7 +1,9 @@
-"""Step `features`: token ids of a corpus, and the frozen encoder's hidden states at the boundaries asked for."""
+"""Step `features`: token ids of a corpus, and the frozen encoder's hidden states: of tokens, of texts, or of words."""
 
 from pathlib import Path
 
+from thaw.core import layout
+from thaw.core.boundaries import VECTORS
 from thaw.core.devices import is_strict, run_relaxed_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
@@ -13,18 +15,20 @@ from thaw.schema.experiment import ComputeConfig
 
 
 def main() -> None:
-    """Write tokens.parquet and its card, then the payload and card of each boundary."""
+    """Write tokens.parquet and its card, then the payload and card of each part that is asked for."""
     arguments = parse_arguments(
         __doc__,
-        any_number("--boundaries", "0 to L, or their cards; or none", boundary),
+        any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", part),
         DATA,
         ENCODER,
         out="folder of the store",
     )
     spec, out = arguments.spec, arguments.out
     corpus, encoder = _card(arguments.data, spec["data"]), _card(arguments.encoder, spec["encoder"])
-    if beyond := [n for n in arguments.boundaries if not 0 <= n <= encoder["layers"]]:
+    if beyond := [n for n in arguments.boundaries if n not in (*range(encoder["layers"] + 1), *VECTORS)]:
         raise UserError(f"{encoder['encoder']} has boundaries 0 to {encoder['layers']}, and no {beyond[0]}")
+    if "words" in arguments.boundaries and not corpus.get("words"):
+        raise UserError(f"{corpus['corpus']} has no column of words, and so no states of words; ask for pooled")
     threads = ComputeConfig.model_validate(spec["compute"]).threads
     set_threads(threads)
     card = {
@@ -41,16 +45,17 @@ def main() -> None:
     write_tokens(spec, arguments.data, corpus, arguments.encoder, encoder, out, card)
     drop_others(out, card["digest"], encoder["layers"])
     if arguments.boundaries:
-        numbers = sorted(set(arguments.boundaries))
-        run_relaxed_if_needed(lambda: write_boundaries(out, arguments.encoder, numbers, spec["dtype"]))
+        parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
+        run_relaxed_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec["dtype"]))
 
 
-def boundary(word: str) -> int:
-    """Return the number of a boundary from itself or from the path of its card, b<n>.json.
+def part(word: str) -> int | str:
+    """Return a part of a store, the number of a boundary or a name, from itself or from the path of its card.
 
     The rule gives cards, since it is made in a loop: what its command says of the loop's variable would be of the last.
     """
-    return int(Path(word).stem.removeprefix("b"))
+    name = Path(word).stem
+    return name if name in VECTORS else int(name.removeprefix("b"))
 
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
@@ -74,8 +79,8 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     write_json(out / "tokens.json", card | facts)
 
 
-def write_boundaries(out: Path, folder: Path, boundaries: list[int], dtype: str) -> None:
-    """Run the encoder once over each split and write a card for each boundary, after its payload."""
+def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str) -> None:
+    """Run the encoder once over each split and write a card for each part, after its payload."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.encoders.transformers import Encoder
     from thaw.features.extract import extract
@@ -84,19 +89,20 @@ def write_boundaries(out: Path, folder: Path, boundaries: list[int], dtype: str)
     store, encoder = FeatureStore(out), Encoder.load(folder)
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
-    facts = extract(store, encoder, boundaries, dtype, claimed(watch))
+    facts = extract(store, encoder, parts, dtype, claimed(watch))
     seconds = watch.seconds()["total"]
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
     shared |= {"dtype": dtype, "width": encoder.width, "seconds": seconds, "device": hardware(watch.device)["device"]}
     shared |= {"deterministic": False} if watch.device.type == "cuda" and not is_strict() else {}
-    for n in boundaries:
-        write_json(out / f"b{n}.json", {"boundary": n, **shared, **facts[n]})
-    log(f"{len(boundaries)} boundaries, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
+    for part in parts:
+        which = {"boundary": part} if isinstance(part, int) else {"part": part, "layers": encoder.layers}
+        write_json(store.card_path(part), {**which, **shared, **facts[part]})
+    log(f"{len(parts)} parts, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 
 
 def drop_others(out: Path, ours: str, layers: int) -> None:
-    """Delete boundaries that another spec left in the folder: nothing can read them any more."""
-    for card in (out / f"b{n}.json" for n in range(layers + 1)):
+    """Delete parts that another spec left in the folder: nothing can read them any more."""
+    for card in (Path(layout.stored_part(str(out), part)) for part in (*range(layers + 1), *VECTORS)):
         if card.is_file() and read_json(card).get("digest") != ours:
             card.with_suffix(".safetensors").unlink(missing_ok=True)
             card.unlink()

@@ -43,7 +43,7 @@ def execute(spec: dict, folders) -> None:
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
     for n in numbers:
         write_json(
-            folders.out / f"b{n}.json",
+            store.card_path(n),
             {"boundary": n, **shared, "dtype": spec["dtype"], "width": encoder.width, **facts[n]},
         )
     seconds = watch.seconds()["total"]

@@ -200,7 +200,6 @@ class BatchedHeadTrainer:
         return vectors.to_predictions(rows, head.logits(vectors.values).float(), head.scores)
 
     def _vectors(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        """Return the vectors of some rows of train, or of all rows of another split."""
         if store is self.store and split == "train":
             return self.train.of(np.searchsorted(self.rows, rows))
         return self.reader(store, split, rows, words)

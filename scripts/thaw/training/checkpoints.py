@@ -30,7 +30,7 @@ class Trained:
     encoder: dict[str, torch.Tensor]
     inserts: Inserts | None
     predictions: dict[str, Predictions]
-    further: list[tuple[TransferSet, dict[str, Predictions]]]
+    transfer: list[tuple[TransferSet, dict[str, Predictions]]]
     outcome: dict  # scores, rows, flags, chosen: as in metrics.json
     history: list[dict]
     cost: dict

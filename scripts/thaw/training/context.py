@@ -113,7 +113,7 @@ class TaskContext:
         """
         return [
             (other, {split: predict(store, split, rows, other.words(split)) for split, rows in other.rows().items()})
-            for other, store in self.inputs.further
+            for other, store in self.inputs.transfer_sets
         ]
 
 

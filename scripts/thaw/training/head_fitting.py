@@ -4,6 +4,7 @@ N vectors (one a text, or one a word that has a token).
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,30 +13,39 @@ from thaw.compute_cost.flops import encoder_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.errors import UserError
+from thaw.core.phrases import listing
 from thaw.core.runtime import log
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import TransferSet, with_transfer_scores
 from thaw.heads.base import Head
-from thaw.heads.convex import Solution, fit_classes, fit_scores
+from thaw.heads.convex import Solution
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
+from thaw.training.head_candidates import Candidate, candidates, choose
 from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.inference_cost import inference_cost
 from thaw.training.run_inputs import Inputs
+from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
+
+EVALUATIONS = 100  # of the objective, about, until a head has been fitted with one strength
 
 
 @dataclass
 class FittedHead:
     """What a fit leaves: the head, its solution, its predictions by split (train: all rows), its history and cost.
 
-    `validation` is the main metric there, by which one view is preferred to another.
+    `chosen` is what validation chose: the strength, and the layer or the features where there is a choice. `validation`
+    is the main metric there, by which one view is preferred to another.
     """
 
     head: Head
     solution: Solution
+    chosen: dict
     predictions: dict[str, Predictions]
-    further: list[tuple[TransferSet, dict[str, Predictions]]]
+    transfer: list[tuple[TransferSet, dict[str, Predictions]]]
     validation: float | None
     history: list[dict]
     cost: dict
@@ -50,11 +60,15 @@ class HeadFit:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read settings, targets and rows."""
         self.inputs, self.context = inputs, TaskContext(spec, inputs)
-        self.phases = spec["phases"]
-        (phase,) = self.phases
-        self.boundary, self.stored = phase["boundary"], cached_layers_read([phase])
-        self.strengths = PhaseConfig.of_spec(phase).l2
-        self.head = self.context.build_head(HeadConfig.model_validate(spec["head"])).to(self.context.device)
+        (entry,) = spec["phases"]
+        self.phase = PhaseConfig.of_spec(entry)
+        self.phases, self.stages = [self.phase], [self.phase.stages(entry)]
+        self.entry, self.boundary = entry, entry["boundary"]
+        head = HeadConfig.model_validate(spec["head"])
+        self.head = self.context.build_head(head).to(self.context.device)
+        self.layers, self.heads = head.layers, [self.head]
+        if self.layers.searched:
+            self.heads = [self.context.build_head(head.at_layer(n)) for n in self.head.combination.read]
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         if not self.head.fixed:
             raise UserError(
@@ -67,38 +81,52 @@ class HeadFit:
         """The rows of train to which the head is fitted."""
         return self.context.training_rows
 
+    @property
+    def passes(self) -> int:
+        """About how often the fit reads all rows."""
+        return len(self.heads) * len(self.phase.l2) * EVALUATIONS
+
     def run(self, watch: Stopwatch) -> FittedHead:
-        """Fit all strengths, choose one by the main metric on validation (of equals the strongest), and predict."""
-        context, rows = self.context, self.context.rows
+        """Fit all candidates, choose one by the main metric on validation (see `choose`), and predict."""
+        context, rows, validation = self.context, self.context.rows, self.context.validation
         with watch("load"):
-            encoder = resumed(context.encoder_folder, self.boundary, self.highest, {}, context.device)
-            read = Reader(encoder, self.head, self.stored, context.device)
-            vectors = {
-                split: read(context.store, split, chosen, context.word_counts(split, chosen))
-                for split, chosen in rows.items()
-            }
-        log(f"fitting {len(self.strengths)} strengths to {len(vectors['train'].values)} vectors")
-        with watch("train"):
-            solutions = self._solve(vectors["train"])
-        with watch("evaluate"):
-            validation = context.validation
-            scores = [
-                context.main_score(self._predictions(solution, vectors[validation], rows[validation]), validation)
-                for solution in solutions
+            readers = [self.reader(head.to(context.device)) for head in self.heads]
+            layers = [
+                {
+                    split: read(context.store, split, chosen, context.word_counts(split, chosen))
+                    for split, chosen in rows.items()
+                }
+                for read in readers
             ]
-            best = best_strength(scores, [solution.l2 for solution in solutions])
-            chosen = solutions[best]
-            predictions = {split: self._predictions(chosen, vectors[split], rows[split]) for split in rows}
-            further = context.transfer_predictions(
-                lambda store, split, rows, words: self._predictions(chosen, read(store, split, rows, words), rows)
+        log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
+        with watch("train"):
+            tried = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
+        with watch("evaluate"):
+            scores = [self._score(one.solution, layers[one.position][validation]) for one in tried]
+            best = choose(tried, scores, self.layers)
+            solution, position = tried[best].solution, tried[best].position
+            predictions = {split: self._predictions(solution, layers[position][split], rows[split]) for split in rows}
+            transfer = context.transfer_predictions(
+                lambda store, split, rows, words: self._predictions(
+                    solution, readers[position](store, split, rows, words), rows
+                )
             )
-        log(f"l2 {chosen.l2:g} chosen on {validation}")
-        self.head.load_state_dict(chosen.state())
-        history = [
-            {"phase": 1, "l2": s.l2, "step": s.steps, "loss": s.objective, "validation": score}
-            for s, score in zip(solutions, scores, strict=True)
-        ]
-        return FittedHead(self.head, chosen, predictions, further, scores[best], history, self._cost(solutions))
+        chosen, head = self._settings(tried[best]), self.heads[position]
+        log(f"{listing(f'{key} {value:g}' for key, value in chosen.items())} chosen on {validation}")
+        head.load_state_dict(solution.state())
+        cost, history = self._cost(tried, tried[best]), self._history(tried, scores)
+        return FittedHead(head, solution, chosen, predictions, transfer, scores[best], history, cost)
+
+    def reader(self, head: Head) -> Reader:
+        """Return what reads the vectors for a head: stored ones, or through the layers above the stored states."""
+        device = self.context.device
+        if "vectors" in self.entry:
+            return StoredReader(self.entry["vectors"], head, device)
+        return Reader(self._encoder, head, cached_layers_read([self.entry]), device)
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        return resumed(self.context.encoder_folder, self.boundary, self.highest, {}, self.context.device)
 
     def outcome(self, fitted: FittedHead, seed: int) -> dict:
         """Return scores, rows, flags and the chosen strength as a seed's metrics.json has them."""
@@ -106,44 +134,64 @@ class HeadFit:
         scored = np.searchsorted(self.rows, scored_training_rows(self.rows, seed))
         sample = Predictions(self.rows[scored], select_rows(predictions.values, scored))
         outcome = evaluate(task, self.context.corpus, {**fitted.predictions, "train": sample})
-        outcome = with_transfer_scores(outcome, task, fitted.further)
+        outcome = with_transfer_scores(outcome, task, fitted.transfer)
         outcome["flags"] += [] if fitted.solution.converged else ["not_converged"]
-        return outcome | {"chosen": {"l2": fitted.solution.l2}}
+        return outcome | {"chosen": dict(fitted.chosen)}
 
     @property
     def pairs(self) -> str:
         """The encoding of pairs of texts: joint (cross-encoder) or separate (bi-encoder)."""
         return "separate" if self.context.store.separate_encoding else "joint"
 
-    def _solve(self, train: Vectors) -> list[Solution]:
-        """Fit the head to the training vectors with every strength."""
-        targets = torch.as_tensor(train.gold(self.context.gold("train", self.rows)), device=self.context.device)
-        if self.head.scores:
-            return fit_scores(train.values.unsqueeze(0), targets, self.strengths)[0]
-        return fit_classes(train.values.unsqueeze(0), targets, self.head.outputs, self.strengths)[0]
+    def _fit(self, train: list[Vectors], validation: list[Vectors]) -> list[Candidate]:
+        """Return what validation chooses from, of the vectors of each layer."""
+        targets = torch.as_tensor(train[0].gold(self.context.gold("train", self.rows)), device=self.context.device)
+        values, classes = [vectors.values for vectors in train], 0 if self.head.scores else self.head.outputs
+        return candidates(
+            values, targets, classes, self.phase, lambda position, solution: self._score(solution, validation[position])
+        )
+
+    def _settings(self, candidate: Candidate) -> dict:
+        """Return what distinguishes a candidate from others: its strength, layer, fraction and number of features."""
+        settings = {"l2": candidate.solution.l2}
+        if self.layers.searched:
+            settings["layer"] = self.head.combination.read[candidate.position]
+        if candidate.fraction is not None:
+            settings |= {"fraction": candidate.fraction, "features": candidate.features}
+        return settings
+
+    def _history(self, tried: list[Candidate], scores: list[float | None]) -> list[dict]:
+        """Return what history.csv has of each candidate."""
+        return [
+            {"phase": 1}
+            | self._settings(one)
+            | {"step": one.solution.steps, "loss": one.solution.objective, "validation": score}
+            for one, score in zip(tried, scores, strict=True)
+        ]
+
+    def _score(self, solution: Solution, vectors: Vectors) -> float | None:
+        """Return the main metric of a solution on validation."""
+        validation = self.context.validation
+        return self.context.main_score(self._predictions(solution, vectors, self.context.rows[validation]), validation)
 
     def _predictions(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
         logits = solution.logits(vectors.values)
         return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
-    def _cost(self, solutions: list[Solution]) -> dict:
+    def _cost(self, tried: list[Candidate], chosen: Candidate) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.
 
-        The step measures seconds, memory and machine.
+        Weights of features that were left out are not trained. The step measures seconds, memory and machine.
         """
         lengths = self.context.store.sequences("train", self.rows)
-        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(solution.flops for solution in solutions)
-        trained = sum(parameter.numel() for parameter in self.head.parameters())
+        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(one.solution.flops for one in tried)
+        width = self.head.output.in_features if chosen.features is None else chosen.features
+        trained = self.head.outputs * (width + 1)
         return {
             "flops": flops,
             "parameters": {"trained": trained, "total": self.context.encoder_parameters + trained},
             "tokens": int(lengths.sum()),
-            "steps": sum(solution.steps for solution in solutions),
+            "steps": sum(one.solution.steps for one in tried),
             "seeds_share_fit": True,
+            "inference": inference_cost(self.context, self.heads[chosen.position]),
         }
-
-
-def best_strength(scores: list[float | None], strengths: list[float]) -> int:
-    """Return the index of the best score; of equals the one of the strongest penalty."""
-    ranks = [(-np.inf if value is None else value, l2) for value, l2 in zip(scores, strengths, strict=True)]
-    return ranks.index(max(ranks))

@@ -60,7 +60,7 @@ class ModelTrainer:
         """Return the loss of a batch, [1]."""
         rows = self.rows[positions]
         batch, stored = self.feed("train", rows)
-        self.spent.head_flops += self.model.head.flops(batch.host)
+        self.spent.head_flops += self.model.head_flops(batch.host)
         self.spent.lengths += [batch.mask.shape[1]] * len(batch.mask)
         return self.objective.loss(self.model, rows, batch, stored).view(1)
 

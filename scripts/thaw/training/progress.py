@@ -16,7 +16,6 @@ from thaw.adaptation.peft_modules import add_inserts
 from thaw.core.devices import relax, relaxed
 from thaw.core.digests import digest
 from thaw.core.runtime import hardware, log, versions
-from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import PhaseLog
 
 FILE = "progress.safetensors"
@@ -74,12 +73,10 @@ class Progress:
         run.head.load_state_dict(self._part("head"))
         for name in COUNTED:
             setattr(run, name, self.state[name])
-        for number, entry in enumerate(run.phases[: self.phase], 1):
-            stages = PhaseConfig.stages_of_spec(entry)
-            for stage in stages if number < self.phase else stages[: self.state["stage"]]:
-                run.inserts = add_inserts(
-                    run.inserts, PhaseConfig.of_spec(entry), stage["components"], run.spec["seed"]
-                )
+        for number, (phase, stages) in enumerate(zip(run.phases, run.stages, strict=True), 1):
+            done = len(stages) if number < self.phase else self.state["stage"] if number == self.phase else 0
+            for stage in stages[:done]:
+                run.inserts = add_inserts(run.inserts, phase, stage["components"], run.spec["seed"])
         for operation in self.state.get("relaxed", []):
             relax(operation)
         for part, seconds in self.state["seconds"].items():

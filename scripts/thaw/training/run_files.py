@@ -17,5 +17,5 @@ def write_run(out: Path, spec: dict, context: TaskContext, left, outcome: dict, 
 
     save_tensors(out / "head.safetensors", left.head.state_dict())
     columns = {split: f"{split}_{context.main_metric}" for split in ("train", "validation")}
-    predictions = all_predictions(context.task, context.corpus, left.predictions, left.further)
+    predictions = all_predictions(context.task, context.corpus, left.predictions, left.transfer)
     write_result(out, spec, outcome, cost, predictions, pandas.DataFrame(left.history).rename(columns=columns))

@@ -1,4 +1,4 @@
-"""The inputs of a run: its corpus, the encoder, a store of features, and further test corpora with their stores.
+"""The inputs of a run: its corpus, the encoder, a store of features, and transfer sets with their stores.
 
 Nothing is opened that was made for another spec than the run was planned with.
 """
@@ -10,13 +10,12 @@ import numpy as np
 import torch
 
 from thaw.core import plugins
-from thaw.core.boundaries import cached_layers_read
+from thaw.core.boundaries import stored_parts_read
 from thaw.core.devices import claim_device
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
-from thaw.declarations.needs import NEEDS
-from thaw.encoders.parity import check_once
+from thaw.declarations.needs import stated_needs
 from thaw.encoders.registry import import_code
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
@@ -29,8 +28,8 @@ from thaw.training.adapted import AdaptedEncoder
 class Inputs:
     """The inputs of a run in one view.
 
-    `further` holds the other test corpora, each with its store in that view; `vectors` the vectors that a fixed head
-    has read of the pretrained encoder, by folder of the store and split, for all runs that share these inputs;
+    `transfer_sets` holds other tasks' corpora, each with its store in that view; `vectors` the vectors that a fixed
+    head has read of the pretrained encoder, by folder of the store and split, for all runs that share these inputs;
     `adapted` the encoder as a run left it, where the store holds its states.
     """
 
@@ -38,7 +37,7 @@ class Inputs:
     store: FeatureStore
     encoder: Path
     device: torch.device = torch.device("cpu")  # until the job's turn on one has come
-    further: list[tuple[TransferSet, FeatureStore]] = field(default_factory=list)
+    transfer_sets: list[tuple[TransferSet, FeatureStore]] = field(default_factory=list)
     vectors: dict = field(default_factory=dict)
     adapted: AdaptedEncoder | None = None
 
@@ -49,15 +48,15 @@ class Inputs:
 
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that occur in the texts, padding included, ascending, int64 [U]."""
-        stores = [self.store, *(store for _, store in self.further)]
+        stores = [self.store, *(store for _, store in self.transfer_sets)]
         return torch.from_numpy(np.unique(np.concatenate([store.vocabulary() for store in stores])))
 
 
 def open_inputs(spec: dict, folders) -> list[Inputs]:
     """Open what the parsed arguments `folders` name, one Inputs for each view that the run reads.
 
-    No device is claimed, so that hashing keeps nobody from one, but where payloads were freed: they are made again. An
-    encoder that is about to be resumed is proved once. Raises UserError for a folder that was made for another spec.
+    No device is claimed, so that hashing keeps nobody from one, but where payloads were freed: they are made again.
+    Raises UserError for a folder that was made for another spec.
     """
     plugins.verify_plugins(spec, folders.catalogues)
     digests = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
@@ -76,9 +75,7 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
             data, tokens = next(cards)
             check_digest(data, entry["data"])
             store = _store(tokens.parent, expected, spec, folders.encoder)
-            inputs.further.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
-    if any(boundary < spec["layers"] for boundary in cached_layers_read(spec.get("phases", []))):
-        check_once(folders.encoder)
+            inputs.transfer_sets.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
     return views
 
 
@@ -104,12 +101,11 @@ def open_needs(spec: dict, folders) -> dict[str, Path]:
     Args: the run's spec; the parsed arguments. Raises UserError for what is missing, or was made for another spec.
     """
     given, needs = {role: [Path(file) for file in files] for role, *files in folders.need}, {}
-    for role, need in NEEDS.items():
-        if expected := need.stated(spec):
-            if not given.get(role):
-                raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
-            (needs[role],) = given[role]
-            check_digest(needs[role], expected)
+    for role, expected in stated_needs(spec).items():
+        if not given.get(role):
+            raise UserError(f"--need {role}: the spec names a result of digest {expected}, and no file was given")
+        (needs[role],) = given[role]
+        check_digest(needs[role], expected)
     return needs
 
 
@@ -133,10 +129,10 @@ def _store(folder: Path, expected: str, spec: dict, encoder: Path) -> FeatureSto
     check_digest(folder / "tokens.json", expected)
     store = FeatureStore(folder)
 
-    def make_again(missing: list[int]) -> None:
+    def make_again(missing: list[int | str]) -> None:
         import_code(encoder)  # takes seconds, in which another job may compute
         with claim_device() as device:
             remake(store, encoder, missing, device)
 
-    store.require(cached_layers_read(spec.get("phases", [])), make_again)
+    store.require(stored_parts_read(spec.get("phases", [])), make_again)
     return store

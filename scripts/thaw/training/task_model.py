@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
@@ -48,6 +49,10 @@ class TaskModel(nn.Module):
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
             return self.head(read_states(self.encoder, self.head, batch, stored), batch)
 
+    def head_flops(self, batch: Batch) -> float:
+        """Return the forward operations of the head on a batch, with those of combining the layers that it reads."""
+        return self.head.flops(batch) + self.head.combination.flops(batch)
+
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L", and parts."""
         parts = {"head": list(self.head.named_parameters())}
@@ -82,9 +87,10 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
     The encoder starts from the stored state of the boundary that it was resumed at, or from the token ids.
     """
     if encoder is None:
-        return head.combination(stored)
+        return head.combination(stored, batch.mask)
     wanted = [n for n in head.combination.read if n not in stored]
-    return head.combination(stored | encoder.reach(batch, wanted, stored.get(encoder.start)))
+    states = stored | encoder.reach(batch, wanted, stored.get(encoder.start))
+    return head.combination(states, batch.mask)
 
 
 def _to_predictions(rows, values: list, likely: list | None) -> Predictions:
@@ -102,7 +108,7 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
     tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
-    if boundary == highest:
+    if not computes_layers(boundary, highest):
         if tensors:
             raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
         return None

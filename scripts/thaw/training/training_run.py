@@ -23,8 +23,9 @@ from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Reader
+from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
-from thaw.training.objectives import Supervised
+from thaw.training.objectives import Objective, Supervised
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
@@ -45,25 +46,27 @@ class TrainingRun:
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
         self.chosen = chosen or {}
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
-        phases = enumerate(spec["phases"], start=1)
-        self.phases = [entry | of_phase(settings_chosen, number) for number, entry in phases]
-        gold = self.context.corpus.targets(self.context.task, "train")
-        self.objective = Supervised(gold)
+        entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
+        self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
+        self.stages = [phase.stages(entry) for phase, entry in zip(self.phases, entries, strict=True)]
+        self.gold = self.context.corpus.targets(self.context.task, "train")
         with seeded(spec["seed"], "initialisation"):
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         self.head.set_labels(self.context.labels)
-        self.head.init_from_targets(select_rows(gold, self.rows))
+        self.head.init_from_targets(select_rows(self.gold, self.rows))
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
-        if start is not None and start.head:
-            self.head.load_state_dict(start.head)
-        self.head.to(self.device)
         self.trained = dict(start.encoder) if start is not None else {}
         self.inserts = start.inserts if start is not None else None
+        if start is not None and start.head:
+            self.head.load_state_dict(start.head)
+        else:
+            self.head.combination.start(self.context.encoder_folder, self.trained, self.inserts is not None)
+        self.head.to(self.device)
         self.phase_logs: list[PhaseLog] = []
-        self.flops, self.added = 0.0, 0
+        self.flops, self.added, self.matrices = 0.0, 0, 0
         self.counts: dict[str, int] = {}
 
     @property
@@ -76,19 +79,28 @@ class TrainingRun:
         """The rows of train on which the run trains."""
         return self.context.training_rows
 
+    @property
+    def passes(self) -> int:
+        """The epochs of all phases."""
+        return sum(stage["epochs"] for stages in self.stages for stage in stages)
+
+    def objective_of(self, phase: PhaseConfig) -> Objective:
+        """Return what a phase minimises."""
+        return Supervised(self.gold)
+
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
-            predictions, further = self._predict_all(), self.context.transfer_predictions(self._predict)
+            predictions, transfer = self._predict_all(), self.context.transfer_predictions(self._predict)
         outcome = evaluate(self.context.task, self.context.corpus, predictions, self.phase_logs[-1].diverged)
-        outcome = with_transfer_scores(outcome, self.context.task, further)
+        outcome = with_transfer_scores(outcome, self.context.task, transfer)
         outcome["chosen"] = self.chosen | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
-        if any("stop" in entry for entry in self.phases):
+        if any(phase.stop for phase in self.phases):
             outcome["chosen"]["stopped"] = [phase_log.stopped for phase_log in self.phase_logs]
         history = [row for phase_log in self.phase_logs for row in phase_log.history]
         if history[-1]["validation"] is None:
             history[-1]["validation"] = outcome["scores"][self.context.validation][self.context.main_metric]
-        return Trained(self.head, self.trained, self.inserts, predictions, further, outcome, history, self._cost())
+        return Trained(self.head, self.trained, self.inserts, predictions, transfer, outcome, history, self._cost())
 
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
         """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.
@@ -96,17 +108,18 @@ class TrainingRun:
         A fixed head on a frozen encoder trains on vectors that are computed once, alone or in a batch of heads.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
+        objective = self.objective_of(phase)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
         plain = not self.inserts and not phase.frozen_dropout
-        batched = plain and components == ["head"] and self.head.fixed and hasattr(self.objective, "vector_loss")
+        batched = plain and components == ["head"] and self.head.fixed and hasattr(objective, "vector_loss")
         use_precision("fp32" if batched else phase.precision, self.device)
         if batched:
             known = None if self.trained else self.inputs.vectors
             reader = Reader(encoder, self.head, cached_layers_read([stage]), self.device, known)
             words = self.context.word_counts("train", self.rows)
-            return BatchedHeadTrainer([run.head for run in runs], reader, store, self.rows, self.objective, words)
+            return BatchedHeadTrainer([run.head for run in runs], reader, store, self.rows, objective, words)
         if phase.reinit_top:
             with seeded(self.spec["seed"], f"reinitialisation:{state.number}"):
                 encoder.reinitialise(phase.reinit_top)
@@ -114,7 +127,7 @@ class TrainingRun:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
         feed = Feed(store, cached_layers_read([stage]), self.device)
-        return ModelTrainer(model, feed, self.rows, self.objective, phase.frozen_dropout)
+        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout)
 
     def set_evaluator(self, evaluator: Evaluator, index: int) -> None:
         """Set what gives the run's predictions. Args: what trains now; the run's index there."""
@@ -132,9 +145,9 @@ class TrainingRun:
                 self.counts["unused"] = encoder.unused
             self.trained.update(encoder.tensors([part for part in components if part != "head"]))
         self.added = sum(parameter.numel() for _, parameter in inserted)
-        matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
+        self.matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
         lengths = self.phase_logs[-1].lengths
-        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, matrices)
+        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, self.matrices)
 
     def end_phase(self) -> None:
         """Count the operations of the head in a phase. Raises UserError for a head that counts none."""
@@ -177,7 +190,11 @@ class TrainingRun:
             },
             "tokens": sum(phase_log.tokens for phase_log in self.phase_logs),
             "steps": sum(phase_log.steps for phase_log in self.phase_logs),
+            **({} if self.spec.get("trial") else self._inference()),
         }
+
+    def _inference(self) -> dict:
+        return {"inference": inference_cost(self.context, self.head, self.matrices)}
 
 
 def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None = None) -> list[Trained]:
@@ -200,13 +217,9 @@ def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None =
 
 def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progress: Progress | None) -> None:
     """Train one phase stage by stage, or the rest of it where the progress file is within it."""
-    first, entries = runs[0], [run.phases[number - 1] for run in runs]
-    stages = PhaseConfig.stages_of_spec(entries[0])
-    gradients = first.spec.get("gradients", False)
-    states = [
-        RunState(number, PhaseConfig.of_spec(entry), run.spec["seed"], gradients, run.score)
-        for run, entry in zip(runs, entries, strict=True)
-    ]
+    first, place = runs[0], number - 1
+    stages, gradients = first.stages[place], first.spec.get("gradients", False)
+    states = [RunState(number, run.phases[place], run.spec["seed"], gradients, run.score) for run in runs]
     training = PhaseTraining(states, [stage["epochs"] for stage in stages])
     resumes = progress is not None and progress.is_within(number)
     if resumes:
@@ -244,12 +257,14 @@ def _log_stage(runs: list[TrainingRun], number: int, stage: dict) -> None:
 def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     """Train runs in which a fixed head alone trains: in one batch where batch size and epochs are the same.
 
-    Heads of words are trained one run after the other, since sentences differ in length.
+    Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
+    that has no loss of vectors.
     """
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
-        phase = PhaseConfig.of_spec(run.phases[0])
-        groups.setdefault((phase.batch_size, phase.epochs, index if run.head.words else None), []).append(index)
+        phase = run.phases[0]
+        batched = not run.head.words and hasattr(run.objective_of(phase), "vector_loss")
+        groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():
         trained |= dict(zip(group, train([runs[index] for index in group], watch), strict=True))

@@ -43,7 +43,7 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     store = FeatureStore(job["features"])
     epoch = shuffled_batches(store.sizes("train"), job["batch_size"], derive_seed(1, "order:1:1"))[: job["most"]]
-    boundaries = [n for n in range(100) if store.has(n)]
+    boundaries = store.boundaries()
     used = torch.cat([store.batch("train", rows).input_ids.flatten() for rows in epoch]).unique()
     encoders = {str(n): resumed(job["encoder"], n, used, device) for n in boundaries}
     encoders["full"] = resumed(job["encoder"], None, used, device)

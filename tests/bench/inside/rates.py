@@ -46,7 +46,7 @@ def reading(store: FeatureStore, boundary: int, size: int) -> dict:
     states = store.states(boundary, "train")
     epoch = [(rows, store.batch("train", rows)) for rows in shuffled_batches(store.sizes("train"), size, 1)]
     handed = [states.gather(rows, batch).numel() for rows, batch in epoch]
-    stored = [int(store.lengths("train")[rows].sum()) * store.boundary_card(boundary)["width"] for rows, _ in epoch]
+    stored = [int(store.lengths("train")[rows].sum()) * store.part_card(boundary)["width"] for rows, _ in epoch]
 
     def read() -> None:
         for rows, batch in epoch:  # one batch at a time is held, as in training
@@ -84,7 +84,7 @@ def copies(sizes: list[int], dtype: torch.dtype):
 
 def writing(store: FeatureStore, boundary: int) -> dict:
     """Return the rate of writing a payload in the extraction's batches, to disk and flushed, beside a copy's."""
-    card = store.boundary_card(boundary)
+    card = store.part_card(boundary)
     shapes = {split: (store.tokens(split), card["width"]) for split in store.splits}
     parts = [(split, store.places(split, rows)) for split in store.splits for rows in batches(store.sizes(split))]
     most = max(len(places) for _, places in parts)

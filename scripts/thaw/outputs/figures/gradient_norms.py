@@ -93,7 +93,6 @@ def _looks(layers: list[str]) -> dict[str, dict]:
 
 
 def _legend(looks: dict, frame) -> list:
-    """Return the entries of the legend, from the embeddings up."""
     names = {"embeddings": "Embeddings"} | {layer: f"Layer {_number(layer)}" for layer in looks if layer not in LOOKS}
     names["head"] = "Head"
     return [panels.entry(name, **looks[layer]) for layer, name in names.items() if layer in set(frame["layer"])]

@@ -50,7 +50,6 @@ def points(records: list[ProbeRecord]):
 
 
 def _grid(axis, rows) -> None:
-    """Draw the importance of each layer's heads."""
     image = panels.head_grid(axis, rows, "mean", vmin=0)
     axis.get_figure().colorbar(image, ax=axis, label="Importance, of its layer's norm")
 

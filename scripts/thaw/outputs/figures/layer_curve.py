@@ -54,7 +54,6 @@ def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:
 
 
 def _strategies(axis, rows, marks: dict, positions: dict) -> None:
-    """Draw one panel's strategies."""
     fitted = rows[rows["fitted"]]
     for id, (colour, marker) in marks.items():
         points = fitted[fitted["strategy"] == id].sort_values("thawed")

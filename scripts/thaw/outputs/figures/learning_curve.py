@@ -36,14 +36,12 @@ def build(data, spec: dict) -> panels.Figure:
 
 
 def _scores(axis, rows, lines: dict, ticks: list, name: str) -> None:
-    """Draw the scores of a task."""
     _draw_lines(axis, rows, lines, "mean", ("low", "high"))
     axis.set_ylabel(name)
     _rows_axis(axis, ticks)
 
 
 def _seconds(axis, rows, lines: dict, ticks: list) -> None:
-    """Draw the seconds of a task's runs."""
     _draw_lines(axis, rows[rows["kind"] == "run"], lines, "seconds")
     axis.set_yscale("log")
     axis.set_ylabel("Training time in s (log scale)")

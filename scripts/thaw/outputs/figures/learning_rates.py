@@ -30,7 +30,8 @@ def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[int]]:
     rows = ["head", *(f"layer.{n}" for n in range(layers, 0, -1)), "embeddings"]
     columns, lengths = [], []
     for entry in phases:
-        phase, stages = PhaseConfig.of_spec(entry), PhaseConfig.stages_of_spec(entry)
+        phase = PhaseConfig.of_spec(entry)
+        stages = phase.stages(entry)
         if phase.optimizer == "lbfgs":
             continue
         epochs = [stage["epochs"] for stage in stages]

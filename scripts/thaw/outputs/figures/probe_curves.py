@@ -14,6 +14,7 @@ LINE = ["encoder", "probe", "run"]
 PANEL = ["task", "subset", "measure"]
 CHANCE = {"uuas": "Chain of words"}  # what the broken line is, where it is no majority
 MEASURES = {"selectivity": ("Selectivity × 100", 100), "compression": ("Compression, times", 1)}
+OF_TEXTS = "Accuracy less that on random labels, train × 100"  # of texts, which are scored where they were fitted
 MEASURES |= {"logme": ("LogME, nats a vector", 1)}
 
 
@@ -32,7 +33,8 @@ def build(data, spec: dict) -> panels.Figure:
             panels.curve(axis, part["layer"], part, marks[line])
         if majority.get(key) is not None:
             axis.axhline(majority[key], **panels.REFERENCE)
-        axis.set_ylabel(axis_name(key[2], spec["labels"])[0])
+        trained = key[2] == "selectivity" and (rows["split"] == "train").all()
+        axis.set_ylabel(OF_TEXTS if trained else axis_name(key[2], spec["labels"])[0])
         panels.layer_axis(axis, int(rows["layer"].max()))
 
     drawn = []

@@ -58,7 +58,6 @@ def scores(records: list[ProbeRecord], split: str):
 
 
 def _map(axis, part, layers: list[int], names: panels.Names) -> None:
-    """Draw one encoder's map."""
     lines, grid, numbers = [], [], []
     for key, row in part.groupby(ROW, sort=False):
         by_layer = row.set_index("layer")

@@ -4,6 +4,7 @@ from functools import partial
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.declarations.needs import NEEDS
 from thaw.outputs import wording
 from thaw.outputs.figures import label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
@@ -56,7 +57,8 @@ def expected(data) -> dict[tuple, dict]:
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")]
     for row in present.drop_duplicates(CELL).to_dict("records"):
         run = data.folder(row)
-        record, digest = run.parent / "chosen.json", read_json(run / "metrics.json")["spec"].get("chosen")
+        search = NEEDS["settings"]
+        record, digest = run.parent / search.file, search.stated(read_json(run / "metrics.json")["spec"])
         made = read_json(record) if digest and record.exists() else {}
         trials = [trial for trial in made.get("trials", []) if trial["mean"] is not None]
         if made.get("digest") == digest and trials:

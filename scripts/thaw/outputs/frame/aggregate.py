@@ -38,11 +38,13 @@ def summarise(runs, shown: str, order: dict):
     besides the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without),
     undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
     seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
-    extraction_whole. Rows are in the order given.
+    extraction_whole, train, memory, inference (operations of one prediction). Rows are in the order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
-        raise UserError("no run is scored on another task: give a task `also:`, or leave the transfer_table out")
+        raise UserError(
+            "no run is scored on another task: give a task `transfer_sets:`, or leave the transfer_table out"
+        )
     if chosen.empty:
         raise UserError(f"no run has a score on split {shown}; choose another for this output")
     absent = chosen["missing"] != ""
@@ -62,6 +64,7 @@ def summarise(runs, shown: str, order: dict):
         low=("value", "min"),
         high=("value", "max"),
         seeds=("value", "size"),
+        distinct=("value", "nunique"),
         missing=("absent", "sum"),
         undefined=("undefined", "sum"),
         flags=("flags", _joined),
@@ -77,13 +80,20 @@ def summarise(runs, shown: str, order: dict):
         extraction_whole=("extraction_whole_seconds", "mean"),
         train=("train_seconds", "mean"),
         memory=("peak_memory_mb", "max"),
+        inference=("inference_flops", "mean"),
     ).reset_index()
     summary["seeds"] -= summary["missing"]
     summary["fitted"] = summary["kind"] == "run"
     summary["baseline"] = summary["kind"] == "baseline"
-    summary["shared"] = summary["optimizer"] == "lbfgs"
+    summary["shared"] = (summary["optimizer"] == "lbfgs") & (summary["distinct"] <= 1)  # draws are fits of their own
     summary["swept"] = summary["variant"] != "base"
     return _ordered(summary, order)
+
+
+def validation_means(runs) -> dict[tuple, float]:
+    """Return the mean over seeds on validation, x 100, by task and `ROW`, where there is a score."""
+    rows = runs[runs["main"].astype(bool) & (runs["role"] == "validation") & runs["value"].notna()]
+    return (100 * rows.groupby(["task", *ROW], dropna=False)["value"].mean()).to_dict()
 
 
 def columns(summary, labels: dict) -> list[Column]:

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.core.boundaries import cached_layers_read
+from thaw.core.boundaries import stored_parts_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
@@ -180,19 +180,19 @@ class Cards:
 def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dict[str, float]]:
     """Return for each run, by its folder, the cost columns of the cached hidden states that it reads.
 
-    The seconds of the encoder passes that wrote the boundaries which the listed runs read, per folder of features: as a
+    The seconds of the encoder passes that wrote the parts which the listed runs read, per folder of features: as a
     whole, and divided equally among the runs that read any of them. All cards of one pass state its seconds (to the
     millisecond), so that equal seconds within a folder are one pass.
     """
     names = ("extraction_seconds", "extraction_whole_seconds")
     costs = {result.folder: dict.fromkeys(names, 0.0) for result in present if result.stores}
-    readers: dict[str, dict[str, set[int]]] = {}
+    readers: dict[str, dict[str, set[int | str]]] = {}
     for result in present:
-        read = _boundaries(Path(results, result.folder, "metrics.json")) if result.stores else set()
+        read = _parts(Path(results, result.folder, "metrics.json")) if result.stores else set()
         for store in set(result.stores.values()) if read else ():
             readers.setdefault(store, {})[result.folder] = read
     for store, read in readers.items():
-        cards = [Path(results, layout.boundary(store, n)) for n in sorted(set().union(*read.values()))]
+        cards = [Path(results, layout.stored_part(store, part)) for part in set().union(*read.values())]
         spent = sum({float(value(read_json(card), card, "seconds")) for card in cards})
         for folder in read:
             for name, seconds in zip(names, (spent / len(read), spent), strict=True):
@@ -210,10 +210,10 @@ def value(record, path, *keys):
     return inner
 
 
-def _boundaries(path) -> set[int]:
-    """Return the stored boundaries that a run's phases resumed from."""
+def _parts(path) -> set[int | str]:
+    """Return the parts of the store that a run's phases read."""
     phases = value(read_json(path), path, "spec", "phases")
-    return set(cached_layers_read(phases))
+    return set(stored_parts_read(phases))
 
 
 def _costs(result: CollectedResult, results) -> dict:
@@ -232,6 +232,7 @@ def _costs(result: CollectedResult, results) -> dict:
         "trained_parameters": value(record, path, "parameters", "trained"),
         "peak_memory_mb": value(record, path, "peak_memory_mb"),
         "device": value(record, path, "hardware", "device"),
+        **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
     }
 
 

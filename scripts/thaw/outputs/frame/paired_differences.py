@@ -10,20 +10,30 @@ import numpy as np
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
-from thaw.statistics.bootstrap import interval
+from thaw.statistics.bootstrap import Resampled, interval
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """The first less the second, for each seed that both have, and over resampled seeds and examples [D]."""
+    """A weighted sum of scores by seed, for each seed that has all of them, and its mean over seeds with draws [D]."""
 
-    differences: list[float]
-    draws: np.ndarray
+    by_seed: dict[int, float]
+    resampled: Resampled
+
+    @property
+    def differences(self) -> list[float]:
+        """The contrast of each seed."""
+        return list(self.by_seed.values())
+
+    @property
+    def draws(self) -> np.ndarray:
+        """The mean over resampled seeds and examples, [D]."""
+        return self.resampled.draws
 
     @property
     def mean(self) -> float:
         """The mean over seeds."""
-        return float(np.mean(self.differences))
+        return self.resampled.value
 
     @property
     def text(self) -> str:
@@ -42,29 +52,40 @@ class Contrasts:
 
     def between(self, first: tuple, second: tuple, split: str) -> Contrast | None:
         """Return the first cell less the second; None where no seed has both. Args: cells by CELL; a split."""
-        sides = [self._rows(cell, split) for cell in (first, second)]
-        seeds = sorted(set(sides[0].index) & set(sides[1].index))
-        if not seeds:
-            return None
-        sides = [side.loc[seeds].reset_index() for side in sides]
-        scores = [100 * side["value"].to_numpy() for side in sides]
-        draws = [100 * self.predictions.draws(side, side["metric"].iloc[0], split) for side in sides]
-        return Contrast((scores[0] - scores[1]).tolist(), draws[0] - draws[1])
+        return combined(self.shown, [(1.0, first), (-1.0, second)], split, self.predictions)
 
-    def draws(self, cell: tuple, split: str) -> np.ndarray:
-        """Return a cell's mean over seeds in each draw, [D]."""
-        rows = self._rows(cell, split).sort_index().reset_index()
-        return 100 * self.predictions.draws(rows, rows["metric"].iloc[0], split)
+    def sides(self, cells: list[tuple], split: str) -> list[Resampled]:
+        """Return the mean of each cell over the seeds that all of them have, with its draws; [] without such a seed."""
+        sides = _of_shared_seeds([of_cell(self.shown[self.shown["split"] == split], cell) for cell in cells])
+        if sides[0].empty:
+            return []
+        return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
 
     def best(self, cells: list[tuple]) -> tuple | None:
         """Return the cell with the highest mean on validation, of equals the first; None where none has a score."""
         means = self.validated.groupby(CELL)["value"].mean()
         return max((cell for cell in cells if cell in means), key=means.get, default=None)
 
-    def _rows(self, cell: tuple, split: str):
-        """Return the rows of a cell on a split, by seed."""
-        rows = self.shown[self.shown["split"] == split]
-        return of_cell(rows, cell).set_index("seed")
+
+def combined(rows, terms: list[tuple[float, tuple]], split: str, predictions: PredictionFiles) -> Contrast | None:
+    """Return a weighted sum of cells; None where no seed has all. Args: runs of one metric; (weight, cell by CELL)."""
+    rows = rows[rows["split"] == split]
+    sides = _of_shared_seeds([of_cell(rows, cell) for _, cell in terms])
+    if sides[0].empty:
+        return None
+    weighted = [(100 * times, side) for (times, _), side in zip(terms, sides, strict=True)]
+    made = predictions.resampled(weighted, sides[0]["metric"].iloc[0], split)
+    values = sum(times * side["value"].to_numpy() for times, side in weighted)
+    return Contrast(dict(zip(sides[0]["seed"], values.tolist(), strict=True)), made)
+
+
+def _of_shared_seeds(sides: list) -> list:
+    """Return the rows of each side for the seeds that all have, in one order; a side has one row for each seed."""
+    for side in sides:
+        if side["seed"].duplicated().any():
+            raise ValueError(f"{side['folder'].iloc[0]}: rows of several cells cannot be paired by seed")
+    shared = set.intersection(*(set(side["seed"]) for side in sides))
+    return [side[side["seed"].isin(shared)].sort_values("seed") for side in sides]
 
 
 def plain(mean: float, draws: np.ndarray) -> list[str]:

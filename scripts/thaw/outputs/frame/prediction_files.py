@@ -12,31 +12,29 @@ from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import select_rows, task_with_defaults
 from thaw.evaluation.weighted_metrics import Scorer, scorer
-from thaw.statistics.bootstrap import Draws
-
-BY_GROUP = ("spans", "tagging")  # types whose examples are drawn by document
+from thaw.statistics.bootstrap import Resampled, RowDraws, resampled
 
 
 class PredictionFiles:
     """Predictions of runs on the test and validation splits of their tasks.
 
-    Corpora and records are read once, and the draws of the same runs are drawn once, however often they are compared.
+    Corpora and records are read once, and each run is scored once on the resampled examples, however often it is
+    compared.
     """
 
     def __init__(self, results):
         self.results = Path(results)
         self._corpora: dict[str, Corpus] = {}
         self._specs: dict[str, dict] = {}
-        self._draws: dict[tuple, np.ndarray] = {}
+        self._by_row: dict[tuple, np.ndarray] = {}
 
-    def groups(self, folder: str, split: str):
-        """Return what a split's examples are drawn by: documents where they are words, else how many there are.
+    def groups(self, folder: str, split: str) -> np.ndarray:
+        """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
 
         Args: folder of a run below results.
         """
-        task, rows = self._task(folder), self._rows(folder, split)
-        frame = self._corpus(task["corpus"]).frame(split)
-        return frame["group"].to_numpy()[rows] if task["type"] in BY_GROUP else len(rows)
+        frame = self._corpus(self._task(folder)["corpus"]).frame(split)
+        return frame["group"].to_numpy()[self._rows(folder, split)]
 
     def scorer(self, folder: str, metric: str, split: str) -> Scorer:
         """Return the function from weights [D, N] to a run's scores. Args: folder of the run below results."""
@@ -51,15 +49,35 @@ class PredictionFiles:
         predictions = frame[frame["split"] == split].set_index("row").loc[asked, "prediction"]
         return scorer(task, metric, select_rows(data.targets(task, split), rows), _encoded(predictions, labels), labels)
 
+    def resampled(self, terms: list[tuple[float, object]], metric: str, split: str) -> Resampled:
+        """Return the mean over seeds of a weighted sum of scores, and its draws.
+
+        Args: terms of (weight, rows of runs.csv), a row for each seed in one order; a term with a single row, as of a
+        baseline, counts for every seed. The examples drawn are the same for all tasks of a corpus.
+        """
+        by_row = [self.by_row(rows, metric, split) for _, rows in terms]
+        scores = sum(times * rows["value"].to_numpy(np.float64) for times, rows in terms)
+        drawn = sum(times * part for (times, _), part in zip(terms, by_row, strict=True))
+        return resampled(scores, drawn, self.count(terms[0][1], split), paired=len(terms) > 1)
+
+    def count(self, rows, split: str) -> int:
+        """Return how many examples of a split some rows of runs.csv were scored on."""
+        return len(self._rows(rows["folder"].iloc[0], split))
+
     def draws(self, rows, metric: str, split: str) -> np.ndarray:
-        """Return the resampled means over seeds of some rows of runs.csv, [D]; the same for all of a task and split."""
+        """Return the draws of the mean over seeds of some rows of runs.csv, [D]."""
+        return self.resampled([(1.0, rows)], metric, split).draws
+
+    def by_row(self, rows, metric: str, split: str) -> np.ndarray:
+        """Return what some rows of runs.csv score on resampled examples, [rows, D]."""
         folders = list(rows["folder"])
-        asked = (*folders, metric, split)
-        if asked not in self._draws:
-            key = crc32(f"{rows['task'].iloc[0]}/{split}".encode())
-            draws = Draws(len(folders), self.groups(folders[0], split), random_seed=key)
-            self._draws[asked] = draws.means([self.scorer(folder, metric, split) for folder in folders])
-        return self._draws[asked]
+        new = [folder for folder in folders if (folder, metric, split) not in self._by_row]
+        if new:
+            key = crc32(f"{self._task(new[0])['corpus']}/{split}".encode())
+            drawn = RowDraws(self.groups(new[0], split), random_seed=key)
+            scores = drawn.scores([self.scorer(folder, metric, split) for folder in new])
+            self._by_row |= {(folder, metric, split): row for folder, row in zip(new, scores, strict=True)}
+        return np.stack([self._by_row[folder, metric, split] for folder in folders])
 
     def _task(self, folder: str) -> dict:
         return task_with_defaults(self._spec(folder)["task"])

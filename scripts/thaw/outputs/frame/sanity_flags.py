@@ -18,6 +18,7 @@ from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.schema.phases import PhaseConfig
 
 JUDGED = 3  # equal validation scores needed for the flag validation_flat
 LEARNT = 0.99  # smallest training score of a run that memorises the training set
@@ -36,12 +37,11 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
     card = results / layout.file("prepare", names)
     flags = _of_history(record, folder) + (_of_scores(record, read(card)) if card.exists() else [])
     pads = {read(tokens).get("pad") for tokens in results.glob(layout.pattern("features", weights=encoder, **names))}
-    flags += _of_kernels(folder / "cost.json")
+    flags += _of_kernels(folder / "cost.json") + _of_strength(record)
     return flags + _of_tokenizer(results / layout.folder("fetch", {"encoder": encoder}), pads)
 
 
 def _of_history(record: dict, folder: Path) -> list[str]:
-    """Return the flags of a run's training history."""
     history = folder / "history.csv"
     if not history.is_file():
         return []
@@ -59,8 +59,16 @@ def _of_kernels(cost: Path) -> list[str]:
     return ["not_deterministic"] if cost.is_file() and read_json(cost).get("deterministic") is False else []
 
 
+def _of_strength(record: dict) -> list[str]:
+    """Return the flag of a head whose L2 penalty, as validation chose it, is the strongest that was tried."""
+    chosen = record.get("chosen", {}).get("l2")
+    if chosen is None:
+        return []
+    tried = PhaseConfig.of_spec(record["spec"]["phases"][-1]).l2
+    return ["strength_at_edge"] if len(tried) > 1 and chosen >= max(tried) else []
+
+
 def _phase(notes: list[dict], number: int) -> list[dict]:
-    """Return the rows of a phase."""
     return [note for note in notes if note["phase"] == str(number)]
 
 
@@ -77,7 +85,6 @@ def _flat(notes: list[dict]) -> bool:
 
 
 def _of_scores(record: dict, card: dict) -> list[str]:
-    """Return the flags of a run's scores, given the card of its dataset."""
     task, scores = task_with_defaults(record["spec"]["task"]), record["scores"]
     main, validation = task["metrics"][0], task["validation"]
     tests, flags = [split for split in task["test"] if split in scores], []
@@ -97,7 +104,6 @@ def _of_scores(record: dict, card: dict) -> list[str]:
 
 
 def _all_seen(card: dict, split: str) -> bool:
-    """Tell whether every row of a split shares a sentence with train."""
     return card["splits"][split].get("overlap_train", {}).get("share") == 1
 
 

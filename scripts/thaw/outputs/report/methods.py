@@ -1,5 +1,6 @@
 """Sentences of the report, generated from settings and scores."""
 
+from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
@@ -53,18 +54,21 @@ def encoder(entry: dict, card: dict) -> str:
     )
 
 
-def findings(summary, labels: dict) -> list[tuple[str, str]]:
+def findings(summary, validated: dict[tuple, float], labels: dict) -> list[tuple[str, str]]:
     """Return (task, sentences) per task and group of runs, from a summary on test.
 
-    The sentences name the best strategy, those within one standard deviation of it, the cheapest within one point,
-    and the baselines.
+    The sentences name the strategy that is highest on validation and the cheapest within one point of it there, both
+    with their test scores, and the baselines. Args: validated, as `aggregate.validation_means` returns it.
     """
     groups, lines = aggregate.group_names(summary, labels), []
     for column in aggregate.columns(summary, labels):
         here = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
         here = here[here["mean"].notna()]
+        keys = here[["task", *aggregate.ROW]].itertuples(index=False, name=None)
+        here = here.assign(validation=[validated.get(key) for key in keys])
         for group, name in groups.items():
             mine = aggregate.runs_of(here, group)
+            mine = mine[mine["validation"].notna()]
             if len(mine):
                 references = aggregate.baselines_of(here, group), here[here["kind"].isin(aggregate.EXTERNAL)]
                 lines.append(_finding(mine, references, column, name, labels))
@@ -73,23 +77,19 @@ def findings(summary, labels: dict) -> list[tuple[str, str]]:
 
 def _finding(mine, references: tuple, column, group: str, labels: dict) -> tuple[str, str]:
     """Return the task's name and the sentences of one column and group. Args: references: baselines, external rows."""
-    best = mine.loc[mine["mean"].idxmax()]
+    best = mine.loc[mine["validation"].astype(float).idxmax()]
     marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", group]
     spread = f" ± {wording.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
     others = mine[mine.index != best.name]
     text = f"({', '.join(mark for mark in marks if mark)}): {aggregate.row_name(best, labels)} "
-    text += "has the highest mean, " if len(others) else "is the only strategy run: "
+    text += "is the highest on validation; on test it scores " if len(others) else "is the only strategy run: "
     text += f"{wording.number(best['mean'])}{spread}."
-    if spread and len(others):
-        near = others[others["mean"] >= best["mean"] - best["sd"]]
-        names = wording.listing(aggregate.row_name(row, labels) for row in near.itertuples())
-        verb = "is" if len(near) == 1 else "are"
-        text += f" {names} {verb} within one standard deviation of it." if len(near) else ""
-    cheap = others[(others["mean"] >= best["mean"] - 1) & (others["seconds"] < best["seconds"])]
+    cheap = others[(others["validation"] >= best["validation"] - 1) & (others["seconds"] < best["seconds"])]
     if len(cheap):
         least = cheap.loc[cheap["seconds"].idxmin()]
         costs = f"{wording.seconds(least['seconds'])} against {wording.seconds(best['seconds'])} of training"
-        text += f" The cheapest within one point is {aggregate.row_name(least, labels)}, with {costs}."
+        text += f" The cheapest within one point of it on validation is {aggregate.row_name(least, labels)}, with "
+        text += f"{wording.number(least['mean'])} on test and {costs}."
     for what, rows in zip(("Baselines", "External"), references, strict=True):
         scores = [f"{aggregate.row_name(row, labels)} {wording.number(row.mean)}" for row in rows.itertuples()]
         text += f" {what}: {wording.listing(scores)}." if scores else ""
@@ -141,6 +141,6 @@ def caution(summary) -> str:
     return (
         f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
         "deviation is not evidence that one strategy is better than another."
-        if seeds < 5
+        if seeds < FEWEST_SEEDS
         else f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
     )

@@ -21,10 +21,10 @@ figures' svg.
 
 import base64
 import itertools
-import re
 import shlex
 from pathlib import Path
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.runtime import log
@@ -32,6 +32,7 @@ from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
 from thaw.outputs.report import dataset_facts, methods, provenance
+from thaw.outputs.tables import writers
 
 CELLS = ("strategy_table", "transfer_table")  # kinds of tables whose cells are runs of one strategy on one task
 SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
@@ -78,7 +79,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
-        "findings": methods.findings(summary, labels),
+        "findings": methods.findings(summary, aggregate.validation_means(runs), labels),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
@@ -105,7 +106,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
     for output in outputs:
         word, count = ("Table", tables) if output["step"] == "table" else ("Figure", figures)
         item = {**output, "word": word, "number": next(count), "synthetic": synthetic}
-        path = folder / (f"tables/{output['id']}.html" if word == "Table" else f"figures/{output['id']}.svg")
+        path = layout.output(folder, output["step"], output["id"])
         item["failed"] = reason(path.with_suffix(""))
         if item["failed"]:
             log(f"report: {word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
@@ -121,18 +122,16 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
     """Return a sentence about the published claims for each table of findings."""
     import pandas
 
-    paths = [folder / f"tables/{output['id']}.csv" for output in outputs if output["kind"] == "finding_table"]
-    drawn = [path for path in paths if not reason(path.with_suffix(""))]
+    paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] == "finding_table"]
+    drawn = [path.with_suffix(".csv") for path in paths if not reason(path.with_suffix(""))]
     return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in drawn]
 
 
 def _table_body(path: Path) -> str:
-    """Return the rows and notes of a table's HTML file."""
-    text = _bytes(path).decode()
-    match = re.search(r"</figcaption>(.*)</figure>", text, flags=re.DOTALL)
-    if not match:
+    body = writers.html_body(_bytes(path).decode())
+    if not body:
         raise UserError(f"{path}: holds no table; delete it so that it is made again")
-    return match[1]
+    return body
 
 
 def _bytes(path: Path) -> bytes:
@@ -154,13 +153,11 @@ def _strategies(spec: dict) -> list[dict]:
 
 
 def _baselines(summary, labels: dict) -> list[str]:
-    """Return the names of the baselines, in the order of the tables."""
     rows = summary[summary["baseline"]].sort_values("rank", kind="stable")
     return list(dict.fromkeys(aggregate.row_name(row, labels) for row in rows.itertuples()))
 
 
 def _counts(summary, fitted, present) -> dict:
-    """Return the numbers of tasks, encoders, heads, subsets, seeds, and of planned and present runs."""
     axes = {name: summary.loc[summary["fitted"], name].nunique() for name in ("task", "encoder", "head", "subset")}
     seeds = sorted(int(seed) for seed in fitted["seed"].unique())
     return axes | {
@@ -216,7 +213,6 @@ def cost_rows(summary, columns, labels: dict) -> list[dict]:
 
 
 def _extraction(present) -> dict:
-    """Return the seconds of extraction and of training, and the number of runs that read cached features."""
     runs = present.drop_duplicates(RUN)
     spent = runs["extraction_seconds"]
     return {"seconds": spent.sum(), "readers": int((spent > 0).sum()), "training": runs["train_seconds"].sum()}

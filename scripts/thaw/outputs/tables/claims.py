@@ -1,22 +1,35 @@
-"""A table of published claims, and whether they hold in this study."""
+"""A table of published claims, and whether they hold in this study.
+
+Each claim is tested on each task, split and subset by itself: a subset is another size or draw of the training rows,
+never another seed.
+"""
 
 from thaw.outputs import wording
+from thaw.outputs.frame.paired_differences import Contrast, combined
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 
-HEADER = "finding claim paper encoder task split metric margin contrast p seeds answer more_seeds reason effect"
+HEADER = (
+    "finding claim paper encoder task subset split metric margin contrast low high p seeds answer more_seeds "
+    "rows_needed reason effect"
+)
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.shown`."""
+    """Return the verdicts. Args: spec with `findings` of `thaw.planning.papers.claim_runs.claims_for_spec`."""
     names, entries = spec["labels"], spec["findings"]
-    tests = [(index, test) for index, entry in enumerate(entries) for test in entry.get("tests", [])]
-    contrasts = [_contrast(data.runs, entries[index]["encoder"], test) for index, test in tests]
-    kept = [(index, test, values) for (index, test), values in zip(tests, contrasts, strict=True) if values]
+    tests = [
+        (index, test | {"subset": subset})
+        for index, entry in enumerate(entries)
+        for test in entry.get("tests", [])
+        for subset in dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
+    ]
+    contrasts = [_contrast(data, entries[index]["encoder"], test) for index, test in tests]
+    kept = [(index, test, contrast) for (index, test), contrast in zip(tests, contrasts, strict=True) if contrast]
     margins = [_margin(entries[index]) for index, _, _ in kept]
-    results = verdicts([values for *_, values in kept], margins)
+    decided = verdicts([one.by_seed for *_, one in kept], [one.resampled for *_, one in kept], margins)
     by_entry: dict[int, list[tuple[dict, Verdict]]] = {}
-    for (index, test, _), verdict in zip(kept, results, strict=True):
+    for (index, test, _), verdict in zip(kept, decided, strict=True):
         by_entry.setdefault(index, []).append((test, verdict))
     rows = [_row(entry, by_entry.get(index, []), names) for index, entry in enumerate(entries)]
     lines = [line for index, entry in enumerate(entries) for line in _lines(entry, by_entry.get(index, []))]
@@ -33,16 +46,12 @@ def build(data, spec: dict) -> TextTable:
     return text_table(spec, titles, groups, _notes(), HEADER, lines, of="Claim", sentences=True)
 
 
-def _contrast(runs, encoder: str, test: dict) -> list[float]:
-    """Return a test's contrast in points for each seed that has all its scores."""
-    rows = runs[(runs["kind"] == "run") & (runs["task"] == test["task"]) & (runs["encoder"] == encoder)]
-    rows = rows[(rows["split"] == test["split"]) & (rows["metric"] == test["metric"]) & rows["value"].notna()]
-    total = None
-    for times, head, strategy, variant in test["terms"]:
-        part = rows[(rows["head"] == head) & (rows["strategy"] == strategy) & (rows["variant"] == variant)]
-        scores = part.set_index("seed")["value"] * 100 * times
-        total = scores if total is None else (total + scores).dropna()
-    return total.tolist()
+def _contrast(data, encoder: str, test: dict) -> Contrast | None:
+    """Return a test's contrast in points over the seeds that have all its scores; None where there is no such seed."""
+    runs = data.runs
+    rows = runs[(runs["kind"] == "run") & (runs["metric"] == test["metric"]) & runs["value"].notna()]
+    terms = [(times, (test["task"], test["subset"], encoder, *point)) for times, *point in test["terms"]]
+    return combined(rows, terms, test["split"], data.predictions)
 
 
 def _margin(entry: dict) -> dict:
@@ -50,42 +59,53 @@ def _margin(entry: dict) -> dict:
 
 
 def _row(entry: dict, tested: list[tuple[dict, Verdict]], labels: dict) -> Row:
-    """Return the line of a claim."""
     answer = overall([verdict.answer for _, verdict in tested])
-    several = {test["task"] for test, _ in tested if sum(other["task"] == test["task"] for other, _ in tested) > 1}
-    tasks = [
-        f"{wording.column_name(labels['tasks'], one['task'], one['split'], one['task'] in several)}: {_said(verdict)}"
-        for one, verdict in tested
-    ]
+    tests = [test for test, _ in tested]
+    tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
     return Row({}, entry["claim"], [TextCell(entry["paper"]), TextCell(answer), TextCell(detail)])
 
 
+def _place(test: dict, tests: list[dict], labels: dict) -> str:
+    """Return the name of a test's task in print, with its split and subset where the claim has several."""
+    several = len({other["split"] for other in tests if other["task"] == test["task"]}) > 1
+    name = wording.column_name(labels["tasks"], test["task"], test["split"], several)
+    subsets = {other["subset"] for other in tests}
+    return f"{name}, {labels['subsets'].get(test['subset'], test['subset'])}" if len(subsets) > 1 else name
+
+
 def _said(verdict: Verdict) -> str:
-    """Return a verdict with difference, effect and p."""
-    more = f", {wording.plural(verdict.more, 'more seed')}" if verdict.more else ""
-    effect = "" if verdict.effect is None else f", d {wording.number(verdict.effect)}"
-    return f"{verdict.answer} ({wording.number(verdict.contrast)}{effect}, p {wording.number(verdict.p, 2)}{more})"
+    """Return an answer with difference, interval, effect and p."""
+    ci = f"{wording.number(verdict.contrast)} [{wording.number(verdict.ci.low)}, {wording.number(verdict.ci.high)}]"
+    effect = "" if verdict.effect is None else f", d_z {wording.number(verdict.effect)}"
+    lacks = f"; {wording.lacking(verdict.needed)}" if verdict.needed else ""
+    return f"{verdict.answer} ({ci}{effect}, p {wording.number(verdict.p, 2)}{lacks})"
 
 
 def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
-    """Return a claim's CSV lines."""
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
     if not tested:
-        return [[*common, "", "", "", margin, "", "", "", NOT_TESTABLE, "", entry.get("reason", "no scores"), ""]]
-    return [
-        [*common, test["task"], test["split"], test["metric"], margin, f"{v.contrast:.4f}", f"{v.p:.4f}", v.seeds]
-        + [v.answer, v.more or "", "", "" if v.effect is None else f"{v.effect:.4f}"]
-        for test, v in tested
-    ]
+        why = entry.get("reason", "no scores")
+        return [[*common, *[""] * 4, margin, *[""] * 5, NOT_TESTABLE, "", "", why, ""]]
+    lines = []
+    for test, verdict in tested:
+        numbers = [verdict.contrast, verdict.ci.low, verdict.ci.high, verdict.p]
+        lacks = [verdict.needed.seeds, verdict.needed.rows or ""] if verdict.needed else ["", ""]
+        effect = "" if verdict.effect is None else f"{verdict.effect:.4f}"
+        where = [test["task"], test["subset"], test["split"], test["metric"], margin]
+        plain = [f"{number:.4f}" for number in numbers]
+        lines.append([*common, *where, *plain, verdict.seeds, verdict.answer, *lacks, "", effect])
+    return lines
 
 
 def _notes() -> list[str]:
     return [
         "In brackets: the mean difference over seeds in points (claimed higher minus claimed lower; for a share, the "
-        "first minus that share of the second); d, Cohen's d of the distance to the margin; p of a sign-flip test "
-        "over seeds, Holm-corrected over the table.",
-        "A claim holds if it holds on all tasks and fails if it fails on one. Undecided: p above 0.05, or fewer than "
-        "six seeds; the number of extra seeds needed assumes the same mean and standard deviation.",
+        f"first minus that share of the second) with its 95 % CI ({wording.CI}); d_z, the mean distance to the margin "
+        "in standard deviations of the paired differences; p of a sign-flip test over seeds, adjusted for all tests of "
+        "the table by step-down max-T.",
+        "A claim holds if it holds on all tasks and subsets and fails if it fails on one. Both need p at most 0.05, "
+        "six seeds or more, and a 95 % CI on one side of the margin; else it is undecided. What would decide it "
+        "assumes the same mean and standard deviations.",
     ]

@@ -16,7 +16,8 @@ def notes(summary, runs, columns, spec: dict, role: str) -> list[str]:
     labels, fitted = spec["labels"], summary[summary["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
     lines = [_numbers(columns, fitted, role)]
-    lines.append("Best value of each column in bold" + (", within its group" if _groups(summary) > 1 else "") + ".")
+    within = ", within its group" if _groups(summary) > 1 else ""
+    lines.append(f"Bold: the highest mean on validation of each column{within}.")
     lines += [*_synthetic(columns), *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
@@ -33,12 +34,10 @@ def notes(summary, runs, columns, spec: dict, role: str) -> list[str]:
 
 
 def _groups(summary) -> int:
-    """Return how many groups of encoder, head and subset a summary has."""
     return len(summary.loc[summary["fitted"], aggregate.GROUP].drop_duplicates())
 
 
 def _tasks(tasks, labels: dict) -> str:
-    """Return the names of some tasks, each once."""
     return wording.listing(wording.task_name(labels.get("tasks", {}), task) for task in dict.fromkeys(tasks))
 
 
@@ -55,7 +54,6 @@ def _numbers(columns, fitted, role: str) -> str:
 
 
 def _synthetic(columns) -> list[str]:
-    """Return the sentence about synthetic data."""
     names = dict.fromkeys(column.label for column in columns if column.synthetic)
     return [f"{wording.SYNTHETIC}: {wording.listing(names)} written by Thaw's own grammar, not natural text."] * bool(
         names
@@ -88,7 +86,6 @@ def _carved(shown, labels: dict) -> list[str]:
 
 
 def _overlap(runs, labels: dict) -> list[str]:
-    """Return the sentence about test rows that share a sentence with train, if there are any."""
     unseen = runs[(runs["role"] == "unseen") & runs["main"].astype(bool)]
     parts = []
     for (task, split), rows in unseen.groupby(["task", "split"], sort=False):
@@ -138,7 +135,6 @@ def _empty(summary) -> list[str]:
 
 
 def _undefined(summary) -> list[str]:
-    """Return the sentence about scores that are not defined, if there are any."""
     if not summary["undefined"].any():
         return []
     return [f"{wording.DASH}: undefined score; means are over the seeds with a defined score."]

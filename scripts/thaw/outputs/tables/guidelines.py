@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.core.errors import UserError
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, paired_differences
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.bootstrap import interval
-from thaw.statistics.significance import FEWEST_SEEDS
 
 SIDES = {"adaptation": ("fine-tuned", "frozen"), "features": ("large head", "small head")}
 SIDES["tuning"] = SIDES["features"]
@@ -25,12 +25,12 @@ QUESTIONS = {
 }
 EITHER, UNDECIDED = "either", "undecided"
 TITLES = ("This study", "Difference", "By task", "Papers")
-HEADER = "encoder question types task split difference low high seeds answer first second papers"
+HEADER = "encoder question types task split subset difference low high seeds answer first second papers"
 
 
 @dataclass
 class Answered:
-    """A question about an encoder and some types of task: by (task, split) the contrast and the two cells."""
+    """A question about an encoder and some types of task: by (task, split, subset) the contrast and the two cells."""
 
     question: str
     types: list[str]
@@ -38,25 +38,43 @@ class Answered:
 
     @property
     def mean(self) -> float:
-        """The mean over tasks."""
-        return float(np.mean([contrast.mean for contrast, *_ in self.contrasts.values()]))
+        """The mean over these tasks, each the mean of its splits and subsets."""
+        return float(self._over_tasks([contrast.mean for contrast, *_ in self.contrasts.values()]))
 
     @property
     def draws(self) -> np.ndarray:
-        """The mean over tasks in each draw; tasks are resampled independently."""
-        return np.mean([contrast.draws for contrast, *_ in self.contrasts.values()], axis=0)
+        """The mean over these tasks in each draw; tasks of one dataset share the resampled examples."""
+        return self._over_tasks([contrast.draws for contrast, *_ in self.contrasts.values()])
+
+    @property
+    def seeds(self) -> int:
+        """The fewest seeds of a task."""
+        return min(len(contrast.by_seed) for contrast, *_ in self.contrasts.values())
+
+    def _over_tasks(self, values: list):
+        by_task: dict[str, list] = {}
+        for (task, *_), value in zip(self.contrasts, values, strict=True):
+            by_task.setdefault(task, []).append(value)
+        return np.mean([np.mean(parts, axis=0) for parts in by_task.values()], axis=0)
 
     def answer(self, margin: float) -> str:
         """Return what to do over all its tasks."""
-        return answer(self.mean, self.draws, margin, SIDES[self.question])
+        return answer(self.mean, self.draws, self.seeds, margin, SIDES[self.question])
+
+    def answer_of(self, contrast: Contrast, margin: float) -> str:
+        """Return what to do on one task."""
+        return answer(contrast.mean, contrast.draws, len(contrast.by_seed), margin, SIDES[self.question])
 
 
-def answer(mean: float, draws: np.ndarray, margin: float, sides: tuple[str, str]) -> str:
+def answer(mean: float, draws: np.ndarray, seeds: int, margin: float, sides: tuple[str, str]) -> str:
     """Return which side the 95 % CI of a difference favours.
 
-    "either" if the CI is within the margin, the first side if it is above 0, the second if below, else undecided.
+    "either" if the CI is within the margin, the first side if it is above 0, the second if below, else undecided; with
+    fewer than three seeds, whose CI says nothing of seeds, undecided too.
     """
     ci = interval(mean, draws)
+    if seeds < FEWEST_OF_INTERVAL:
+        return UNDECIDED
     if -margin < ci.low and ci.high < margin:
         return EITHER
     return sides[0] if ci.low > 0 else sides[1] if ci.high < 0 else UNDECIDED
@@ -85,8 +103,8 @@ def build(data, spec: dict) -> TextTable:
         groups += [Group(labels["encoders"].get(encoder, encoder), [], rows)] if rows else []
     if not groups:
         raise UserError("a guideline_table needs runs of a frozen encoder and of the full model, or of two heads")
-    few = min(int(line[8]) for line in lines) < FEWEST_SEEDS
-    return text_table(spec, TITLES, groups, _notes(spec["margin"], few), HEADER, lines, of="Tasks", sentences=True)
+    fewest = min(line[HEADER.split().index("seeds")] for line in lines)
+    return text_table(spec, TITLES, groups, _notes(spec["margin"], fewest), HEADER, lines, of="Tasks", sentences=True)
 
 
 def _answered(part, entry: dict, types: dict[str, str], against: Contrasts) -> Answered:
@@ -125,13 +143,13 @@ def _name(entry: dict) -> str:
 
 
 def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
-    """Return the cells of a line, as TITLES names them."""
     tasks, ours = spec["labels"]["tasks"], one.answer(spec["margin"])
-    by_task = [
-        f"{wording.column_name(tasks, task, split, split != 'test')}: "
-        f"{answer(contrast.mean, contrast.draws, spec['margin'], SIDES[one.question])} ({contrast.text})"
-        for (task, split, _), (contrast, *_) in one.contrasts.items()
-    ]
+    subsets = {subset for *_, subset in one.contrasts}
+    by_task = []
+    for (task, split, subset), (contrast, *_) in one.contrasts.items():
+        name = wording.column_name(tasks, task, split, split != "test")
+        name += f", {spec['labels']['subsets'].get(subset, subset)}" if len(subsets) > 1 else ""
+        by_task.append(f"{name}: {one.answer_of(contrast, spec['margin'])} ({contrast.text})")
     papers = [f"{paper['paper']}: {paper['answer']} ({_agreement(paper['answer'], ours)})" for paper in said]
     difference = paired_differences.printed(one.mean, one.draws)
     return [ours, difference, "; ".join(by_task), "; ".join(papers) or wording.DASH]
@@ -147,30 +165,21 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
     common = [encoder, one.question, " ".join(one.types)]
     papers = ";".join(f"{paper['paper']}: {paper['answer']}" for paper in said)
     lines = []
-    for (task, split, _), (contrast, first, second) in one.contrasts.items():
-        side = answer(contrast.mean, contrast.draws, margin, SIDES[one.question])
+    for place, (contrast, first, second) in one.contrasts.items():
         cells = ["/".join(cell[3:]) for cell in (first, second)]
         numbers = paired_differences.plain(contrast.mean, contrast.draws)
-        lines.append([*common, task, split, *numbers, len(contrast.differences), side, *cells, ""])
-    seeds = min(len(contrast.differences) for contrast, *_ in one.contrasts.values())
-    return [
-        *lines,
-        [*common, "", "", *paired_differences.plain(one.mean, one.draws), seeds, one.answer(margin), "", "", papers],
-    ]
+        lines.append([*common, *place, *numbers, len(contrast.by_seed), one.answer_of(contrast, margin), *cells, ""])
+    numbers = paired_differences.plain(one.mean, one.draws)
+    return [*lines, [*common, "", "", "", *numbers, one.seeds, one.answer(margin), "", "", papers]]
 
 
-def _notes(margin: float, few: bool) -> list[str]:
-    """Return the footnotes: what is compared, and the rule."""
+def _notes(margin: float, fewest: int) -> list[str]:
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Each side is represented by the strategy and head that are best on validation. Difference: fine-tuned minus "
-        "frozen, head with the most parameters minus head with the fewest; over tasks, the mean.",
+        "frozen, head with the most parameters minus head with the fewest; over these tasks, the mean, of a task's "
+        "splits and subsets first. It says nothing of other tasks of the type.",
         f"Either: the 95 % CI of the difference is within {points} of 0. Otherwise the side that the whole CI favours, "
-        "or undecided if the CI contains 0. Bootstrap over seeds and examples (entities by document).",
+        f"or undecided if the CI contains 0. CI: {wording.CI}.",
     ]
-    if few:
-        notes.append(
-            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the 95 % CI mainly reflects the sampling of the "
-            "test set, and the answers are provisional."
-        )
-    return notes
+    return notes + [f"{wording.ROWS_ALONE} All answers from it are undecided."] * (fewest < FEWEST_OF_INTERVAL)

@@ -1,13 +1,14 @@
-"""A table of comparisons: every strategy against one, with 95 % CI, effect size and Holm-corrected p-values."""
+"""A table of comparisons: every strategy against one, with 95 % CI, effect size and p adjusted for all of them."""
 
 from thaw.core.errors import UserError
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.significance import FEWEST_SEEDS, PairedTest, compare
+from thaw.statistics.significance import PairedTest, compare
 
-HEADER = "task split subset encoder head strategy variant seeds difference low high effect p p_holm answer"
+HEADER = "task split subset encoder head strategy variant seeds difference low high effect p p_adjusted answer"
 
 
 def build(data, spec: dict) -> TextTable:
@@ -22,7 +23,7 @@ def build(data, spec: dict) -> TextTable:
     kept = _contrasts(summary[summary["fitted"]], Contrasts(data.runs, spec["split"], data.predictions), spec["whole"])
     if not kept:
         raise UserError(f"a comparison_table needs runs of {spec['whole']} and of another strategy with the same seeds")
-    compared = dict(zip(kept, compare([contrast.differences for _, contrast in kept.values()]), strict=True))
+    compared = dict(zip(kept, compare([contrast.by_seed for _, contrast in kept.values()]), strict=True))
     groups = []
     for group, name in names.items():
         rows: dict[tuple, Row] = {}
@@ -34,9 +35,9 @@ def build(data, spec: dict) -> TextTable:
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
     whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
-    few = min(len(contrast.differences) for _, contrast in kept.values()) < FEWEST_SEEDS
+    fewest = min(len(contrast.differences) for _, contrast in kept.values())
     titles = [column.title for column in columns]
-    return text_table(spec, titles, groups, _notes(whole, len(kept), few), HEADER, lines, sentences=True)
+    return text_table(spec, titles, groups, _notes(whole, len(kept), fewest), HEADER, lines, sentences=True)
 
 
 def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
@@ -52,14 +53,13 @@ def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
 
 def _cell(contrast: Contrast, tested: PairedTest) -> TextCell:
     """Return a difference in print, bold if it is significant."""
-    effect = f", d {wording.number(tested.effect)}" if tested.effect is not None else ""
+    effect = f", d_z {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
     significant = tested.answer in ("higher", "lower")
     return TextCell(contrast.text + effect + test, contrast.mean, best=significant)
 
 
 def _line(row, contrast: Contrast, tested: PairedTest) -> list:
-    """Return the CSV line of a comparison."""
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, tested.seeds]
     effect = "" if tested.effect is None else f"{tested.effect:.4f}"
     return [
@@ -72,17 +72,18 @@ def _line(row, contrast: Contrast, tested: PairedTest) -> list:
     ]
 
 
-def _notes(whole: str, count: int, few: bool) -> list[str]:
-    """Return the footnotes: what is compared, and the test."""
+def _notes(whole: str, count: int, fewest: int) -> list[str]:
     notes = [
         f"Difference to {whole} in points, with the same encoder, head, examples and seeds; in brackets the 95 % CI "
-        "(bootstrap over seeds and examples, entities by document); d: Cohen's d of the difference over seeds.",
-        f"p: sign-flip test over seeds, Holm-corrected for the {wording.plural(count, 'comparison')} of this table. "
-        "Bold: p at most 0.05; all other differences are not significant.",
+        f"({wording.CI}); d_z: the mean difference in standard deviations of the paired differences.",
+        f"p: sign-flip test over seeds, adjusted for the {wording.plural(count, 'comparison')} of this table by "
+        "step-down max-T. Bold: p at most 0.05; all other differences are not significant.",
     ]
-    if few:
+    if fewest < FEWEST_SEEDS:
         notes.append(
             f"With fewer than {wording.plural(FEWEST_SEEDS, 'seed')} no p is given: over n seeds it cannot be below "
             "2 / 2ⁿ, so that no difference can be significant."
         )
+    if fewest < FEWEST_OF_INTERVAL:
+        notes.append(wording.ROWS_ALONE)
     return notes

@@ -1,5 +1,6 @@
 """Footnotes of a reproduced table: the source of the published numbers, and how our protocol differs."""
 
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 
 MARKS = {"encoder": "ᵃ", "split": "ᵇ"}
@@ -23,7 +24,7 @@ def notes(comparison: dict, reproduced: dict, spec: dict) -> list[str]:
     cells = [cell for row in comparison["rows"] for cell in row["cells"]]
     lines = [
         f"{comparison['cite']}, arXiv:{comparison['arxiv']}, {comparison['source']}. Difference: "
-        "reproduced minus published. In brackets the 95 % CI (bootstrap over seeds and examples, entities by document)."
+        f"reproduced minus published. In brackets the 95 % CI ({wording.CI})."
     ]
     lines.append(f"{PROVENANCES[comparison['provenance']]}; {wording.DASH}: not known, or not run.")
     lines += [f"{comparison['note'][0].upper()}{comparison['note'][1:]}."] if "note" in comparison else []
@@ -41,10 +42,12 @@ def near_chance(tasks, spec: dict) -> list[str]:
 
 
 def _rule(comparison: dict) -> list[str]:
-    """Return the sentence about how the paper aggregates seeds, if not by the mean."""
+    """Return the sentences about how the paper aggregates seeds, if not by the mean, and how layers are counted."""
     rule = "runs that score 0 or at most 0.9 of the best run are dropped before the mean"
     said = f"The paper's rule: {rule}; the 95 % CI is of the mean of all runs, the difference uses the rule."
-    return [said] * (comparison["aggregation"] == "lee2019")
+    least = "Number of layers: the k from which on every larger k reaches the share; by the paper's rule, the first k."
+    counted = any("least" in row for row in comparison["rows"])
+    return [said] * (comparison["aggregation"] == "lee2019") + [least] * counted
 
 
 def _favours(comparison: dict) -> list[str]:
@@ -68,13 +71,13 @@ def _marks(cells: list[dict], spec: dict) -> list[str]:
 
 
 def _seeds(comparison: dict, reproduced: dict) -> list[str]:
-    """Return the sentence about the number of seeds, reproduced and published."""
     if not reproduced:
         return []
     numbers = sorted({one.seeds for one in reproduced.values()})
     said = wording.plural(numbers[0], "seed") if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} seeds"
     theirs = comparison.get("seeds")
-    return [f"Reproduced with {said}; published with {theirs or 'an unstated number'}."]
+    lines = [f"Reproduced with {said}; published with {theirs or 'an unstated number'}."]
+    return lines + [wording.ROWS_ALONE] * (numbers[0] < FEWEST_OF_INTERVAL)
 
 
 def _reasons(comparison: dict) -> list[str]:

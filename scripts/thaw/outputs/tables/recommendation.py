@@ -1,79 +1,60 @@
-"""Recommendations: per task the cheapest strategy that is non-inferior to the best, and what papers recommend."""
+"""Recommendations: per task the cheapest strategy that is non-inferior to the best, and what papers recommend.
 
+The choice is made on validation alone. Test is opened for what was chosen.
+"""
+
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
+from thaw.outputs.frame.paired_differences import plain, printed
+from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, judged
-from thaw.statistics.significance import FEWEST_SEEDS
+from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Judged, cheapest, highest, judged
 
-TITLES = ("Recommended", "Score", "Best on validation", "Difference", "Cost", "Undecided", "Papers")
+TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
-    "task split subset encoder head strategy variant score validation difference low high answer more_seeds seeds "
-    "seconds_alone seconds_shared memory_mb trained_parameters on_front advised papers"
+    "task split subset encoder head strategy variant validation difference low high answer more_seeds rows_needed "
+    "seeds seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised test test_low "
+    "test_high papers"
 )
+ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 MOST = 3  # undecided strategies named in a cell; the CSV has all
-ALONE, SHARED = "seconds_alone", "seconds_shared"
-WAITING = f"{wording.NOT_RUN}: budget"
 
 
 def build(data, spec: dict) -> TextTable:
     """Return the recommendation for every task, encoder, head and subset.
 
-    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.shown` makes them.
+    Args: spec with `margin` in points and `papers` as `thaw.planning.recommendations.paper_rules` makes them.
     """
-    labels, runs = spec["labels"], data.runs
+    labels, runs, margin = spec["labels"], data.runs, spec["margin"]
     summary = aggregate.summarise(runs, "test", spec["order"])
     columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
-    groups, lines, few = [], [], False
+    groups, lines, fewest, predicting = [], [], FEWEST_OF_INTERVAL, []
     for group, name in names.items():
         rows = []
         for column in columns:
-            candidates = _candidates(aggregate.runs_of(summary, group), runs, column, data.predictions)
-            if candidates:
-                every = judged(candidates, spec["margin"])
+            mine = aggregate.runs_of(summary, group)
+            given = choice(mine, runs, group, column.task, column.split, data.predictions)
+            if given:
+                every = judged(given.candidates, margin)
                 papers = _papers(spec["papers"], column.task, group[1], every)
-                rows.append(Row({}, column.title, [TextCell(text) for text in _cells(every, papers, labels)]))
-                lines += _lines(every, papers, column, group)
-                few |= len(candidates[0].scores) < FEWEST_SEEDS
+                cells = _cells(given, every, papers, column.split, spec)
+                rows.append(Row({}, column.title, [TextCell(text) for text in cells]))
+                lines += _lines(given, every, papers, column, group)
+                predicting.append(_prediction(every, _taken(given, every), labels))
+                fewest = min(fewest, len(given.candidates[0].seeds))
         groups.append(Group(name, [], rows))
-    notes = _notes(spec["margin"], few) + _unrun(runs, labels)
+    notes = _notes(margin, fewest, any(predicting)) + _unrun(runs, labels)
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
-def _candidates(summary, runs, column, predictions: PredictionFiles) -> list[Candidate]:
-    """Return the strategies of a group on a task and split, with the seeds that all of them share.
-
-    A strategy that lacks a seed is left out, unless only the time budget stopped it.
-    """
-    chosen = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
-    scores = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
-    kept = []
-    for row in chosen.itertuples():
-        mine = of_cell(scores, [getattr(row, name) for name in CELL]).sort_values("seed")
-        tested, validated = mine[mine["split"] == column.split], mine[mine["role"] == "validation"]
-        gone = row.missing and not _waits(runs, row)
-        if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
-            kept.append((row, tested, validated))
-    shared = set.intersection(*(set(tested["seed"]) for _, tested, _ in kept)) if kept else set()
-    return [_candidate(row, tested, validated, shared, predictions) for row, tested, validated in kept if shared]
-
-
-def _waits(runs, row) -> bool:
-    """Tell whether only the time budget kept a cell from having all seeds."""
-    reasons = of_cell(runs, [getattr(row, name) for name in CELL])["missing"]
-    return bool(reasons[reasons != ""].str.startswith(WAITING).all())
-
-
-def _candidate(row, tested, validated, seeds: set, predictions: PredictionFiles) -> Candidate:
-    """Return a strategy with its scores of some seeds. Args: its rows on test and on validation."""
-    tested, validated = (part[part["seed"].isin(seeds)] for part in (tested, validated))
-    draws = 100 * predictions.draws(tested, tested["metric"].iloc[0], tested["split"].iloc[0])
-    alone = row.seconds - row.extraction + row.extraction_whole
-    costs = {ALONE: alone, SHARED: row.seconds, "memory_mb": row.memory, "trained_parameters": row.parameters}
-    values = [100 * value for value in tested["value"]]
-    return Candidate(row, 100 * validated["value"].mean(), values, draws, costs)
+def _taken(given: Choice, every: list[Judged]) -> list[Judged]:
+    """Return the strategies that are recommended: alone, and with features shared; [] where none is."""
+    few = len(given.candidates[0].seeds) < FEWEST_OF_INTERVAL
+    if few or given.ahead or not given.above_majority:
+        return []
+    return [cheapest(every, ALONE), cheapest(every, SHARED)]
 
 
 def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) -> list[tuple[dict, Judged]]:
@@ -84,87 +65,142 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
     return [(rule, one) for rule, one in points if one]
 
 
-def _cells(every: list[Judged], papers: list[tuple[dict, Judged]], labels: dict) -> list[str]:
-    """Return the cells of a task, as TITLES names them."""
-    taken, shared = cheapest(every, ALONE), cheapest(every, SHARED)
-    best = max((one.candidate for one in every), key=lambda candidate: candidate.validation)
-    difference, low, high = (wording.number(getattr(taken.difference, part)) for part in ("value", "low", "high"))
-    costs = taken.candidate.costs
-    cost = f"{wording.seconds(costs[ALONE])} alone, {wording.seconds(costs[SHARED])} with features shared"
-    recommended = _name(taken, labels)
-    if shared is not taken:
-        recommended += f"; with features shared {_name(shared, labels)}"
+def _cells(given: Choice, every: list[Judged], papers: list, split: str, spec: dict) -> list[str]:
+    labels, best, taken = spec["labels"], highest(given.candidates), _taken(given, every)
+    tested = difference = cost = wording.DASH
+    if taken:
+        alone = taken[0].candidate
+        made = given.on_test(alone, split)
+        tested = printed(made.value, made.draws)
+        if alone is not best:
+            away = given.on_test(alone, split, less=best)
+            difference = f"{_bounds(taken[0])} on validation; {printed(away.value, away.draws)} on test"
+        cost = f"{wording.seconds(alone.costs[ALONE])} alone, "
+        cost += f"{wording.seconds(alone.costs[SHARED])} with features shared; "
+        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(every, taken, labels)}"
+    said = [f"{rule['paper']}: {rule['says']} ({_agreement(one, taken)})" for rule, one in papers]
     return [
-        recommended,
-        wording.number(taken.candidate.score),
-        f"{aggregate.row_name(best.row, labels)} ({wording.number(best.score)})",
-        wording.DASH if taken.candidate is best else f"{difference} [{low}, {high}]",
-        f"{cost}; the best {wording.seconds(best.costs[ALONE])} alone",
+        _recommended(given, every, taken, spec),
+        tested,
+        f"{aggregate.row_name(best.row, labels)} ({wording.number(best.validation)})",
+        difference,
+        cost,
         _undecided(every, taken, labels),
-        "; ".join(f"{rule['paper']}: {rule['says']} ({_agreement(one, taken)})" for rule, one in papers)
-        or wording.DASH,
+        "; ".join(said) or wording.DASH,
     ]
+
+
+def _recommended(given: Choice, every: list[Judged], taken: list[Judged], spec: dict) -> str:
+    """Return what is recommended in print, or why nothing is."""
+    labels, best = spec["labels"], highest(given.candidates)
+    if taken:
+        alone, shared = taken
+        text = _name(alone, labels)
+        if alone.answer != NOT_WORSE:
+            text += f", the highest on validation (not shown to be within {spec['margin']:g} of the best)"
+        return text if shared is alone else f"{text}; with features shared {_name(shared, labels)}"
+    reasons = [f"{name} is ahead of every strategy ({wording.number(score)})" for name, score in given.ahead]
+    if not given.above_majority:
+        reasons.append(
+            f"no strategy is shown to be above the majority class ({wording.number(given.majority.validation)})"
+        )
+    if reasons:
+        return f"None: on validation {' and '.join(reasons)}"
+    return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
+
+
+def _prediction(every: list[Judged], taken: list[Judged], labels: dict) -> str:
+    """Return what a prediction costs with the recommended strategy, in % of full fine-tuning's, where that differs.
+
+    A dash where one of the two is a result from before predictions were counted, nothing where all of them are.
+    """
+    whole = next((one for one in every if one.candidate.row.embeddings), None)
+    if whole is None or not taken or not any(one.candidate.row.inference > 0 for one in every):
+        return ""
+    share = taken[0].candidate.row.inference / whole.candidate.row.inference
+    if abs(share - 1) < ALIKE:
+        return ""
+    return f"; inference {wording.number(100 * share) if share == share else wording.DASH} % of {_name(whole, labels)}"
+
+
+def _bounds(one: Judged) -> str:
+    return f"{wording.number(one.difference.value)} [{wording.number(one.difference.low)}, " + (
+        f"{wording.number(one.difference.high)}]"
+    )
 
 
 def _name(one: Judged, labels: dict) -> str:
-    return aggregate.row_name(one.candidate.row, labels)
+    return _name_of(one.candidate, labels)
 
 
-def _undecided(every: list[Judged], taken: Judged, labels: dict) -> str:
-    """Return the cheaper undecided strategies, each with the number of extra seeds needed."""
+def _name_of(candidate, labels: dict) -> str:
+    return aggregate.row_name(candidate.row, labels)
+
+
+def _undecided(every: list[Judged], taken: list[Judged], labels: dict) -> str:
+    """Return the undecided strategies that are cheaper than what is recommended, with what would decide them."""
     cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
-    cheaper = [one for one in cheaper[: cheaper.index(taken)] if one.answer == UNDECIDED]
+    cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
+    open_ = [one for one in cheaper if one.answer == UNDECIDED]
     names = []
-    for one in cheaper[:MOST]:
-        more = wording.plural(one.more, "more seed") if one.more else "no number of seeds decides it"
-        names.append(f"{_name(one, labels)} ({wording.number(one.difference.value)}; {more})")
-    rest = len(cheaper) - len(names)
-    return "; ".join(names + [f"and {rest} others"] * (rest > 0)) or wording.DASH
+    for one in open_[:MOST]:
+        lacks = wording.lacking(one.needed, "validation set") if one.needed else "nothing would decide it"
+        names.append(f"{_name(one, labels)} ({_bounds(one)}; {lacks})")
+    more = f"; {len(open_) - MOST} more" if len(open_) > MOST else ""
+    return "; ".join(names) + more or wording.DASH
 
 
-def _agreement(one: Judged, taken: Judged) -> str:
+def _agreement(one: Judged, taken: list[Judged]) -> str:
     """Return how a paper's choice compares with the recommended strategy."""
-    if one is taken:
+    if one in taken[:1]:
         return "the same"
-    difference = wording.number(one.difference.value)
     if one.answer == NOT_WORSE:
-        return "non-inferior, but more expensive"
-    return f"{'contradicted' if one.answer == WORSE else 'undecided'}, {difference}"
+        return "non-inferior, but more expensive" if taken else "non-inferior"
+    return f"{'contradicted' if one.answer == WORSE else 'undecided'}, {wording.number(one.difference.value)}"
 
 
-def _lines(every: list[Judged], papers: list[tuple[dict, Judged]], column, group: tuple) -> list[list]:
-    """Return a CSV line for each candidate strategy."""
-    taken, lines = cheapest(every, ALONE), []
+def _lines(given: Choice, every: list[Judged], papers: list, column, group: tuple) -> list[list]:
+    """Return a CSV line for each candidate strategy; only what is recommended has a test score."""
+    taken, lines = _taken(given, every), []
     for one in every:
         row, difference = one.candidate.row, one.difference
         cell = [column.task, column.split, *group, row.strategy, row.variant]
-        numbers = [one.candidate.score, one.candidate.validation, difference.value, difference.low, difference.high]
-        verdict = [one.answer, one.more or "", len(one.candidate.scores)]
-        costs = [f"{cost:.6g}" for cost in one.candidate.costs.values()]
+        numbers = [one.candidate.validation, difference.value, difference.low, difference.high]
+        lacks = [one.needed.seeds, one.needed.rows or ""] if one.needed else ["", ""]
+        costs = [f"{cost:.6g}" for name, cost in one.candidate.costs.items() if name != INFERENCE]
+        costs.append(f"{row.inference:.6g}" if row.inference > 0 else "")
+        tested = [""] * 3
+        if any(one is other for other in taken):
+            made = given.on_test(one.candidate, column.split)
+            tested = plain(made.value, made.draws)
         whose = ";".join(rule["paper"] for rule, other in papers if other is one)
-        lines.append([*cell, *(f"{number:.4f}" for number in numbers), *verdict, *costs])
-        lines[-1] += [int(one.on_front), int(one is taken), whose]
+        lines.append([*cell, *(f"{number:.4f}" for number in numbers), one.answer, *lacks, len(one.candidate.seeds)])
+        advised = int(bool(taken) and one is taken[0])
+        lines[-1] += [*costs, int(one.on_front), advised, *tested, whose]
     return lines
 
 
-def _notes(margin: float, few: bool) -> list[str]:
-    """Return the footnotes: the rule, undecided strategies, costs."""
+def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
-        "Recommended: the cheapest strategy that is non-inferior to the best (selected on validation) within a margin "
-        f"of {points}: the 95 % CI of its difference on test is above −{margin:g} (hierarchical bootstrap over seeds "
-        "and examples).",
-        "Undecided: cheaper strategies whose 95 % CI contains the margin, with the number of extra seeds needed if "
-        "mean and standard deviation stay the same.",
+        "Recommended: the cheapest strategy that is shown on validation to be within "
+        f"{points} of the best, whichever that is: 95 % bounds that hold for all strategies together (multiple "
+        f"comparisons with the best; {wording.CI}). Where that is shown of none, the highest on validation. Test was "
+        "opened for what is recommended, after the choice, with its 95 % CI; the choice has not seen it.",
+        "None is recommended where a baseline that trains no encoder is ahead on validation, or no strategy is shown "
+        "to be above the majority class.",
+        "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
+        "if mean and standard deviations stay the same.",
         "Cost: seconds of training, including the runs that it starts from; alone: with the whole feature extraction, "
-        "shared: with an equal share of it. At inference all strategies cost the same per text.",
+        "shared: with an equal share of it. Seconds are as measured, whatever else the machine did; the trials of a "
+        "search are not in them.",
     ]
-    if few:
+    if predicting:
         notes.append(
-            f"Fewer than {wording.plural(FEWEST_SEEDS, 'seed')}: the 95 % CI mainly reflects the sampling of the "
-            "test set, and the recommendation is provisional."
+            "Inference: operations of one prediction, in % of those after full fine-tuning, where they differ by 1 % "
+            "or more: an encoder ends at the highest layer that its head reads, and a side network is added."
         )
-    return notes
+    return notes + [f"{wording.ROWS_ALONE} Nothing is recommended from it."] * (fewest < FEWEST_OF_INTERVAL)
 
 
 def _unrun(runs, labels: dict) -> list[str]:

@@ -5,14 +5,18 @@ and the share of the way from chance that it has gone. D draws.
 import numpy as np
 
 from thaw.core.errors import UserError
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.tables import share_of_way
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.aggregation import chance_corrected
-from thaw.statistics.bootstrap import interval
+from thaw.statistics.bootstrap import Resampled, interval
 
-HEADER = "task split subset encoder head strategy variant metric score full chance above_chance difference relative"
+HEADER = (
+    "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative"
+)
 HEADER += " corrected corrected_low corrected_high"
 
 
@@ -21,34 +25,35 @@ def build(data, spec: dict) -> TextTable:
 
     Both ratios are left out if the 95 % CI of the full model contains chance, the score of the most frequent label
     (0 for metrics without one, such as correlations). Args: spec with `whole`, the strategy that trains everything.
-    Raises UserError where that was not run.
+    Raises UserError where that was not run. With `start` in the spec the table is that of `share_of_way`.
     """
+    if spec.get("start"):
+        return share_of_way.build(data, spec)
     labels, contrasts = spec["labels"], Contrasts(data.runs, spec["split"], data.predictions)
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     columns, groups, lines, near = aggregate.columns(summary, labels), [], [], {}
-    chances = _chances(summary)
+    chances, fewest = _chances(summary), FEWEST_OF_INTERVAL
     for group, name in aggregate.group_names(summary, labels).items():
         mine, rows = aggregate.runs_of(summary, group), {}
-        wholes = mine[mine["strategy"] == spec["whole"]].set_index(["task", "split"])
         for row in mine[(mine["strategy"] != spec["whole"]) & mine["mean"].notna()].itertuples():
-            key = (row.task, row.split)
-            if key in wholes.index and wholes.loc[key, "mean"] == wholes.loc[key, "mean"]:
-                full, chance = wholes.loc[key, "mean"], chances.get((*key, row.subset), 0.0)
-                sides = [contrasts.draws(cell, row.split) for cell in _cells(row, spec["whole"])]
-                above = interval(full, sides[1]).low > chance
-                numbers = _numbers(row.mean, full, chance, sides) if above else {}
-                at = aggregate.column_index(columns, *key)
+            sides = contrasts.sides(_cells(row, spec["whole"]), row.split)
+            if sides:
+                chance = chances.get((row.task, row.split, row.subset), 0.0)
+                above = interval(sides[1].value, sides[1].draws).low > chance
+                numbers = _numbers(*sides, chance) if above else {}
+                at = aggregate.column_index(columns, row.task, row.split)
                 near |= {} if above else {columns[at].label: None}
+                fewest = min(fewest, sides[0].spread.seeds)
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
-                line.cells[at] = _cell(row.mean - full, numbers)
-                lines.append(_line(row, full, chance, above, numbers))
+                line.cells[at] = _cell(sides[0].value - sides[1].value, numbers)
+                lines.append(_line(row, *sides, chance, above, numbers))
         groups += [Group(name, [], list(rows.values()))] if rows else []
     if not groups:
         raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies")
     titles = [column.title for column in columns]
     whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
-    return text_table(spec, titles, groups, _notes(whole, list(near)), HEADER, lines, sentences=True)
+    return text_table(spec, titles, groups, _notes(whole, list(near), fewest), HEADER, lines, sentences=True)
 
 
 def _chances(summary) -> dict[tuple, float]:
@@ -58,18 +63,17 @@ def _chances(summary) -> dict[tuple, float]:
 
 
 def _cells(row, whole: str) -> list[tuple]:
-    """Return a row's cell and that of the full model."""
     group = (row.task, row.subset, row.encoder, row.head)
     return [(*group, row.strategy, row.variant), (*group, whole, "base")]
 
 
-def _numbers(score: float, full: float, chance: float, sides: list[np.ndarray]) -> dict[str, float]:
+def _numbers(one: Resampled, whole: Resampled, chance: float) -> dict[str, float]:
     """Return relative quality and chance-corrected ratio in %, the latter with its interval."""
-    away = sides[1] - chance
-    ratio = np.divide(100 * (sides[0] - chance), away, out=np.full(len(away), np.nan), where=away > 0)
-    corrected = 100 * chance_corrected(score, full, chance)
+    away = whole.draws - chance
+    ratio = np.divide(100 * (one.draws - chance), away, out=np.full(len(away), np.nan), where=away > 0)
+    corrected = 100 * chance_corrected(one.value, whole.value, chance)
     ci = interval(corrected, ratio)
-    return {"relative": 100 * score / full, "corrected": corrected, "low": ci.low, "high": ci.high}
+    return {"relative": 100 * one.value / whole.value, "corrected": corrected, "low": ci.low, "high": ci.high}
 
 
 def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
@@ -80,20 +84,19 @@ def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
     return TextCell(text, difference)
 
 
-def _line(row, full: float, chance: float, above: bool, numbers: dict[str, float]) -> list:
-    """Return the CSV line of a strategy on a task."""
+def _line(row, one: Resampled, whole: Resampled, chance: float, above: bool, numbers: dict[str, float]) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric]
     plain = [f"{numbers[key]:.4f}" if numbers else "" for key in ("relative", "corrected", "low", "high")]
-    return [*cell, f"{row.mean:.4f}", f"{full:.4f}", f"{chance:.4f}", int(above), f"{row.mean - full:.4f}", *plain]
+    scores = [f"{number:.4f}" for number in (one.value, whole.value, chance)]
+    return [*cell, one.spread.seeds, *scores, int(above), f"{one.value - whole.value:.4f}", *plain]
 
 
-def _notes(whole: str, near: list[str]) -> list[str]:
-    """Return the footnotes: the three numbers of a cell."""
+def _notes(whole: str, near: list[str], fewest: int) -> list[str]:
     notes = [
-        f"Difference to {whole} in points; score in % of {whole}; and chance-corrected score in % of {whole}, where "
-        "chance is the score of the majority class, with its 95 % CI (bootstrap over seeds and examples). For scores "
-        "that can be near 0, such as correlations, the second number is not informative.",
+        f"Difference to {whole} in points over the seeds that both have; score in % of {whole}; and chance-corrected "
+        f"score in % of {whole}, where chance is the score of the majority class, with its 95 % CI ({wording.CI}). For "
+        "scores that can be near 0, such as correlations, the second number is not informative.",
     ]
     if near:
         notes.append(f"No ratios where {whole} is not clearly above chance: {wording.listing(near)}.")
-    return notes
+    return notes + [wording.ROWS_ALONE] * (fewest < FEWEST_OF_INTERVAL)

@@ -9,7 +9,7 @@ from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.tables import protocol_notes
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable
-from thaw.statistics.aggregation import AGGREGATIONS, least, mean
+from thaw.statistics.aggregation import AGGREGATIONS, least, least_lasting, mean
 from thaw.statistics.bootstrap import interval, least_interval
 
 DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
@@ -23,7 +23,8 @@ CELL = ["task", "encoder", "head", "strategy", "variant"]
 class Reproduced:
     """A reproduced number on the paper's scale, its 95 % CI, and the number by the paper's aggregation of seeds.
 
-    draws [D]: the resampled numbers, None where no predictions were kept.
+    draws [D]: the resampled numbers, None where no predictions were kept. rows: of runs.csv, one for each seed, with
+    metric and split, None of what is computed from other numbers.
     """
 
     value: float
@@ -32,12 +33,13 @@ class Reproduced:
     high: float | None
     seeds: int
     draws: np.ndarray | None = None
+    rows: tuple | None = None
 
 
 def build(data, spec: dict) -> TextTable:
     """Return the table of published and reproduced numbers.
 
-    Args: spec with `beside` as `thaw.planning.papers.table_comparison.shown` makes it.
+    Args: spec with `beside` as `thaw.planning.papers.table_comparison.comparison_for_spec` makes it.
     """
     comparison, runs = spec["beside"], data.runs
     measured = Measured(runs[runs["missing"] == ""], comparison, data.predictions)
@@ -93,7 +95,7 @@ class Measured:
         for index, row in enumerate(self.comparison["rows"]):
             for column in range(len(self.scales)) if "minus" in row else ():
                 pair = [numbers.get((other, column)) for other in row["minus"]]
-                numbers |= {(index, column): _combined(pair, np.subtract)} if all(pair) else {}
+                numbers |= {(index, column): self._difference(*pair, self.scales[column])} if all(pair) else {}
         for column, entry in enumerate(self.comparison["columns"]):
             others = [other for other, one in enumerate(self.comparison["columns"]) if not one["over"]]
             for index in range(len(self.comparison["rows"])) if entry["over"] else ():
@@ -111,10 +113,26 @@ class Measured:
         sides = [mean(scores), AGGREGATIONS[self.comparison["aggregation"]](scores)]
         scaled = [_scaled(np.asarray(side), self.scales[column]) for side in (*sides, draws)]
         ci = interval(float(scaled[0]), scaled[2])
-        return Reproduced(float(scaled[0]), float(scaled[1]), ci.low, ci.high, len(scores), scaled[2])
+        return Reproduced(float(scaled[0]), float(scaled[1]), ci.low, ci.high, len(scores), scaled[2], (rows, *at[5:]))
+
+    def _difference(self, first: Reproduced, second: Reproduced, scale: str) -> Reproduced:
+        """Return one number less another, over the seeds that both have; an ensemble has no seeds of its own."""
+        if first.rows is None or second.rows is None or first.rows[1:] != second.rows[1:]:
+            return _combined([first, second], np.subtract)
+        sides = [one.rows[0].sort_values("seed") for one in (first, second)]
+        if all((side["kind"] == "run").all() for side in sides):
+            shared = set(sides[0]["seed"]) & set(sides[1]["seed"])
+            sides = [side[side["seed"].isin(shared)] for side in sides]
+        if not all(len(side) for side in sides):
+            return _combined([first, second], np.subtract)
+        times = float(_scaled(np.array(1.0), scale) - _scaled(np.array(0.0), scale))
+        made = self.predictions.resampled([(times, sides[0]), (-times, sides[1])], *first.rows[1:])
+        ci = interval(made.value, made.draws)
+        return Reproduced(made.value, first.rule - second.rule, ci.low, ci.high, made.spread.seeds, made.draws)
 
     def _least(self, cell: dict, share: float) -> Reproduced | None:
-        """Return the smallest k of a sweep that reaches a share of the full model.
+        """Return the smallest k of a sweep from which on every k reaches a share of the full model; by the paper's
+        rule, the first that does.
 
         None if a run is missing, or if the 95 % CI of the full model contains the score of the majority class.
         """
@@ -127,10 +145,9 @@ class Measured:
         if interval(mean(full["value"]), whole).low <= self._chance(at):
             self.near_chance[at[0]] = None
             return None
-        values = [
-            least({k: way(rows["value"]) for k, rows in points.items()}, way(full["value"]), share)
-            for way in (mean, rule)
-        ]
+        lasting = least_lasting({k: mean(rows["value"]) for k, rows in points.items()}, mean(full["value"]), share)
+        by_rule = least({k: rule(rows["value"]) for k, rows in points.items()}, rule(full["value"]), share)
+        values = [lasting, by_rule]
         drawn = {k: self.predictions.draws(rows, *at[5:]) for k, rows in points.items()}
         ci = least_interval(values[0], drawn, whole, share)
         beyond = [np.nan if value is None else float(value) for value in (*values, ci["low"], ci["high"])]
@@ -153,7 +170,6 @@ class Measured:
 
 
 def _scaled(scores: np.ndarray, scale: str) -> np.ndarray:
-    """Return scores as a column of the paper prints them."""
     return {"fraction": scores, "error": 100 - 100 * scores}.get(scale, 100 * scores)
 
 
@@ -225,14 +241,12 @@ def _difference(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
 
 
 def _metric(comparison: dict, column: int, labels: dict) -> str:
-    """Return the names of the metrics of a column."""
     metrics = dict.fromkeys(row["cells"][column]["at"][5] for row in comparison["rows"] if "at" in row["cells"][column])
     shown = wording.listing(wording.metric_name(labels, metric) for metric in metrics)
     return f"error in {shown}" if shown and comparison["columns"][column]["scale"] == "error" else shown
 
 
 def _line(row: dict, cell: dict, one: Reproduced | None, column: dict) -> list:
-    """Return the CSV line of a published and a reproduced number."""
     at = cell.get("at") or [""] * 7
     numbers = [cell["printed"], *((one.value, one.low, one.high, one.rule) if one else [None] * 4)]
     numbers.append(one.rule - cell["printed"] if one and cell["printed"] is not None else None)

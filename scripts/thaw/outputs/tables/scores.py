@@ -6,7 +6,11 @@ from thaw.outputs.tables.table_model import Cell, Group, Row, Table
 
 
 def build(data, spec: dict) -> Table:
-    """Return mean and standard deviation of every strategy on every task; the best of each column and group is bold."""
+    """Return mean and standard deviation of every strategy on every task.
+
+    Bold is, in each column and group, the strategy with the highest score on validation: the highest on test is chosen
+    by what it is meant to measure.
+    """
     return _of_role(data.runs, spec, spec["split"])
 
 
@@ -16,17 +20,17 @@ def build_transfer(data, spec: dict) -> Table:
 
 
 def _of_role(runs, spec: dict, role: str) -> Table:
-    """Return the table of the scores of a role."""
     labels = spec["labels"]
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)
     names = aggregate.group_names(summary, labels)
+    validated = aggregate.validation_means(runs)
     theirs = {group: aggregate.baselines_of(summary, group) for group in names}
     common = set.intersection(*(set(part.index) for part in theirs.values()))
     groups = []
     for group, name in names.items():
         own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(summary, group), columns, labels)
-        _mark_best(rows)
+        _mark_best(rows, columns, validated)
         groups.append(Group(name, _rows(own, columns, labels), rows))
     above = _rows(summary[summary.index.isin(common)], columns, labels)
     below = _rows(summary[summary["kind"].isin(aggregate.EXTERNAL)], columns, labels)
@@ -54,10 +58,15 @@ def _rows(part, columns, labels: dict) -> list[Row]:
     return list(rows.values())
 
 
-def _mark_best(rows: list[Row]) -> None:
-    """Mark in each column the cells whose printed mean is the highest."""
-    for cells in zip(*(row.cells for row in rows), strict=True):
-        present = [entry for entry in cells if entry and entry.mean is not None]
-        top = max((round(entry.mean, 1) for entry in present), default=None)
-        for entry in present:
-            entry.best = round(entry.mean, 1) == top
+def _mark_best(rows: list[Row], columns, validated: dict[tuple, float]) -> None:
+    """Mark in each column the cells whose mean on validation is, as printed, the highest."""
+    for index, column in enumerate(columns):
+        present = []
+        for row in rows:
+            mean = validated.get((column.task, *(row.key[name] for name in aggregate.ROW)))
+            entry = row.cells[index]
+            if entry and entry.mean is not None and mean is not None:
+                present.append((entry, round(mean, 1)))
+        top = max((mean for _, mean in present), default=None)
+        for entry, mean in present:
+            entry.best = mean == top

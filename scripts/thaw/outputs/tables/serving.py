@@ -109,7 +109,6 @@ def _cells(chosen: list[Point], numbers: dict) -> list[str]:
 
 
 def _notes(margin: float) -> list[str]:
-    """Return the footnotes: how k is chosen, and what is counted."""
     return [
         "Scores × 100 on test, with k, the number of fine-tuned layers, in brackets; k is chosen on validation. The "
         f"smallest k is the first whose validation score is within {margin:g} of the best.",

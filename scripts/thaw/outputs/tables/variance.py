@@ -7,9 +7,10 @@ from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics import variance_components
+from thaw.statistics.variance_components import Component
 
 FACTORS = {"initialisation": "Initialisation", "order": "Order", "seed": "Seed (both)", "subset": "Subset"}
-HEADER = "task split encoder head strategy variant train_rows factor levels variance share runs"
+HEADER = "task split encoder head strategy variant train_rows factor levels variance low high share runs"
 RUNS = ["task", "split", "encoder", "head", "train_rows", "strategy", "point"]
 BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order of the rows
 
@@ -26,22 +27,23 @@ def build(data, spec: dict) -> TextTable:
         raise UserError("a spread_table needs two seeds, orders or draws of a subset, and all combinations of them")
     labels, groups, lines = spec["labels"], {}, []
     for key, (factors, parts) in components.items():
-        at, total = dict(zip(RUNS, key, strict=True)), sum(parts.values())
+        at, shares = dict(zip(RUNS, key, strict=True)), _shares(factors, parts)
         group = (at["encoder"], at["head"], at["train_rows"])
-        groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts)))
-        count = prod(factors.values())
-        for factor, value in parts.items():
-            share = f"{value / total:.4f}" if total else ""
+        groups.setdefault(group, []).append(Row({}, _name(at, labels), _cells(factors, parts, shares)))
+        for factor, part in parts.items():
             cell = [at["task"], at["split"], at["encoder"], at["head"], at["strategy"], at["point"], at["train_rows"]]
-            lines.append([*cell, factor, factors.get(factor, ""), f"{value:.6f}", share, count])
+            ends = [f"{end:.6f}" for end in part.interval()] if factor in factors else ["", ""]
+            share = f"{shares[factor]:.4f}" if factor in shares else ""
+            variance = f"{max(0.0, part.variance):.6f}"
+            lines.append([*cell, factor, factors.get(factor, ""), variance, *ends, share, prod(factors.values())])
     titles = [*FACTORS.values(), "Rest", "Runs"]
     made = [Group(_group_name(group, groups, labels), [], rows) for group, rows in groups.items()]
-    fewest = min(size for factors, _ in components.values() for size in factors.values())
-    return text_table(spec, titles, made, _notes(fewest, uneven), HEADER, lines, of="Task and strategy")
+    two = any(2 in factors.values() for factors, _ in components.values())
+    return text_table(spec, titles, made, _notes(two, uneven), HEADER, lines, of="Task and strategy")
 
 
 def _split(runs, spec: dict) -> tuple[dict, int]:
-    """Return by RUNS ({factor: levels}, {factor or rest: squared points}), and how many are not balanced."""
+    """Return by RUNS ({factor: levels}, {factor or rest: component in squared points}), and how many are unbalanced."""
     chosen = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & (runs["role"] == spec["split"])]
     chosen = chosen[chosen["value"].notna() & (chosen["missing"] == "")]
     swept = chosen["variant"].str.fullmatch(BY_ORDER)
@@ -74,28 +76,35 @@ def _group_name(group: tuple, groups: dict, labels: dict) -> str:
     return "; ".join(name for name, shown in zip(names, several, strict=True) if shown)
 
 
-def _cells(factors: dict[str, int], parts: dict[str, float]) -> list[TextCell]:
+def _shares(factors: dict[str, int], parts: dict[str, Component]) -> dict[str, float]:
+    """Return the share of the variance of each part; {} where a factor has two levels, which say next to nothing."""
+    total = sum(max(0.0, part.variance) for part in parts.values())
+    if not total or 2 in factors.values():
+        return {}
+    return {name: max(0.0, part.variance) / total for name, part in parts.items()}
+
+
+def _cells(factors: dict[str, int], parts: dict[str, Component], shares: dict[str, float]) -> list[TextCell]:
     """Return the standard deviation of each factor in points with its share of the variance, the rest, and the runs."""
-    total, cells = sum(parts.values()), []
+    cells = []
     for name in [*FACTORS, "rest"]:
-        value = parts.get(name) if name in factors or (name == "rest" and len(factors) > 1) else None
-        share = f" ({100 * value / total:.0f} %)" if value is not None and total else ""
+        shown = name in factors or (name == "rest" and len(factors) > 1)
+        value = max(0.0, parts[name].variance) if shown else None
+        share = f" ({100 * shares[name]:.0f} %)" if shown and name in shares else ""
         cells.append(TextCell(wording.DASH if value is None else wording.number(sqrt(value), 2) + share, value))
     size = " × ".join(str(size) for size in factors.values())
     return [*cells, TextCell(size)]
 
 
-def _notes(fewest: int, uneven: int) -> list[str]:
-    """Return the footnotes: the method, its factors and its precision."""
-    from scipy.stats import chi2
-
-    low, high = (sqrt((fewest - 1) / chi2.ppf(q, fewest - 1)) for q in (0.975, 0.025))
+def _notes(two: bool, uneven: int) -> list[str]:
     notes = [
         "Standard deviation of each factor in points, with its share of the variance: a balanced random-effects "
-        "ANOVA by the method of moments; negative estimates are set to 0. Rest: interactions and noise.",
+        "ANOVA with all interactions, by the method of moments; negative estimates are set to 0. Rest: interactions "
+        "and noise.",
         "The seed of a run sets initialisation, dropout and data order; the two are separate only where a strategy "
         "sweeps the order. Dropout counts as initialisation.",
-        f"Estimates from few levels are rough: with {fewest} levels the 95 % CI of a standard deviation is "
-        f"{wording.number(low)} to {wording.number(high)} times the estimate (for a normal factor).",
+        "Estimates from few levels are rough: the CSV has the 95 % CI of each variance, by Satterthwaite's degrees of "
+        "freedom (for normal factors).",
     ]
+    notes += ["No shares in lines where a factor has two levels, from which no variance can be estimated."] * two
     return notes + [f"Left out because runs are missing: {wording.plural(uneven, 'line')}."] * bool(uneven)

@@ -110,8 +110,13 @@ def _markdown_row(row, mark: str = "") -> str:
 
 
 def to_html(table: Table) -> str:
-    """Return a whole small page; the report takes the element `figure` from it."""
+    """Return a whole small page, of which the report takes the body."""
     return templates.render("table.html.j2", table=table, caption=caption(table))
+
+
+def html_body(page: str) -> str:
+    """Return table and notes of a page that `to_html` wrote, without the caption; nothing of another page."""
+    return page.partition("</figcaption>")[2].rpartition("</figure>")[0]
 
 
 def caption(table: Table) -> str:

@@ -8,7 +8,7 @@ from thaw.schema.findings import FindingConfig, TermConfig
 PLACE = "findings"
 
 
-def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
+def claims_for_spec(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
     """Return what the spec of a table of findings says: for each claim and encoder the tests, or why there is none.
 
     A claim none of whose strategies the experiment has is left out. A test is {task, metric, split, terms}, a term
@@ -29,7 +29,6 @@ def shown(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan
 def _entry(
     name: str, finding: FindingConfig, encoder: str, experiment: ExperimentConfig, catalogue: Catalogue, present
 ) -> dict:
-    """Return a claim with its tests on one encoder."""
     entry = {"id": name, "encoder": encoder, **finding.model_dump(include={"claim", "paper"})}
     entry |= {"above": finding.above} if finding.within is None else {"within": finding.within}
     if reason := _not_a_subject(finding, encoder, catalogue):

@@ -71,7 +71,6 @@ def check(name: str, reference: Reference, document: Document, catalogue: Catalo
 
 
 def _check_address(at: dict, row: Where, catalogue: Catalogue, ensembles, place: str) -> None:
-    """Find out whether one address exists."""
     needed = ("task", "metric") if "ensemble" in at else NEEDED
     if missing := [key for key in needed if key not in at]:
         raise UserError(f"{place}: the {missing[0]} of our number is missing; state it, or say not_computed:")

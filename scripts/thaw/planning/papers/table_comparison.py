@@ -12,7 +12,7 @@ from thaw.schema.output import OutputConfig
 from thaw.schema.reference import PrintedTable
 
 
-def shown(
+def comparison_for_spec(
     experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], output: OutputConfig, origins: dict
 ) -> dict:
     """Return what the spec of a paper's table says: the printed numbers, our address of each, and what differs.
@@ -47,8 +47,8 @@ class PaperComparison:
     table: PrintedTable
 
     def __post_init__(self):
-        shown = [run for run in self.runs if not run.trial and run.seed in self.experiment.seeds]
-        self.present = {(run.task, run.encoder, run.head, run.strategy, run.variant): run for run in shown}
+        runs = [run for run in self.runs if not run.trial and run.seed in self.experiment.seeds]
+        self.present = {(run.task, run.encoder, run.head, run.strategy, run.variant): run for run in runs}
 
     def row(self, name: str) -> dict:
         """Return a row without its cells."""

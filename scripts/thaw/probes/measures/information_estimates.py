@@ -121,6 +121,5 @@ def standardised(vectors: np.ndarray) -> np.ndarray:
 
 
 def _entropy(counts: np.ndarray, total: int) -> float:
-    """Return the entropy in bits of counts with a sum."""
     shares = counts[counts > 0] / total
     return float(-(shares * np.log2(shares)).sum())

@@ -1,4 +1,4 @@
-"""Further test corpora: a run of one task is scored on another's test splits, by names of labels."""
+"""Transfer sets: a run of one task is scored on another's test splits, by names of labels."""
 
 import json
 
@@ -39,15 +39,15 @@ def there(tmp_path_factory) -> Bench:
 
 
 def entry(there: Bench, **rename) -> dict:
-    """Return a spec's entry of a further corpus."""
+    """Return a spec's entry of a transfer set."""
     digests = {"data": there.corpus.card["digest"], "features": [there.store.card["digest"]]}
     return {"task": TASK, "rename": rename, **digests}
 
 
 def inputs(bench: Bench, there: Bench) -> Inputs:
     """Return what a run reads that is scored on the other corpus too."""
-    further = TransferSet.of(entry(there, yes="right", no="wrong"), there.corpus, bench.corpus.labels("label"))
-    return Inputs(bench.corpus, bench.store, bench.encoder, torch.device("cpu"), [(further, there.store)])
+    transfer = TransferSet.of(entry(there, yes="right", no="wrong"), there.corpus, bench.corpus.labels("label"))
+    return Inputs(bench.corpus, bench.store, bench.encoder, torch.device("cpu"), [(transfer, there.store)])
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
@@ -61,13 +61,24 @@ def test_a_run_is_scored_on_both_corpora(bench, there, optimizer):
         (found,) = train([TrainingRun(spec, inputs(bench, there))], Stopwatch())
         outcome = found.outcome
     assert outcome["rows"]["other/test"] == 9 and outcome["rows"]["test"] == 8
-    frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.predictions, found.further)
+    frame = all_predictions({**TASK, "id": "t"}, bench.corpus, found.predictions, found.transfer)
     predicted = frame[frame["split"] == "other/test"]["prediction"].tolist()
     gold = there.corpus.frame("test")["label"].tolist()
     assert set(predicted) <= {"right", "wrong"}
     assert outcome["scores"]["other/test"]["accuracy"] == pytest.approx(
         np.mean([a == g for a, g in zip(predicted, gold, strict=True)])
     )
+
+
+def test_pooled_states_of_both_corpora_give_what_the_states_of_tokens_give(bench, there):
+    for one in (bench, there):
+        one.extract("pooled")
+    outcomes, head = [], {"layers": {"combine": "concat"}, "pooling": "mean"}
+    for read in ({"vectors": "pooled"}, {"reads": list(range(bench.layers))}):
+        phase = {"optimizer": "lbfgs", "l2": [1e-2], "boundary": bench.layers} | read
+        fit = HeadFit(bench.spec(phase, head=head), inputs(bench, there))
+        outcomes.append(fit.outcome(fit.run(Stopwatch()), 1))
+    assert outcomes[0]["scores"] == outcomes[1]["scores"] and outcomes[0]["rows"]["other/test"] == 9
 
 
 def test_the_rest_of_a_result_is_what_it_is_without(bench, there):
@@ -78,14 +89,16 @@ def test_the_rest_of_a_result_is_what_it_is_without(bench, there):
 
 
 def test_several_labels_may_become_one(there):
-    further = TransferSet.of(entry(there, a="right", b="wrong", c="wrong"), there.corpus, ["a", "b", "c"])
-    read = further.read(Predictions(np.arange(3), np.array([0, 1, 2])))
+    transfer = TransferSet.of(entry(there, a="right", b="wrong", c="wrong"), there.corpus, ["a", "b", "c"])
+    read = transfer.read(Predictions(np.arange(3), np.array([0, 1, 2])))
     right, wrong = (there.corpus.labels("label").index(name) for name in ("right", "wrong"))
     assert read.values.tolist() == [right, wrong, wrong]
 
 
 def test_a_label_that_leads_nowhere_is_refused(there):
-    with pytest.raises(UserError, match=r"also: other has no label 'yes' \(right, wrong\); say rename: {yes: ...}"):
+    with pytest.raises(
+        UserError, match=r"transfer_sets: other has no label 'yes' \(right, wrong\); say rename: {yes: ...}"
+    ):
         TransferSet.of(entry(there), there.corpus, ["yes", "no"])
 
 

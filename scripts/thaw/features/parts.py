@@ -1,0 +1,88 @@
+"""The parts of a store: the hidden states of one boundary, or vectors of all layers, made in one pass of the encoder.
+
+    <n>      boundary n: the state of each token, [tokens, d]
+    pooled   mean, maximum and first token of each sequence at each boundary, [sequences, L + 1, 3, d]
+    words    the state of each word's first piece at each boundary, [words that have a token, L + 1, d]
+
+The vectors are computed from the fp32 states of the extraction's batch, and stored in the dtype of the store.
+
+S sequences, T tokens of the longest, W words of the longest, n places, L layers, d width.
+"""
+
+import numpy as np
+import torch
+
+from thaw.encoders import token_pooling
+
+# in the order of the file
+POOLED = {"mean": token_pooling.mean, "max": token_pooling.maximum, "first": token_pooling.first_token}
+
+
+class TokenStates:
+    """The states of one boundary."""
+
+    def __init__(self, boundary: int):
+        """Keep the number of the boundary."""
+        self.reads = [boundary]
+
+    def shape(self, store, split: str, width: int) -> tuple[int, ...]:
+        """Return the shape of a split."""
+        return store.tokens(split), width
+
+    def places(self, store, split: str, rows) -> np.ndarray:
+        """Return the positions [n] of some rows."""
+        return store.places(split, rows)
+
+    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+        """Return what is stored at these positions, on the CPU, of the states [S, T, d] by boundary of a batch."""
+        (boundary,) = self.reads
+        return states[boundary].cpu()[batch.host.mask]
+
+
+class PooledSequences(TokenStates):
+    """Pooled vectors of all layers."""
+
+    def __init__(self, layers: int):
+        """Take the number of layers L."""
+        self.reads = list(range(layers + 1))
+
+    def shape(self, store, split: str, width: int) -> tuple[int, ...]:
+        """Return the shape of a split."""
+        return len(store.sequences(split, np.arange(len(store.lengths(split))))), len(self.reads), len(POOLED), width
+
+    def places(self, store, split: str, rows) -> np.ndarray:
+        """Return the positions [S] of the sequences of some rows."""
+        return store.sequence_places(split, rows)
+
+    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+        """Return the vectors [S, L + 1, 3, d] of a batch, on the CPU."""
+        each = [[pool(states[n], batch.mask) for pool in POOLED.values()] for n in self.reads]
+        return torch.stack([torch.stack(pooled, 1) for pooled in each], 1).cpu()
+
+
+class WordStates(PooledSequences):
+    """The states of words in all layers."""
+
+    def shape(self, store, split: str, width: int) -> tuple[int, ...]:
+        """Return the shape of a split."""
+        return int(store.has_word(split)[0].sum()), len(self.reads), width
+
+    def places(self, store, split: str, rows) -> np.ndarray:
+        """Return the positions of the words of some rows that have a token, row after row."""
+        has, lengths = store.has_word(split)
+        starts, before = np.cumsum(lengths) - lengths, np.cumsum(has) - 1
+        seen = zip(starts[rows], store.words_with_token(split, rows), strict=True)
+        return before[np.concatenate([start + np.flatnonzero(has_token) for start, has_token in seen])]
+
+    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+        """Return the states [words that have a token, L + 1, d] of a batch, on the CPU."""
+        row, word = (batch.host.first_pieces >= 0).nonzero(as_tuple=True)
+        token = batch.host.first_pieces[row, word]
+        return torch.stack([states[n].cpu()[row, token] for n in self.reads], 1)
+
+
+def part_of(part: int | str, layers: int | None) -> TokenStates:
+    """Return a part of a store. Args: the number of a boundary, pooled or words; the encoder's layers."""
+    if part == "pooled":
+        return PooledSequences(layers)
+    return WordStates(layers) if part == "words" else TokenStates(part)

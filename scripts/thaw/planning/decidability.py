@@ -1,0 +1,50 @@
+"""Whether an experiment has the seeds that its tables need to decide anything: said before anything runs."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from thaw.core.phrases import plural
+from thaw.declarations.outputs import OUTPUTS
+from thaw.planning.jobs import Job
+from thaw.schema.experiment import ExperimentConfig
+
+
+@dataclass(frozen=True)
+class SeedsOfTable:
+    """A table whose words need seeds: how many at least, and how many the experiment has.
+
+    tests: of claims, how many the table has; None where that depends on results.
+    """
+
+    output: str
+    tests: int | None
+    needed: int
+    planned: int
+
+    @property
+    def enough(self) -> bool:
+        """Whether the table can decide anything."""
+        return self.planned >= self.needed
+
+    @property
+    def sentence(self) -> str:
+        """What the plan says."""
+        of = "" if self.tests is None else f", {plural(self.tests, 'test')} of claims,"
+        text = f"Table {self.output}{of} can decide with {self.needed} seeds or more; {self.planned} planned"
+        return f"{text}." if self.enough else f"Warning: {text}, so that nothing in it will be decided."
+
+
+def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTable]:
+    """Return the tables of an experiment that need seeds. Args: the jobs of step `table` by key."""
+    needing = []
+    for output in experiment.outputs:
+        job = jobs.get(f"{experiment.experiment}/{output}")
+        if job and (needed := OUTPUTS[job.spec["kind"]].seeds):
+            findings = job.spec.get("findings")
+            tests = None if findings is None else sum(len(entry.get("tests", [])) for entry in findings)
+            tests = tests and tests * len(experiment.subsets)
+            if tests != 0:
+                draws = Counter(job.spec.get("first_draws", {}).values()).values()  # which count as seeds of one table
+                planned = len(experiment.seeds) * min(draws, default=1)
+                needing.append(SeedsOfTable(output, tests, needed, planned))
+    return needing

@@ -1,0 +1,197 @@
+"""What the intervals and tests are worth: coverage, error rates and power, simulated with the functions that are used.
+
+Differences between two strategies are drawn by seed and test row, in points: a part by seed, a part by row, and a part
+by both. What is printed of it is docs/statistics.md, which `python tests/statistics_page.py` writes from the record.
+"""
+
+import numpy as np
+
+from thaw.outputs.tables.guidelines import SIDES, UNDECIDED, answer
+from thaw.statistics import bootstrap, non_inferiority, sign_flips, significance, variance_components
+from thaw.statistics.aggregation import least, least_lasting
+from thaw.statistics.verdicts import verdicts
+
+# Variances of a row's difference: of one seed 0.055, of two seeds' mean 0.03, near what two real tasks have.
+BY_ROW, BY_BOTH = 0.01, 0.045
+ROWS = 500
+
+
+def simulated(times: int = 1) -> dict[str, list[dict]]:
+    """Return the tables of the page by name, a line as {column: number}. Args: repeats, in hundreds."""
+    tables = (family, coverage, groups, verdict_errors, recommendations, components, layers, effects)
+    return {table.__name__: table(np.random.default_rng(7), 100 * times) for table in tables}
+
+
+def family(rng, number: int) -> list[dict]:
+    """Error of a whole table of tests that share seeds, and power at d = 2: step-down max-T, and Holm."""
+    lines = []
+    for tests in (1, 8, 40, 73):
+        for seeds in (6, 7, 8, 10, 12):
+            errors, power, one, holm = [], [], [], []
+            for _ in range(number):
+                noise = np.sqrt(0.5) * (rng.standard_normal((seeds, 1)) + rng.standard_normal((seeds, tests)))
+                alone = noise + 2 * (np.arange(tests) == 0)
+                p, of_all = sign_flips.max_t(noise + 2)
+                errors.append(min(sign_flips.max_t(noise)[1]) <= 0.05)
+                power.append(np.mean(np.array(of_all) <= 0.05))
+                one.append(sign_flips.max_t(alone)[1][0] <= 0.05)
+                holm.append(np.mean(_holm(p) <= 0.05))
+            rates = {"error": errors, "power": power, "power_one": one, "power_holm": holm}
+            lines.append({"tests": tests, "seeds": seeds} | {name: _rate(values) for name, values in rates.items()})
+    return lines
+
+
+def _holm(values: list[float]) -> np.ndarray:
+    order, adjusted = np.argsort(values), np.empty(len(values))
+    steps = np.array(values)[order] * (len(values) - np.arange(len(values)))
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted
+
+
+def coverage(rng, number: int) -> list[dict]:
+    """How often the 95 % CI of a difference holds the truth, by seeds and by their standard deviation."""
+    lines = []
+    for seeds in (1, 2, 3, 4, 6, 8, 10):
+        line = {"seeds": seeds}
+        for sd in (0, 1, 2):
+            drawn = [_difference(rng, seeds, sd) for _ in range(number)]
+            cis = [bootstrap.interval(made.value, made.draws) for _, made in drawn]
+            line[f"sd_{sd}"] = _rate([ci.low <= 0 <= ci.high for ci in cis])
+            line[f"width_{sd}"] = round(float(np.median([ci.high - ci.low for ci in cis])), 1)
+        lines.append(line)
+    return lines
+
+
+def _difference(rng, seeds: int, sd: float, mean: float = 0.0, weights=None, values=None):
+    """Return a difference by seed and its resampled mean. Args: sd of seeds and true mean, in points."""
+    if values is None:
+        values = np.sqrt(BY_ROW) * rng.standard_normal((1, ROWS)) + np.sqrt(BY_BOTH) * rng.standard_normal(
+            (seeds, ROWS)
+        )
+    by_seed = mean + sd * rng.standard_normal((seeds, 1))
+    weights = WEIGHTS if weights is None else weights
+    scores, by_row = 100 * values.mean(1) + by_seed[:, 0], 100 * values @ weights.T + by_seed
+    return dict(enumerate(scores)), bootstrap.resampled(scores, by_row, values.shape[1], paired=True)
+
+
+def _weights(of) -> np.ndarray:
+    drawn = np.concatenate(list(bootstrap.RowDraws(of).examples()))
+    return drawn / drawn.sum(1, keepdims=True)
+
+
+WEIGHTS = _weights(ROWS)
+
+
+def groups(rng, number: int) -> list[dict]:
+    """Coverage where pairs share sentences, so that the rows of a group err together: rows drawn alone, and groups."""
+    sizes = np.array([100, 60, 40, *[10] * 20, *[2] * 50])
+    of_row = np.repeat(np.arange(len(sizes)), sizes)
+    cis = {"alone": _weights(len(of_row)), "by_group": _weights(of_row)}
+    inside = {name: [] for name in cis}
+    for _ in range(number):
+        shared = np.sqrt(BY_BOTH / 3) * rng.standard_normal((6, len(sizes)))[:, of_row]
+        shared += np.sqrt(BY_BOTH / 3) * rng.standard_normal((1, len(sizes)))[:, of_row]
+        values = shared + np.sqrt(BY_BOTH / 3) * rng.standard_normal((6, len(of_row)))
+        for name, weights in cis.items():
+            _, made = _difference(rng, 6, 0.0, weights=weights, values=values)
+            ci = bootstrap.interval(made.value, made.draws)
+            inside[name].append(ci.low <= 0 <= ci.high)
+    return [{"rows": len(of_row), "groups": len(sizes)} | {name: _rate(values) for name, values in inside.items()}]
+
+
+def verdict_errors(rng, number: int) -> list[dict]:
+    """How often a claim of no effect is decided, by the test over seeds alone and with the CI; and one of 5 points."""
+    lines = []
+    for seeds in (6, 10, 30):
+        rates = {}
+        for name, mean in (("none", 0.0), ("five", 5.0)):
+            drawn = [_difference(rng, seeds, 1.0, mean) for _ in range(number)]
+            alone = [sign_flips.adjusted([by_seed])[0][1] <= 0.05 for by_seed, _ in drawn]
+            both = [verdicts([by_seed], [made], [{"above": 0.0}])[0].answer != "undecided" for by_seed, made in drawn]
+            words = [answer(made.value, made.draws, seeds, 1.0, SIDES["adaptation"]) != UNDECIDED for _, made in drawn]
+            rates |= {f"test_{name}": _rate(alone), f"both_{name}": _rate(both), f"word_{name}": _rate(words)}
+        lines.append({"seeds": seeds} | rates)
+    return lines
+
+
+def recommendations(rng, number: int) -> list[dict]:
+    """Of K strategies: a bound that is wrong, a pick below the margin, and by how much its score is too high."""
+    lines = []
+    for ways, gap in ((8, 0.0), (8, 1.5), (18, 0.0)):
+        truth = -gap * np.arange(ways)
+        wrong, worse, chosen, highest = [], [], [], []
+        for _ in range(max(10, number // 4)):
+            made = [_scores(rng, mean) for mean in truth]
+            validated = [
+                non_inferiority.Candidate(index, scores, by_row, ROWS, {"cost": -index}, tuple(range(6)))
+                for index, (scores, by_row) in enumerate(made)
+            ]
+            tested = [scores.mean() for scores, _ in (_scores(rng, mean) for mean in truth)]
+            every = non_inferiority.judged(validated, 2.0)
+            away = truth - truth.max()
+            bounds = [(one.difference.low, one.difference.high) for one in every]
+            wrong.append(any(not low <= a <= high for (low, high), a in zip(bounds, away, strict=True)))
+            pick = non_inferiority.cheapest(every, "cost")
+            worse.append(pick.answer == non_inferiority.NOT_WORSE and away[pick.candidate.row] < -2.0)
+            chosen.append(tested[pick.candidate.row] - truth[pick.candidate.row])
+            highest.append(max(tested) - truth[int(np.argmax(tested))])
+        line = {"strategies": ways, "gap": gap, "wrong": _rate(wrong), "worse": _rate(worse)}
+        lines.append(
+            line | {"bias": round(float(np.mean(chosen)), 2), "bias_of_maximum": round(float(np.mean(highest)), 2)}
+        )
+    return lines
+
+
+def _scores(rng, mean: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return a strategy's scores by seed, [6], and on resampled rows, [6, D]."""
+    values = np.sqrt(BY_BOTH / 2) * rng.standard_normal((6, ROWS)) + np.sqrt(BY_ROW) * rng.standard_normal((1, ROWS))
+    by_seed = mean + rng.standard_normal((6, 1))
+    return 100 * values.mean(1) + by_seed[:, 0], 100 * values @ WEIGHTS.T + by_seed
+
+
+def components(rng, number: int) -> list[dict]:
+    """Variance components of 1 for each factor and 4 for their interaction: mean, and coverage of the CI."""
+    lines = []
+    for levels in (3, 5, 8):
+        means, inside = [], []
+        for _ in range(2 * number):
+            size = (levels, levels)
+            parts = [rng.standard_normal((levels, 1)), rng.standard_normal((1, levels)), 2 * rng.standard_normal(size)]
+            found = variance_components.split(dict(np.ndenumerate(sum(parts))), ("subset", "order"))
+            means.append(found["subset"].variance)
+            low, high = found["subset"].interval()
+            inside.append(low <= 1 <= high)
+        lines.append({"levels": levels, "mean": _mean(means), "coverage": _rate(inside)})
+    return lines
+
+
+def layers(rng, number: int) -> list[dict]:
+    """The least of six k that reaches nine tenths, where it is 4: by the first that does, and by all from there on."""
+    truth, lines = np.array([0.69, 0.70, 0.71, 0.745, 0.77, 0.80]), []
+    for sd in (0.5, 1.0, 2.0):
+        noisy = truth + 0.01 * sd * rng.standard_normal((10 * number, 6))
+        ways = {"first": least, "lasting": least_lasting}
+        found = {name: [way(dict(enumerate(row, 1)), 0.80, 0.9) or 7 for row in noisy] for name, way in ways.items()}
+        lines.append({"sd": sd} | {name: _mean(values) for name, values in found.items()})
+    return lines
+
+
+def effects(rng, number: int) -> list[dict]:
+    """The mean of d_z where the truth is 1, with its correction and without."""
+    lines = []
+    for seeds in (3, 6, 10):
+        drawn = rng.normal(1, 1, (100 * number, seeds))
+        raw = drawn.mean(1) / drawn.std(1, ddof=1)
+        corrected = [significance.effect_size(row) for row in drawn[: 20 * number]]
+        lines.append(
+            {"seeds": seeds, "corrected": round(float(np.mean(corrected)), 2), "raw": round(float(raw.mean()), 2)}
+        )
+    return lines
+
+
+def _rate(values) -> float:
+    return round(float(np.mean(values)), 3)
+
+
+def _mean(values) -> float:
+    return round(float(np.mean(values)), 2)

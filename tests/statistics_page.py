@@ -1,0 +1,76 @@
+"""docs/statistics.md: how numbers are decided, and what each interval and test is worth by simulation.
+
+python tests/statistics_page.py               write the page from the record
+python tests/statistics_page.py --simulate    simulate first (some ten minutes), and write the record
+"""
+
+import sys
+from pathlib import Path
+
+from simulate_statistics import simulated
+from thaw.core.files import read_json, write_json, write_text
+
+HOME = Path(__file__).parents[1]
+RECORD, PAGE = HOME / "tests/known/statistics.json", HOME / "docs/statistics.md"
+TEXT = HOME / "tests/known/statistics_page.md"  # of the page, with the names of tables in braces
+TIMES = 5  # hundreds of repeats
+
+# by table of the record: {column: its title}
+TABLES = {
+    "coverage": {"seeds": "Seeds"}
+    | {f"{key}_{sd}": title for sd in (0, 1, 2) for key, title in (("sd", f"Coverage, sd {sd}"), ("width", "Width"))},
+    "groups": {"alone": "Rows alone", "by_group": "By group"},
+    "family": {
+        "tests": "Tests",
+        "seeds": "Seeds",
+        "error": "Error",
+        "power": "Significant, all true",
+        "power_one": "Significant, one true",
+        "power_holm": "With Holm, all true",
+    },
+    "verdict_errors": {"seeds": "Seeds"}
+    | {
+        f"{key}_{mean}": f"{points}: {title}"
+        for mean, points in (("none", "0 points"), ("five", "5 points"))
+        for key, title in (("test", "p alone"), ("both", "p and CI"), ("word", "side"))
+    },
+    "effects": {"seeds": "Seeds", "corrected": "d_z", "raw": "Without correction"},
+    "recommendations": {
+        "strategies": "Strategies",
+        "gap": "Steps",
+        "wrong": "Wrong bound",
+        "worse": "Wrongly within",
+        "bias": "Too high",
+        "bias_of_maximum": "Highest on test, too high",
+    },
+    "components": {"levels": "Levels", "mean": "Mean", "coverage": "Coverage"},
+    "layers": {"sd": "sd", "first": "First k", "lasting": "From which on all"},
+}
+
+
+def page(record: dict) -> str:
+    """Return the page. Args: the record, as `simulated` returns it with the number of rows."""
+    tables = {name: _table(titles, record[name]) for name, titles in TABLES.items()}
+    grouped = record["groups"][0]
+    text = TEXT.read_text(encoding="utf-8")
+    return text.format(rows=record["rows"], grouped_rows=grouped["rows"], grouped=grouped["groups"], **tables)
+
+
+def _table(titles: dict[str, str], lines: list[dict]) -> str:
+    """Return a table of the record as Markdown."""
+    rows = [list(titles.values()), ["--:"] * len(titles)]
+    rows += [[f"{line[key]:g}" for key in titles] for line in lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def main() -> None:
+    """Simulate where asked for, and write the page."""
+    if "--simulate" in sys.argv[1:]:
+        from simulate_statistics import ROWS
+
+        write_json(RECORD, {"rows": ROWS, "times": TIMES} | simulated(TIMES))
+    write_text(PAGE, page(read_json(RECORD)))
+
+
+if __name__ == "__main__":
+    main()

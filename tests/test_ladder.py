@@ -1,0 +1,445 @@
+"""The ladder side network: its numbers against plain loops, its start against the encoder, its part in runs.
+
+S sequences, T tokens, d width, w width of the network, h attention heads.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from pretended import pretended
+from test_contract_head import batch_of, cases, targets_of
+from test_layers import with_head
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.errors import UserError
+from thaw.encoders.transformers import Encoder
+from thaw.features.batch import Batch
+from thaw.heads.ladder_network import LadderNetwork
+from thaw.heads.layer_mixing import combination
+from thaw.heads.registry import build
+from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.training import progress
+from thaw.training.checkpoints import Start
+from thaw.training.progress import Progress
+from thaw.training.training_run import train
+from tiny import FAMILIES, tiny_encoder
+from tiny_corpus import Bench, tiny_corpus
+from trained import check_training, equal, losses, tensors
+
+SMALL = {"combine": "ladder", "width": 8, "heads": 2, "feed_forward": 2}
+WIDE, LAYERS, TOKENS = 12, 3, 6
+LIKE_BERT = ("bert", "roberta", "xlm_roberta", "electra", "distilbert")
+KINDS = [("classification", False), ("regression", False), ("tagging", False), ("spans", False)]
+KINDS += [("pair_classification", True), ("pair_classification", False), ("pair_regression", True)]
+
+
+def ladder(**entry):
+    """Return a side network on an encoder of three layers of width 12, every number of it random."""
+    torch.manual_seed(3)
+    found = combination(LayerMixConfig(**(SMALL | entry)), WIDE, LAYERS).eval()
+    with torch.no_grad():
+        for parameter in found.parameters():
+            parameter.normal_(std=0.4)
+        if found.network.alphas is not None:
+            found.network.alphas.copy_(torch.tensor([0.15, -0.2, 0.05])[: len(found.network.alphas)])
+    return found
+
+
+def states_and_mask() -> tuple[dict[int, torch.Tensor], torch.Tensor]:
+    draw = torch.Generator().manual_seed(5)
+    states = {n: torch.randn(3, TOKENS, WIDE, generator=draw) for n in range(LAYERS + 1)}
+    return states, torch.arange(TOKENS) < torch.tensor([[6], [4], [1]])
+
+
+def normed(values, gain=1.0, bias=0.0):
+    centred = values - values.mean()
+    return centred / np.sqrt((centred**2).mean()) * gain + bias
+
+
+def looped(module, states: dict, mask, read: list[int], gate, norm: bool = False, heads: int = 2) -> np.ndarray:
+    """Return what a side network gives [S, T, d], one sequence and one token after the other.
+
+    Args: `gate(n)`, the share of its boundary in what block n reads.
+    """
+    values = {name: value.detach().double().numpy() for name, value in module.network.state_dict().items()}
+
+    def times(name, vector):
+        return values[f"{name}.weight"] @ vector + values[f"{name}.bias"]
+
+    def brought(rung, sequence, token):
+        vector = states[read[rung]][sequence, token].double().numpy()
+        return times(f"down.{rung}", normed(vector) if norm else vector)
+
+    def block(name, vectors):
+        size, found = len(vectors[0]) // heads, []
+        for vector in vectors:
+            read_here = []
+            for head in range(heads):
+                part = slice(head * size, (head + 1) * size)
+                query = times(f"{name}.query", vector)[part]
+                scores = [query @ times(f"{name}.key", other)[part] / math.sqrt(size) for other in vectors]
+                shares = np.exp(scores) / np.exp(scores).sum()
+                read_here.append(sum(s * times(f"{name}.value", v)[part] for s, v in zip(shares, vectors, strict=True)))
+            first = vector + times(f"{name}.output", np.concatenate(read_here))
+            first = normed(first, values[f"{name}.attention_norm.weight"], values[f"{name}.attention_norm.bias"])
+            inner = times(f"{name}.inner", first)
+            inner = np.array([x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in inner])
+            second = first + times(f"{name}.outer", inner)
+            found.append(normed(second, values[f"{name}.norm.weight"], values[f"{name}.norm.bias"]))
+        return found
+
+    result = np.zeros((*mask.shape, WIDE))
+    for sequence, length in enumerate(mask.sum(1).tolist()):
+        below = [brought(0, sequence, token) for token in range(length)]
+        for n in range(len(read) - 1):
+            above = [brought(n + 1, sequence, token) for token in range(length)]
+            mixed = [gate(n) * a + (1 - gate(n)) * b for a, b in zip(above, below, strict=True)]
+            below = block(f"blocks.{n}", mixed)
+        result[sequence, :length] = [times("up", vector) for vector in below]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("entry", "read"),
+    [
+        ({}, [0, 1, 2, 3]),
+        ({"temperature": 1.0, "heads": 4}, [0, 1, 2, 3]),
+        ({"every": 2, "norm": True}, [0, 1, 3]),
+        ({"every": 3, "gates": "fixed"}, [0, 3]),
+    ],
+)
+def test_a_ladder_is_its_formula(entry, read):
+    module, (states, mask) = ladder(**entry), states_and_mask()
+    alphas, temperature = [0.15, -0.2, 0.05], entry.get("temperature", 0.1)
+
+    def gate(n):
+        return 0.5 if "gates" in entry else 1 / (1 + math.exp(-alphas[n] / temperature))
+
+    expected = looped(module, states, mask, read, gate, entry.get("norm", False), entry.get("heads", 2))
+    with torch.no_grad():
+        given = module(states, mask)
+    assert module.read == read and given.shape == (3, TOKENS, WIDE) and module.width == WIDE
+    assert given[mask].numpy() == pytest.approx(expected[mask.numpy()], abs=2e-5)
+
+
+def test_gates_begin_at_a_half_and_are_the_share_of_the_boundary():
+    network = LadderNetwork(3, WIDE, 8, 2, 16, dropout=0.0, temperature=0.1, gates=True, norm=False)
+    assert [gate.item() for gate in network.gates()] == [0.5, 0.5]
+    with torch.no_grad():
+        network.alphas.copy_(torch.tensor([0.1, -0.1]))
+    assert [gate.item() for gate in network.gates()] == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
+    states = [torch.randn(1, 2, WIDE) for _ in range(3)]
+    mask = torch.ones(1, 2, dtype=torch.bool)
+    for share, unread in ((100.0, (0, 1)), (-100.0, (1, 2))):
+        with torch.no_grad():
+            network.alphas.fill_(share)
+            others = [state + (n in unread) for n, state in enumerate(states)]
+            assert torch.equal(network(states, mask), network(others, mask)), "what has no share is read"
+
+
+def test_without_a_width_it_has_an_eighth_of_the_encoders():
+    assert combination(LayerMixConfig(combine="ladder"), 384, 6).network.up.in_features == 48
+    with pytest.raises(ValueError, match="a ladder of width 47 .* cannot have 4 heads"):
+        combination(LayerMixConfig(combine="ladder"), 376, 6)
+
+
+def test_dropout_is_for_training_alone():
+    module, (states, mask) = ladder(dropout=0.5), states_and_mask()
+    assert torch.equal(module(states, mask), module(states, mask))
+    module.train()
+    assert not torch.equal(module(states, mask), module(states, mask))
+
+
+@pytest.mark.parametrize("family", LIKE_BERT)
+def test_as_wide_as_the_encoder_and_with_closed_gates_a_pruned_start_is_the_encoder(family, tmp_path):
+    folder = tiny_encoder(family, tmp_path)
+    entry = LayerMixConfig(combine="ladder", start="pruned", width=32, heads=4, feed_forward=1.5)
+    module = combination(entry, 32, 3).eval()
+    module.start(folder)
+    encoder, mask = Encoder.load(folder), torch.arange(7) < torch.tensor([[7], [4], [1]])
+    ids = torch.randint(5, 30, (3, 7), generator=torch.Generator().manual_seed(1))
+    found = encoder.boundaries(Batch(ids, mask, None, None, torch.arange(3)))
+    states, outputs = dict(enumerate(found)), []
+    hooks = [
+        block.register_forward_hook(lambda b, i, output: outputs.append(output)) for block in module.network.blocks
+    ]
+    with torch.no_grad():
+        module.network.alphas.fill_(-100.0)
+        last = module(states, mask)
+    for hook in hooks:
+        hook.remove()
+    for output, expected in zip([*outputs, last], [*found[1:], found[3]], strict=True):
+        assert torch.allclose(output[mask], expected[mask], atol=1e-5)
+
+
+def test_after_another_task_a_pruned_start_is_of_the_encoder_that_was_trained_there(benches):
+    bench = benches("classification")
+    spec = bench.spec(FROZEN, head=head_of(start="pruned", width=32, heads=4, feed_forward=1.5))
+    whole = Encoder.load(bench.encoder)
+    changed = {name: 2 * tensor for name, tensor in whole.tensors(["layer.2"]).items()}
+    pretrained, after = bench.run(spec), bench.run(spec, Start({}, changed))
+    blocks = [run.head.combination.network.blocks for run in (pretrained, after)]
+    for number in range(3):
+        before, now = (one[number].inner.weight for one in blocks)
+        assert torch.equal(now, before * (2 if number == 1 else 1)) and before.any()
+    with pytest.raises(UserError, match="start: pruned takes the weights of layers without inserts.*start: random"):
+        pretrained.head.combination.start(bench.encoder, {}, inserts=True)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family not in LIKE_BERT])
+def test_other_layers_can_not_be_pruned_and_say_so(family, tmp_path):
+    module = combination(LayerMixConfig(**SMALL, start="pruned"), 32, 3)
+    with pytest.raises(UserError, match="start: pruned needs an encoder whose layers are those of BERT.*start: random"):
+        module.start(tiny_encoder(family, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"width": 64, "heads": 4}, "width is 64, and the encoder's layers have 32"),
+        ({"width": 16, "heads": 8}, "heads is 8, .* 4"),
+        ({"width": 32, "heads": 2, "feed_forward": 1}, "width of an attention head is 16, .* 8"),
+        ({"width": 16, "heads": 2, "feed_forward": 4}, "feed-forward part is 64, .* 48"),
+    ],
+)
+def test_more_than_the_encoder_has_can_not_be_pruned(sizes, message, tmp_path):
+    module = combination(LayerMixConfig(combine="ladder", start="pruned", **sizes), 32, 3)
+    with pytest.raises(UserError, match=message):
+        module.start(tiny_encoder("bert", tmp_path))
+
+
+def kept_by_loops(layers: list[dict], read: list[int], width: int, heads: int, each: int, inner: int) -> dict:
+    """Return places of hidden dimensions, and by layer those of queries and keys, of values, and of the inner part."""
+
+    def top(values, count):
+        order = sorted(range(len(values)), key=lambda place: (-values[place], place))
+        return sorted(order[:count])
+
+    size, dimensions = layers[0]["q"].shape[0], []
+    for place in range(size):
+        total = 0.0
+        for number in read:
+            layer = layers[number - 1]
+            total += sum(layer[name][:, place].sum() for name in ("q", "k", "v", "i"))
+            total += layer["o"][place].sum() + layer["u"][place].sum()
+        dimensions.append(total)
+    kept = {"dimensions": top(dimensions, width)}
+    for number in read:
+        layer, chosen = layers[number - 1], kept["dimensions"]
+        matched = [layer["q"][row, chosen].sum() + layer["k"][row, chosen].sum() for row in range(size)]
+        values = [layer["v"][row, chosen].sum() + layer["o"][chosen, row].sum() for row in range(size)]
+        units = [layer["i"][row, chosen].sum() + layer["u"][chosen, row].sum() for row in range(len(layer["i"]))]
+        wide = size // 4
+        use = [sum(matched[h * wide + n] + values[h * wide + n] for n in range(wide)) for h in range(4)]
+        places = [range(h * wide, (h + 1) * wide) for h in top(use, heads)]
+        kept[number] = (
+            [p[n] for p in places for n in top([matched[m] for m in p], each)],
+            [p[n] for p in places for n in top([values[m] for m in p], each)],
+            top(units, inner),
+        )
+    return kept
+
+
+def test_pruning_keeps_what_has_the_largest_weights(tmp_path):
+    """Heads, units and hidden dimensions, each against loops over the files' numbers, which differ much in size."""
+    folder = tiny_encoder("bert", tmp_path)
+    draw, weights = torch.Generator().manual_seed(2), load_file(folder / "model.safetensors")
+    for name, weight in weights.items():
+        if "encoder.layer" in name and weight.ndim == 2:
+            rows, columns = (torch.randn(size, generator=draw).exp() for size in weight.shape)
+            weight *= rows.unsqueeze(1) * columns
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    module = combination(LayerMixConfig(**SMALL, start="pruned", every=2), 32, 3)
+    module.start(folder)
+    model = Encoder.load(folder).model
+    names = {"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"}
+    names |= {"o": "attention.output.dense", "i": "intermediate.dense", "u": "output.dense"}
+    whole = [{key: layer.get_submodule(name) for key, name in names.items()} for layer in model.encoder.layer]
+    sizes = [{key: part.weight.detach().abs().double().numpy() for key, part in layer.items()} for layer in whole]
+    kept = kept_by_loops(sizes, [1, 3], width=8, heads=2, each=4, inner=16)
+    chosen, state = kept["dimensions"], module.network.state_dict()
+    for rung, number in enumerate([1, 3]):
+        matched, values, units = kept[number]
+        places = {"query": ("q", matched), "key": ("k", matched), "value": ("v", values), "inner": ("i", units)}
+        for name, (key, rows) in places.items():
+            part = whole[number - 1][key]
+            assert torch.equal(state[f"blocks.{rung}.{name}.weight"], part.weight[rows][:, chosen]), (number, name)
+            assert torch.equal(state[f"blocks.{rung}.{name}.bias"], part.bias[rows])
+        for name, key, columns in (("output", "o", values), ("outer", "u", units)):
+            part = whole[number - 1][key]
+            assert torch.equal(state[f"blocks.{rung}.{name}.weight"], part.weight[chosen][:, columns]), (number, name)
+            assert torch.equal(state[f"blocks.{rung}.{name}.bias"], part.bias[chosen])
+    picked = torch.eye(32)[chosen]
+    assert torch.equal(state["up.weight"], picked.T) and not state["up.bias"].any()
+    assert all(torch.equal(state[f"down.{n}.weight"], picked) and not state[f"down.{n}.bias"].any() for n in range(3))
+
+
+@pytest.mark.parametrize(("task_type", "separate_encoding"), KINDS)
+def test_padding_has_no_part_in_it(task_type, separate_encoding):
+    entry = HeadConfig(kind="linear", pooling="mean", layers=SMALL)
+    torch.manual_seed(1)
+    head = build(entry, 6, 1 if "regression" in task_type else 3, task_type, separate_encoding, layers=2).eval()
+
+    def logits(lengths, padding=0, junk=0.0):
+        states, batch = batch_of(head, lengths, padding, junk)
+        return head(head.combination({n: states * (n + 1) for n in range(3)}, batch.mask), batch)
+
+    with torch.no_grad():
+        alone = torch.cat([logits([size]) for size in (2, 5, 3, 1)])
+        for padding, junk in ((0, 0.0), (3, 100.0), (1, -100.0)):
+            assert torch.allclose(logits([2, 5, 3, 1], padding, junk), alone, atol=1e-4)
+
+
+def test_its_operations_are_counted():
+    """Each matrix by its own inputs and outputs, twice for each token; scores and weighted sums of attention."""
+    module, (states, mask) = ladder(every=2), states_and_mask()
+    seen = []
+    for part in module.modules():
+        if isinstance(part, torch.nn.Linear):
+            part.register_forward_hook(lambda p, i, o: seen.append(2 * i[0].numel() * o.shape[-1]))
+    module(states, mask)
+    batch = Batch(torch.zeros(3, TOKENS, dtype=torch.int64), mask, None, None, torch.arange(3))
+    attention = 2 * (2 * 3 * TOKENS * TOKENS * 8) * len(module.network.blocks)
+    assert module.flops(batch) == sum(seen) + attention
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory):
+    """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
+    found = {}
+
+    def bench(task_type: str, separate_encoding: bool = False) -> Bench:
+        if (task_type, separate_encoding) not in found:
+            folder = tmp_path_factory.mktemp("ladder")
+            view = {"pairs": "separate"} if separate_encoding else {}
+            corpus = tiny_corpus(folder / "corpus", task_type)
+            found[task_type, separate_encoding] = Bench(folder, "bert", corpus, task_type, **view)
+        return found[task_type, separate_encoding]
+
+    return bench
+
+
+FROZEN = {"train": ["head"], "boundary": 3, "reads": [0, 1, 2]}
+
+
+def head_of(**changes) -> dict:
+    return {"pooling": "mean", "layers": SMALL | changes}
+
+
+@pytest.mark.parametrize(
+    ("task_type", "separate_encoding", "layers"),
+    [
+        ("classification", False, {"dropout": 0.1, "norm": True}),
+        ("spans", False, {"start": "pruned"}),
+        ("pair_classification", True, {"gates": "fixed"}),
+    ],
+)
+def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, layers, benches):
+    bench = benches(task_type, separate_encoding)
+    spec = bench.spec(FROZEN | {"epochs": 4}, head=head_of(**layers))
+    check_training(bench, spec)
+    run, found = bench.train(spec)
+    assert run.evaluator.encoder is None and not run.head.fixed
+    counted = sum(parameter.numel() for parameter in run.head.parameters())
+    assert found.cost["parameters"]["trained"] == counted
+    assert found.cost["flops"] > 4 * 3 * run.head.combination.flops(bench.store.batch("train", np.array([0])))
+
+
+@pytest.mark.parametrize("train_too", [[], [{"top": 1}]])
+def test_a_ladder_from_the_store_is_a_ladder_from_text(train_too, benches):
+    bench = benches("classification")
+    boundary = {"boundary": 3, "reads": [0, 1, 2]} if not train_too else {"boundary": 2, "reads": [0, 1]}
+    phase = {"train": ["head", *train_too], "epochs": 2}
+    stored, computed = (
+        bench.train(bench.spec(phase | where, head=head_of()))[1] for where in (boundary, {"boundary": None})
+    )
+    for name, value in stored.head.state_dict().items():
+        assert torch.allclose(value, computed.head.state_dict()[name], atol=1e-3), name
+
+
+def test_a_ladder_in_bf16_is_close_to_one_in_fp32(benches):
+    bench = benches("classification")
+    bf16, fp32 = (
+        losses(bench.train(bench.spec(FROZEN | {"epochs": 2, "precision": precision}, head=head_of()))[1])
+        for precision in ("bf16", "fp32")
+    )
+    assert bf16 != fp32 and bf16 == pytest.approx(fp32, rel=0.05)
+
+
+class Stopped(Exception):
+    """What ends a run in the middle."""
+
+
+def test_a_ladder_goes_on_where_it_was_stopped(benches, tmp_path, monkeypatch):
+    bench = benches("classification")
+    phase = FROZEN | {"epochs": 4, "pick": "best", "patience": 3}
+    spec = bench.spec(phase, head=head_of(dropout=0.2, start="pruned"))
+    monkeypatch.setattr(progress, "SPACING", 0.0)
+    _, whole = bench.train(spec)
+    write = Progress.write
+
+    def then_stop(self, *arguments):
+        write(self, *arguments)
+        raise Stopped
+
+    def again():
+        watch, run = Stopwatch(), bench.run(spec)
+        return train([run], watch, Progress(tmp_path, spec, watch))[0]
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Progress, "write", then_stop)
+        again()
+    resumed = again()
+    assert equal(tensors(whole), tensors(resumed)) and whole.outcome == resumed.outcome
+
+
+@pytest.mark.parametrize("kind", ["bilstm_crf", "esim", "mlp"])
+def test_any_head_reads_a_ladder(kind):
+    entry = HeadConfig(kind=kind, layers=SMALL, options={"size": 8} if kind != "crf" else {})
+    task_type, separate_encoding = cases(HeadConfig(kind=kind))[0]
+    torch.manual_seed(1)
+    head = build(entry, 6, 3, task_type, separate_encoding, layers=2)
+    states, batch = batch_of(head, [2, 5, 3, 4])
+    logits = head(head.combination(dict.fromkeys(range(3), states), batch.mask), batch)
+    head.loss(logits, targets_of(head, batch)).backward()
+    gradients = [parameter.grad for parameter in head.combination.parameters()]
+    assert all(gradient is not None for gradient in gradients) and sum(float(g.abs().sum()) for g in gradients) > 0
+
+
+def test_a_pruned_ladder_trains_on_a_device(benches):
+    with pretended() as device:
+        bench = benches("classification")
+        run = bench.run(bench.spec(FROZEN, head=head_of(start="pruned")))
+        run.inputs.on(device)
+        run.head.to(device)
+        (left,) = train([run], Stopwatch())
+        assert all(parameter.is_cuda for parameter in left.head.parameters())
+
+
+def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):
+    plan = with_head(
+        home, tmp_path / "my", "{kind: linear, layers: {combine: ladder, every: 2, width: 32}}", ["frozen_sgd"]
+    )
+    (run,) = [run for run in plan.runs["demo"] if run.task == "acceptability"][:1]
+    spec = plan.job(run.step, run.key).spec
+    assert run.step == "train" and spec["head"]["layers"] == {"combine": "ladder", "every": 2, "width": 32}
+    assert (spec["phases"][0]["boundary"], spec["phases"][0]["reads"]) == (6, [0, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("layers", "strategy", "message"),
+    [
+        ("{combine: ladder}", "frozen", "the ladder of its layers is learned"),
+        ("{combine: ladder, heads: 7}", "full", "mine.layers: layers: a ladder of width 48 .* cannot have 7 heads"),
+        ("{combine: ladder, width: 90}", "full", "width 90 is not divisible by 4 heads"),
+        ("{combine: ladder, last: 4}", "full", "last has no meaning with combine: ladder"),
+        ("{combine: mix, width: 48}", "full", "width has no meaning with combine: mix"),
+        ("{combine: ladder, gates: fixed, temperature: 1}", "full", "temperature has no meaning"),
+    ],
+)
+def test_the_plan_refuses_ladders_that_cannot_be(home, tmp_path, layers, strategy, message):
+    with pytest.raises(UserError, match=message):
+        with_head(home, tmp_path / "my", f"{{kind: linear, layers: {layers}}}", [strategy])

@@ -1,0 +1,138 @@
+"""What a strategy lets a head read in the place of the head's own entry: plan, refusals, and the heads themselves."""
+
+import pytest
+import torch
+
+from test_pairs_plan import job
+from test_plan import planned
+from thaw.core.errors import UserError
+from thaw.heads.pooling import make_pooling
+from thaw.heads.registry import build, example
+from thaw.schema.head import HeadConfig
+from thaw.schema.strategy import StrategyConfig
+
+CONCAT = "{layers: {combine: concat}, pooling: mean}"
+SOLVED = "phases: [{train: [head], optimizer: lbfgs}]"
+
+
+def with_strategy(home, folder, text: str, **changes):
+    """Plan the demo with a strategy of one's own catalogue, `mine`."""
+    (folder / "strategies.yaml").write_text("strategies:\n  mine: {" + text + "}\n")
+    usual = {
+        "strategies": ["mine"],
+        "tasks": ["acceptability"],
+        "seeds": [1],
+        "baselines": [],
+        "outputs": ["main_table"],
+    }
+    return planned(home, catalogues=[str(folder)], **(usual | changes))
+
+
+def test_the_run_keeps_the_heads_id_and_its_spec_has_what_is_read(home):
+    plan = planned(home, strategies=["frozen", "frozen_all_layers"], tasks=["acceptability"], seeds=[1])
+    own, wide = job(plan, strategy="frozen"), job(plan, strategy="frozen_all_layers")
+    assert "runs/acceptability/all/minilm/linear/frozen_all_layers/base" in plan.jobs["fit_heads"]
+    assert own.spec["head"] == {"kind": "linear"}
+    assert wide.spec["head"] == {"kind": "linear", "pooling": "mean", "layers": {"combine": "concat"}}
+    assert wide.spec["phases"][0]["boundary"] == 6
+
+
+def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
+    plan = planned(home, strategies=["frozen_sgd", "frozen_mix"], tasks=["acceptability"], seeds=[1])
+    assert {run.strategy: run.step for run in plan.runs["demo"]} == {"frozen_sgd": "fit_heads", "frozen_mix": "train"}
+    assert job(plan, strategy="frozen_mix").spec["phases"][0]["reads"] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "message"),
+    [
+        (f"reads: {{}}, {SOLVED}", {}, "mine.reads: .*say layers: or pooling:"),
+        ("reads: {layers: {layer: best}}, phases: [{train: [head]}]", {}, "layer: best is for optimizer lbfgs"),
+        (
+            f"reads: {{layers: {{layer: best, margin: 0.1}}}}, {SOLVED}",
+            {},
+            "margin has no meaning with a layer that is",
+        ),
+        (
+            f"reads: {{layers: {{layer: 9}}}}, {SOLVED}",
+            {},
+            r"strategies.yaml:2: .*mine.reads: .*the encoder's 6 layers",
+        ),
+        (f"reads: {{pooling: attention}}, {SOLVED}", {}, "attention pooling is learned too"),
+        (f"reads: {{pooling: [mean, attention]}}, {SOLVED}", {}, "attention pooling is learned too"),
+        (f"reads: {{layers: {{combine: mix}}}}, {SOLVED}", {}, "the mix of its layers is learned"),
+        (f"reads: {{pooling: [mean, mean]}}, {SOLVED}", {}, "a list takes each way once"),
+        ("reads: {pooling: [mean, max]}, phases: [{}]", {"heads": ["mlp"]}, "reads: does not go with head mlp: poolin"),
+        (
+            "reads: {pooling: [mean, max]}, phases: [{train: [head]}]",
+            {"heads": ["mlp"]},
+            r"strategies.yaml:2: .*mine: reads: does not go with head mlp: pooling: a list of several is for",
+        ),
+        (
+            "reads: {pooling: pooler}, phases: [{train: [head]}]",
+            {"heads": ["mlp"]},
+            "mine: reads: does not go with head mlp: pooling: pooler is for kind linear",
+        ),
+        (
+            "reads: {layers: {layer: 2}}, phases: [{train: [head, {top: 3}]}, {train: [head]}]",
+            {},
+            "mine.phases: layer 6 would train, and head linear reads none above 2",
+        ),
+        (
+            "reads: {layers: {combine: ladder, heads: 5}}, phases: [{train: [head]}]",
+            {},
+            r"mine.reads: layers: a ladder of width 48 \(an eighth of the encoder's\) cannot have 5 heads",
+        ),
+        (
+            f"reads: {CONCAT}, after: frozen, phases: [{{train: [all]}}]",
+            {},
+            "frozen has a head that reads otherwise; give both the same reads:",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(home, tmp_path, text, changes, message):
+    with pytest.raises(UserError, match=message):
+        with_strategy(home, tmp_path, text, **changes)
+
+
+def test_a_run_starts_from_a_head_that_reads_the_same(home, tmp_path):
+    text = f"reads: {CONCAT}, after: frozen_all_layers, phases: [{{train: [all]}}]"
+    run = job(with_strategy(home, tmp_path, text), strategy="mine")
+    assert run.spec["head"]["layers"] == {"combine": "concat"} and run.spec["after"]
+
+
+def test_a_kind_that_pools_in_its_own_way_keeps_it():
+    strategy = StrategyConfig(reads={"layers": {"combine": "mix"}, "pooling": "mean"}, phases=[{"train": ["head"]}])
+    head = strategy.head(HeadConfig(kind="bcn", dropout=0.3))
+    assert head == HeadConfig(kind="bcn", dropout=0.3, layers={"combine": "mix"})
+    plain = StrategyConfig(phases=[{"train": ["head"]}])
+    assert plain.head(head) is head
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_several_poolings_are_side_by_side(separate):
+    """A head on [mean, max, first] of all layers of an encoder: its vectors are those of each pooling by itself."""
+    task = "pair_classification" if separate else "classification"
+    entry = HeadConfig(
+        kind="linear",
+        layers={"combine": "concat"},
+        pooling=["mean", "max", "first"],
+        separate_pooling=["mean", "max", "first"],
+    )
+    head = build(entry, 8, 2, task, separate, 3)
+    _, batch = example(8, False, separate)
+    boundaries = {n: torch.randn(*batch.mask.shape, 8) for n in range(4)}
+    state = head.combination(boundaries)
+    pooled = torch.cat([make_pooling(name, 32)(state, batch.mask) for name in ("mean", "max", "first")], -1)
+    vectors = head.vectors(state, batch)
+    assert head.fixed and head.output.weight.shape == (2, 3 * 4 * 8 * (4 if separate else 1))
+    assert torch.equal(vectors, head.compare(pooled[::2], pooled[1::2]) if separate else pooled)
+
+
+def test_the_head_of_a_run_is_on_the_layer_that_validation_chose():
+    spec = {"head": {"kind": "linear", "pooling": "mean", "layers": {"layer": "lowest", "margin": 0.02}}}
+    assert HeadConfig.model_validate(spec["head"]).layers.reads(4) == [0, 1, 2, 3, 4]
+    head = HeadConfig.of_run(spec, {"l2": 1.0, "layer": 2})
+    assert head.layers.reads(4) == [2] and head.pooling == "mean"
+    one = {"head": {"kind": "linear", "layers": {"layer": 3}}}
+    assert HeadConfig.of_run(one, {"l2": 1.0}) == HeadConfig.model_validate(one["head"])

@@ -1,0 +1,201 @@
+"""CONTRIBUTING.md's recipes for what a strategy may say, followed in a copy of the package: which files, and it works.
+
+A key takes two files, an objective three, a mode that starts from another run four.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+# by recipe: file of the package, then (text, what takes its place)
+KEY = {
+    "schema/phases.py": (
+        "    l2_to_start: Annotated[",
+        """    head_weight_decay: Annotated[
+        float | None, Key("head weight decay {}", "head weight decay", ("wd_head",))
+    ] = Field(None, ge=0, description="weight decay of the matrices of the head; null: weight_decay")
+    l2_to_start: Annotated[""",
+    ),
+    "adaptation/param_groups.py": (
+        "            decay = phase.weight_decay if parameter.ndim > 1 else 0.0\n",
+        """            own = phase.head_weight_decay if component == "head" else None
+            decay = (phase.weight_decay if own is None else own) if parameter.ndim > 1 else 0.0
+""",
+    ),
+}
+TRIED_KEY = """
+from torch import nn
+from thaw.adaptation.param_groups import groups
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.json_schema import schemas
+from thaw.schema.keys import clauses
+from thaw.schema.phases import PhaseConfig
+from thaw.schema.reference_page import reference_page
+
+old, new = PhaseConfig(train=["head"]), PhaseConfig(train=["head"], wd_head=0.5)
+assert "head weight decay 0.5" in clauses(new) and not any("head weight" in text for text in clauses(old))
+found = groups({"head": nn.Linear(2, 3).named_parameters()}, new, 6)
+assert sorted(group["weight_decay"] for group in found) == [0.0, 0.5]
+assert new.model_dump(exclude_defaults=True) == {"train": ["head"], "head_weight_decay": 0.5}
+assert "head_weight_decay" not in old.model_dump(exclude_defaults=True)
+assert "| `wd_head` | number ≥ 0 or `null` | `null` | Weight decay of the matrices of the head" in reference_page()
+assert "wd_head" in str(schemas()["strategies.schema.json"])
+Catalogue(["config", "config/papers"])
+"""
+
+OBJECTIVE = {
+    "schema/phases.py": (
+        "    l2_to_start: Annotated[",
+        """    confidence_penalty: Annotated[float, Key("confidence penalty {}", "confidence penalty")] = Field(
+        0.0, ge=0, description="weight of the entropy of the predictions (Pereyra et al. 2017)"
+    )
+    l2_to_start: Annotated[""",
+    ),
+    "training/objectives.py": (
+        "class MaskedLanguageModel:",
+        '''class ConfidencePenalty(Supervised):
+    """The head's loss less the weighted entropy of its predictions (Pereyra et al. 2017), for classes of texts."""
+
+    def __init__(self, gold, weight: float):
+        super().__init__(gold)
+        self.weight = weight
+
+    def loss(self, model, rows, batch, stored):
+        return self.vector_loss(model.head, model(batch, stored), self.targets(model.head, rows, batch))
+
+    def vector_loss(self, head, logits, targets):
+        entropy = torch.special.entr(logits.softmax(-1)).sum(-1).mean(-1)
+        return super().vector_loss(head, logits, targets) - self.weight * entropy
+
+
+class MaskedLanguageModel:''',
+    ),
+    "training/training_run.py": [
+        ("import Objective, Supervised\n", "import ConfidencePenalty, Objective, Supervised\n"),
+        (
+            "        return Supervised(self.gold)\n",
+            """        if phase.confidence_penalty:
+            return ConfidencePenalty(self.gold, phase.confidence_penalty)
+        return Supervised(self.gold)
+""",
+        ),
+    ],
+}
+TRIED_OBJECTIVE = """
+from pathlib import Path
+import numpy as np
+from thaw.core.files import read_json
+from tiny_corpus import Bench, tiny_corpus
+
+folder = Path(sys.argv[1])
+bench = Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+for train in (["head"], ["head", {"top": 1}]):
+    plain, penalised = ({"train": train, "epochs": 8} | more for more in ({}, {"confidence_penalty": 0.9}))
+    left = [bench.train(bench.spec(phase))[1].predictions["validation"].probabilities for phase in (plain, penalised)]
+    sure, unsure = (np.max(probabilities, axis=-1).mean() for probabilities in left)
+    assert sure > unsure + 0.01, (sure, unsure)
+"""
+
+MODE = {
+    "schema/strategy.py": [
+        (
+            "    pairs: Annotated[\n",
+            """    head_of: Annotated[
+        Id | None, Key(lambda id, _, context: id and f"Its head is that of “{context.name('strategies', id)}”.")
+    ] = Field(None, description="begin with the head of this strategy's run of the same task and seed")
+    pairs: Annotated[
+""",
+        ),
+        (
+            '        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}\n',
+            """        needed = {"start": (self.start.strategy, self.start.variant)} if self.start else {}
+        return needed | ({"head": (self.head_of, "base")} if self.head_of else {})
+""",
+        ),
+    ],
+    "declarations/needs.py": (
+        "NEEDS = {\n",
+        'NEEDS = {\n    "head": NeedRole("metrics.json", ("head_of", "run"), word="with the head of", costs=True),\n',
+    ),
+    "planning/run_grid.py": (
+        "        if weights.further:\n",
+        """        if strategy.head_of:
+            if strategy.start:
+                raise UserError(f"{place}: after gives a head already; leave out head_of")
+            earlier = self._run((task, subset, encoder, head, strategy.head_of, None, seed), (*asked, name))
+            needs.append(Need("head", earlier))
+        if weights.further:
+""",
+    ),
+    "steps/train.py": (
+        "        prepare(run)\n",
+        """        if "head" in needs:
+            from safetensors.torch import load_file
+
+            run.head.load_state_dict(load_file(needs["head"].parent / "head.safetensors"))
+        prepare(run)
+""",
+    ),
+}
+TRIED_MODE = """
+from pathlib import Path
+from safetensors.torch import load_file
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.outputs.frame import collection
+from thaw.planning.configuration import load_plan, read_config
+from tiny_corpus import Bench, tiny_corpus
+
+folder = Path(sys.argv[1])
+strategies = "strategies: {next: {phases: [{train: [head, {top: 1}]}], head_of: frozen_sgd}}"
+(folder / "strategies.yaml").write_text(strategies)
+wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": [], "seeds": [1]}
+plan = load_plan(read_config(["config/config.yaml"], wish), Path.cwd())
+cell = "runs/acceptability/all/minilm/linear/"
+job, earlier = plan.job("train", cell + "next/base/seed1"), plan.job("fit_heads", cell + "frozen_sgd/base")
+assert job.inputs["head"] == [f"results/{cell}frozen_sgd/base/seed1/metrics.json"]
+assert len(job.spec["head_of"]["run"]) == len(earlier.digest)
+(cost,) = [row.paid for row in collection.selected(plan.job("collect", "demo").spec) if row.needs]
+assert cost == [cell + "frozen_sgd/base/seed1"]
+(folder / "strategies.yaml").write_text(strategies.replace("head_of", "after: frozen_sgd, head_of"))
+try:
+    load_plan(read_config(["config/config.yaml"], wish), Path.cwd())
+except UserError as error:
+    assert "leave out head_of" in str(error)
+else:
+    raise AssertionError("a check of a mode that is not called")
+
+bench = Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+first = bench.step("train", bench.spec({"train": ["head"]}), folder / "first")
+spec = bench.spec({"train": ["head"], "rate": 1e-9, "head_rate": 1e-9, "epochs": 1})
+spec["head_of"] = {"run": read_json(first / "metrics.json")["digest"]}
+second = bench.step("train", spec, folder / "second", "--need", "head", first / "metrics.json")
+one, other = (load_file(run / "head.safetensors")["output.weight"] for run in (first, second))
+assert (one - other).abs().max() < 1e-6
+"""
+
+RECIPES = {"key": (KEY, 2, TRIED_KEY), "objective": (OBJECTIVE, 3, TRIED_OBJECTIVE), "mode": (MODE, 4, TRIED_MODE)}
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("objective", "mode")]  # these train
+
+
+@pytest.mark.parametrize("name", ["key", *SLOW])
+def test_what_a_strategy_may_say_takes_few_files(name, home, tmp_path):
+    recipe, files, tried = RECIPES[name]
+    copy, made = tmp_path / "copy", tmp_path / "made"
+    made.mkdir()
+    shutil.copytree(home / "scripts/thaw", copy / "thaw", ignore=shutil.ignore_patterns("__pycache__"))
+    for file, edits in recipe.items():
+        text = (copy / "thaw" / file).read_text()
+        for before, after in edits if isinstance(edits, list) else [edits]:
+            assert text.count(before) == 1, f"{file}: the recipe's place is gone"
+            text = text.replace(before, after)
+        (copy / "thaw" / file).write_text(text)
+    path = os.pathsep.join(map(str, (copy, home / "tests")))
+    here = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-c", f"import sys\n{tried}", str(made)]
+    done = subprocess.run(command, cwd=home, env=here, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(recipe) == files

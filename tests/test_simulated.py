@@ -1,0 +1,46 @@
+"""The page on statistics is what was simulated, and what was simulated keeps its promises."""
+
+import pytest
+
+import statistics_page
+from simulate_statistics import simulated
+from thaw.core.files import read_json
+
+RECORD = read_json(statistics_page.RECORD)
+
+
+def keeps_its_promises(record: dict, slack: float) -> None:
+    """Check error rates, coverage and power. Args: slack, three standard errors of a simulated rate near 0.05."""
+    assert all(line["error"] <= 0.05 + slack for line in record["family"])
+    power = {(line["tests"], line["seeds"]): line for line in record["family"]}
+    assert power[40, 8]["power_one"] > 0.6 and power[40, 10]["power_one"] > 0.9 and power[40, 10]["power_holm"] == 0
+    enough = [line for line in record["coverage"] if line["seeds"] >= 3]
+    assert all(line[f"sd_{sd}"] >= 0.95 - slack for line in enough for sd in (0, 1, 2))
+    assert record["groups"][0]["by_group"] >= 0.95 - slack > 0.8 > record["groups"][0]["alone"]
+    assert all(line["both_none"] <= 0.05 + slack for line in record["verdict_errors"])
+    assert record["verdict_errors"][-1]["test_none"] > 0.1 and record["verdict_errors"][-1]["both_five"] > 0.9
+    assert all(line["wrong"] <= 0.05 + 2 * slack and line["worse"] <= 0.05 for line in record["recommendations"])
+    equal = [line for line in record["recommendations"] if not line["gap"]]
+    assert all(abs(line["bias"]) < 0.4 < line["bias_of_maximum"] for line in equal)
+    assert all(abs(line["mean"] - 1) < 0.3 for line in record["components"])
+    assert all(abs(line["lasting"] - 4) < abs(line["first"] - 4) for line in record["layers"] if line["sd"] >= 1)
+    assert all(abs(line["corrected"] - 1) < 0.1 for line in record["effects"])
+
+
+def test_the_page_is_what_was_simulated():
+    command = "run python tests/statistics_page.py"
+    assert statistics_page.PAGE.read_text(encoding="utf-8") == statistics_page.page(RECORD), command
+
+
+def test_what_was_simulated_keeps_its_promises():
+    keeps_its_promises(RECORD, 0.03)
+
+
+@pytest.mark.slow
+def test_simulated_again_it_is_the_same():
+    """Some ten minutes. Another machine may round otherwise, so that rates are compared within 0.03."""
+    again = simulated(statistics_page.TIMES)
+    keeps_its_promises(again, 0.03)
+    for name, lines in again.items():
+        for line, recorded in zip(lines, RECORD[name], strict=True):
+            assert line == {key: pytest.approx(value, abs=0.03, rel=0.05) for key, value in recorded.items()}
