@@ -109,6 +109,19 @@ def _noting(asked: list, batch) -> Batch:
     return noted
 
 
+@pytest.mark.parametrize("layer", ["best", "lowest"])
+def test_of_layers_that_validation_chooses_from_the_chosen_one_counts(benches, tmp_path, layer):
+    bench = benches["classification"]
+    phase = {"optimizer": "lbfgs", "l2": [1.0], "boundary": LAYERS, "reads": [0, 1, 2]}
+    spec = bench.spec(phase, head={"layers": {"layer": layer}, "pooling": "mean"})
+    spec.pop("seed")
+    out = bench.step("fit_heads", spec, tmp_path / "out", "--seeds", 1)
+    cost, metrics = (json.loads(next(out.rglob(f"{name}.json")).read_text()) for name in ("cost", "metrics"))
+    chosen, context = metrics["chosen"]["layer"], TaskContext(spec, bench.inputs())
+    assert chosen < LAYERS, "the texts are easy: with this layer an export ends below the top"
+    assert cost["inference"] == inference_cost(context, head_of(context, {"layer": chosen}))
+
+
 @pytest.mark.parametrize("step", ["train", "fit_heads"])
 def test_cost_json_has_it(benches, tmp_path, step):
     bench = benches["classification"]
