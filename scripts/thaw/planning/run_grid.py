@@ -50,6 +50,7 @@ class RunPlanner:
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
         done, chosen = set(), self.experiment
+        compatibility.check_distinct(self.catalogue, chosen)
         for encoder in chosen.encoders:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
