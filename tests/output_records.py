@@ -56,12 +56,8 @@ class OutputRecords:
             self._write_run(run)
         for key, job in self.plan.jobs["baseline"].items():
             write_json(self.results / "baselines" / key / "metrics.json", self._record(job.spec, 0.3))
-<<<<<<< HEAD
-        for key in _drawn(self.plan.probes["all_kinds"]):
-=======
             self._write_predictions(self.results / "baselines" / key, job.spec, False)
-        for key in self.plan.probes["all_kinds"]:
->>>>>>> stats
+        for key in _drawn(self.plan.probes["all_kinds"]):
             _write_probe(Path(self.plan.files("probe", key)[0]), self.plan.job("probe", key).spec)
         self.collect()
 
