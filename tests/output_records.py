@@ -56,6 +56,7 @@ class OutputRecords:
             self._write_run(run)
         for key, job in self.plan.jobs["baseline"].items():
             write_json(self.results / "baselines" / key / "metrics.json", self._record(job.spec, 0.3))
+            self._write_predictions(self.results / "baselines" / key, job.spec, False)
         for key in _drawn(self.plan.probes["all_kinds"]):
             _write_probe(Path(self.plan.files("probe", key)[0]), self.plan.job("probe", key).spec)
         self.collect()
@@ -104,17 +105,20 @@ class OutputRecords:
         pandas.DataFrame(history if run.step == "train" else {"strength": [1.0]}).to_csv(
             folder / "history.csv", index=False
         )
-        corpus, parts = self.corpora[spec["task"]["corpus"]], []
-        for split in ("validation", "test"):
-            gold = corpus.frame(split)[spec["task"]["target"]]
-            given = gold if run.seed == 1 else gold.iloc[::-1]
-            rows = corpus.frame(split)["row"]
-            parts.append(pandas.DataFrame({"split": split, "row": rows, "prediction": list(given)}))
-        write_parquet(folder / "predictions.parquet", pandas.concat(parts, ignore_index=True))
+        self._write_predictions(folder, spec, run.seed == 1)
         if spec.get("chosen") and not run.trial:
             trials = [{"settings": {"rate": n}, "mean": 0.5 + n / 10, "seeds": {"1": 0.5}} for n in range(3)]
             chosen = {"digest": spec["chosen"], "metric": spec["task"]["metrics"][0], "trials": trials}
             write_json(folder.parent / "chosen.json", chosen)
+
+    def _write_predictions(self, folder: Path, spec: dict, right: bool) -> None:
+        """Write predictions on validation and test: the labels, or those in reverse order."""
+        corpus, parts = self.corpora[spec["task"]["corpus"]], []
+        for split in ("validation", "test"):
+            gold = corpus.frame(split)[spec["task"]["target"]]
+            given, rows = gold if right else gold.iloc[::-1], corpus.frame(split)["row"]
+            parts.append(pandas.DataFrame({"split": split, "row": rows, "prediction": list(given)}))
+        write_parquet(folder / "predictions.parquet", pandas.concat(parts, ignore_index=True))
 
 
 def _entry(kind: str) -> dict:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from thaw.core.files import write_json, write_parquet
-from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.frame.runs_frame import COLUMNS, LATER
 
 SEEDS = [1, 2, 3, 4, 5, 6]
 ROWS = 200
@@ -62,4 +62,5 @@ def _write_run(results: Path, cell: str, seed: int, right: np.ndarray, gold: np.
     write_json(results / folder / "metrics.json", {"spec": {"task": TASK}})
     row = {"kind": "run", "task": task, "subset": subset, "encoder": encoder, "head": head, "seed": seed}
     row |= {"strategy": strategy, "variant": variant, "split": "test", "metric": "accuracy", "missing": ""}
+    row |= dict.fromkeys(LATER, float("nan"))
     return {**dict.fromkeys(COLUMNS, ""), **row, "folder": folder, "value": right.mean()}

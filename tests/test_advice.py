@@ -75,6 +75,9 @@ def test_the_front_holds_what_nothing_beats_in_everything():
     assert analysis.pareto(costs) == [True, True, False, True]
 
 
+PREDICTION = {("frozen", "base"): 50.0, ("top_k", "k01"): 80.0, ("top_k", "k03"): 100.0, ("full", "base"): 100.0}
+
+
 def runs_of(results, rates: dict, **changes):
     """Return runs.csv of runs that predict right at these rates, on test and on validation."""
     tested = scored_runs.write(results, rates, **changes)
@@ -83,6 +86,8 @@ def runs_of(results, rates: dict, **changes):
     tested["train_seconds"] = [SECONDS[point] for point in points]
     for name in COLUMNS[COLUMNS.index("total_seconds") : COLUMNS.index("flags")] + ["after_seconds"]:
         tested[name] = 0.0
+    tested["inference_flops"] = [PREDICTION[point] for point in points]
+    tested["embeddings"] = tested["strategy"] == "full"
     tested["extraction_seconds"] = [2.0 * (point[0] != "full") for point in points]
     tested["extraction_whole_seconds"] = 4 * tested["extraction_seconds"]
     return pandas.concat([tested, tested.assign(role="validation", split="validation")], ignore_index=True)
@@ -121,6 +126,19 @@ def test_the_table_says_what_to_take_and_what_papers_would(drawn):
     assert "One 2020: all of it (non-inferior, but more expensive)" in cells["Papers"]
     assert "Two 2021: none of it (contradicted, −" in cells["Papers"]
     assert not any("test rows alone" in note for note in drawn.notes)
+
+
+def test_what_a_prediction_costs_is_said_where_it_differs_from_full_fine_tuning(drawn, tmp_path):
+    assert cells_of(drawn)["Cost"].endswith("; inference 80.0 % of Full")
+    assert any(note.startswith("Inference: ") for note in drawn.notes)
+    frame, unknown = runs_of(tmp_path, RATES), float("nan")
+    chosen = frame["variant"] == "k01"
+    for top, said in ((100.5, "s alone"), (unknown, "; inference – % of Full")):
+        frame.loc[chosen, "inference_flops"] = top
+        assert cells_of(table_of(tmp_path, frame))["Cost"].endswith(said)
+    old = table_of(tmp_path, frame.assign(inference_flops=unknown))
+    assert not any("Inference" in note for note in old.notes)
+    assert {line["inference_flops"] for line in lines_of(old).values()} == {""}
 
 
 def test_the_numbers_behind_the_table(drawn):

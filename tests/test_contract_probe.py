@@ -18,6 +18,7 @@ from tiny_probes import CONSTANT, SUBSET, ProbeBench, entry_of
 TRIED = ("pair_classification", "regression", "spans", "edges")
 SPLITS = {"train", "validation", "test"}
 FEWEST = {"tokens": 4, "examples": 1}
+USUAL = {}  # by entry and type of task
 ONE_ENCODER, VECTORS_ONLY, COMPARISONS = "one encoder", "vectors", "comparisons"
 
 
@@ -75,6 +76,13 @@ class Case:
         adapted = self.bench.adapted(spec) if self.kind.reads.runs else {}
         return run(spec, self.bench.inputs(), adapted)
 
+    def usual(self) -> tuple[list[dict], dict]:
+        """Return rows and record of the probe as it is, computed once for the clauses that look at them."""
+        name = f"{self.entry} {self.task_type}"
+        if name not in USUAL:
+            USUAL[name] = self.run()
+        return USUAL[name]
+
     def reading(self):
         """Return what the probe reads of the pretrained encoder."""
         return self.kind.reads.load()(self.spec(), self.bench.inputs())
@@ -118,19 +126,19 @@ def check_form(rows: list[dict], record: dict, spec: dict) -> None:
 
 def test_form(case):
     """for each layer and seed there are scores by split, its measure among them, and rows that name layer and seed"""
-    check_form(*case.run(), case.spec())
+    check_form(*case.usual(), case.spec())
 
 
 def test_same_seed(case):
     """one seed gives one result, and each seed one of its own rows"""
-    first, second = case.run(), case.run()
+    first, second = case.usual(), case.run()
     assert json.dumps(first) == json.dumps(second), "two results of the same seeds"
 
 
 @only(ONE_ENCODER)
 def test_seeds(case):
     """what a seed gives does not depend on the seeds before it, which read the same"""
-    both, second = case.run(), case.run(seeds=[2])
+    both, second = case.usual(), case.run(seeds=[2])
     for together, alone in ((both[0], second[0]), (both[1]["layers"], second[1]["layers"])):
         assert [row for row in together if row["seed"] == 2] == alone
 
@@ -152,8 +160,9 @@ def test_constant_features(case):
     """a feature that is constant gives numbers, and so does a layer at which all vectors are the same"""
     states = case.bench.store.states(1, "train").at(range(50))
     assert (states[:, CONSTANT] == states[0, CONSTANT]).all(), "one feature is constant"
+    pools = "pooling" in case.kind.options.model_fields
     options = {"pooling": "first"}  # the first token is the same in each text, and so is its embedding
-    check_form(*case.run(options), case.spec())
+    check_form(*(case.run(options) if pools else case.usual()), case.spec())
 
 
 def test_a_label_that_is_missing(case):
@@ -161,7 +170,7 @@ def test_a_label_that_is_missing(case):
     corpus, task = case.bench.corpus, case.bench.task(case.task_type)
     if labels := corpus.labels(task["target"]):
         assert len(labels) > len({label for row in corpus.targets(task, "test") for label in seen(row)}), "none lacks"
-    rows, record = case.run()
+    rows, record = case.usual()
     for one in record["layers"]:
         for split, scores in one["scores"].items():
             assert scores[record["main"]] is not None or case.entry["kind"] == "domain_divergence", (
@@ -210,7 +219,7 @@ def test_an_encoder_and_itself(case):
 @only(COMPARISONS)
 def test_an_encoder_and_what_a_run_made_of_it(case):
     """an encoder of which a run has trained the last layer differs there"""
-    _, record = case.run()
+    _, record = case.usual()
     last = [one for one in record["layers"] if one["layer"] == case.bench.layers]
     for one in last:
         for scores in one["scores"].values():

@@ -10,6 +10,7 @@ import time
 import pytest
 import torch
 
+import forked
 from conftest import HOME
 from thaw.core import devices
 from thaw.core.devices import native_bf16, promised, refusal, relax, run_relaxed_if_needed, supported, unsupported
@@ -135,20 +136,23 @@ run_step(main)
 """
 
 
-def claim(**environment) -> subprocess.CompletedProcess:
-    environment |= {"PYTHONPATH": str(HOME / "scripts"), "PATH": "/usr/bin:/bin"}
-    return subprocess.run([sys.executable, "-c", CLAIM], env=environment, capture_output=True, text=True, timeout=120)
+@pytest.fixture
+def claim(tmp_path):
+    """Return a function that claims a device in a process with an environment."""
+    script = tmp_path / "claim.py"
+    script.write_text(CLAIM)
+    return lambda **environment: forked.run([script], tmp_path, environment | {"PATH": "/usr/bin:/bin"})
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine on which torch sees no GPU")
 @pytest.mark.parametrize("name", ["SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"])
-def test_no_job_falls_to_the_cpu_where_a_gpu_was_promised(name):
+def test_no_job_falls_to_the_cpu_where_a_gpu_was_promised(name, claim):
     done = claim(**{name: "0"})
     assert done.returncode == 1 and done.stdout == "" and "Traceback" not in done.stderr
     assert done.stderr.startswith(f"error: {name}=0 says that this job has a GPU, but torch sees none")
 
 
-def test_an_empty_cuda_visible_devices_asks_for_the_cpu():
+def test_an_empty_cuda_visible_devices_asks_for_the_cpu(claim):
     done = claim(CUDA_VISIBLE_DEVICES="", SLURM_JOB_GPUS="0")
     assert (done.returncode, done.stdout) == (0, "cpu\n"), done.stderr
 

@@ -1,11 +1,9 @@
 """The doctor: a line for each thing that a machine has or lacks, and an exit code that says whether it will do."""
 
-import subprocess
-import sys
-
 import pytest
 
 import doctor
+import forked
 
 WORDS = ("packages", "cores", "memory", "disk", "gpu", "bf16", "sources", "slurm", "tex")
 
@@ -15,10 +13,10 @@ def asked(home, tmp_path):
     """Return a function that asks the doctor, in an empty folder and without the Hub, and gives (exit code, lines)."""
 
     def ask(*config: str, files=("config/config.yaml",)):
-        command = [sys.executable, home / "scripts/doctor.py", "--configfile", *(home / file for file in files)]
+        command = [home / "scripts/doctor.py", "--configfile", *(home / file for file in files)]
         command += ["--config", *config] if config else []
         environment = {"PATH": "/usr/bin:/bin", "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
-        done = subprocess.run([str(c) for c in command], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = forked.run(command, tmp_path, environment)
         assert done.stderr == "" and list(tmp_path.iterdir()) == [], done.stderr
         return done.returncode, {line.split()[1]: line for line in done.stdout.splitlines()}
 
@@ -41,8 +39,7 @@ def test_what_cannot_end_here_is_a_problem_and_says_what_to_change(asked):
 
 
 def test_a_wrong_selection_is_one_sentence(home):
-    command = [sys.executable, str(home / "scripts/doctor.py"), "--config", "seed=[1]"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = forked.run([home / "scripts/doctor.py", "--config", "seed=[1]"])
     assert done.returncode == 1 and done.stderr.startswith("error: config: seed: unknown key; did you mean 'seeds'?")
 
 

@@ -1,7 +1,6 @@
 """Exports: real runs of small encoders, read again by a fresh process; what is refused; lines in, lines out."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
+import forked
 from conftest import HOME
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -289,6 +289,22 @@ def test_runs_that_cannot_be_exported_say_why(houses, tmp_path):
     write_json(run / "metrics.json", metrics)
 
 
+def test_a_head_alone_after_another_head_alone_has_the_pretrained_layers(houses):
+    """Below the last layer too: what is read of the store was trained by no run before it."""
+    house = houses("bert", "spans")
+    run = house.run("low", SGD | {"boundary": 2}, head={"layers": {"layer": 2}})
+    metrics = read_json(run / "metrics.json")
+    for boundary in (2, None):
+        phase = metrics["spec"]["phases"][0] | {"boundary": boundary}
+        spec = metrics["spec"] | {"after": {"run": "0123", "epoch": "last"}, "phases": [phase]}
+        write_json(run / "metrics.json", metrics | {"spec": spec})
+        if boundary is not None:
+            assert open_run(run).read == [2]
+            continue
+        with pytest.raises(UserError, match="trained layers in the run that it started from and did not keep them"):
+            open_run(run)
+
+
 def test_a_run_that_chose_between_two_views_is_exported_in_the_chosen_one(houses):
     house = houses("bert", "pair_classification", pairs="separate")
     run = house.run("best", SGD)
@@ -326,8 +342,7 @@ def test_predictions_become_lines():
 
 
 def predict(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(HOME / "scripts/predict.py"), str(folder), *options]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
+    return forked.run([HOME / "scripts/predict.py", folder, *options], given=text)
 
 
 def test_predict_labels_lines_in_their_order(houses, tmp_path):

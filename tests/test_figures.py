@@ -47,6 +47,18 @@ def test_figures_have_the_tables_numbers_and_the_same_bytes_twice(invented_frame
             )
 
 
+def test_cost_may_be_that_of_a_prediction_and_results_without_it_are_not_drawn(invented_frame, tmp_path):
+    frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "inference"}
+    assert frame["inference_flops"].isna().all(), "the invented records are from before predictions were counted"
+    frame["inference_flops"] = (100.0 + frame["thawed"].fillna(0.0)).where(frame["strategy"] != "full")
+    cost_front.build(OutputData("", frame), spec).write(tmp_path / "figure")
+    with open(tmp_path / "figure.csv") as file:
+        rows = {(row["task"], row["strategy"], row["variant"]): row for row in csv.DictReader(file)}
+    assert float(rows["odd", "top_k", "k01"]["inference"]) == 101
+    assert (rows["odd", "full", "base"]["inference"], rows["odd", "full", "base"]["pareto"]) == ("", "False")
+    assert rows["odd", "frozen", "base"]["pareto"] == "True", "nothing is cheaper"
+
+
 def test_cost_may_be_the_number_of_trained_parameters(invented_frame, tmp_path):
     frame, spec = invented_frame.copy(), invented.shown("figure", "cost_figure") | {"cost": "parameters"}
     frame["trained_parameters"] = 1000.0 * (1 + frame["thawed"].fillna(0.0))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from thaw.core import layout
+from thaw.core import code_digests, layout
 from thaw.core.code_digests import PACKAGE, RECORD, closure, imports, path_of, sources, step_digest
 from thaw.core.files import read_json
 from thaw.core.versions import VERSIONS
@@ -378,6 +378,8 @@ def test_comments_docstrings_and_layout_are_no_code(tmp_path, monkeypatch):
     def written(code: str, help_code: str) -> str:
         step.write_text(code)
         helper.write_text(help_code)
+        for cached in (imports, code_digests._code):
+            cached.cache_clear()
         return step_digest("toy")
 
     first = written("from thaw.helper import f\nprint(f(1))\n", 'def f(x):\n    """Add."""\n    return x + 1\n')

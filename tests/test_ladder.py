@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from pretended import pretended
 from test_contract_head import batch_of, cases, targets_of
@@ -21,6 +22,7 @@ from thaw.heads.layer_mixing import combination
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.training import progress
+from thaw.training.checkpoints import Start
 from thaw.training.progress import Progress
 from thaw.training.training_run import train
 from tiny import FAMILIES, tiny_encoder
@@ -140,7 +142,7 @@ def test_gates_begin_at_a_half_and_are_the_share_of_the_boundary():
 
 def test_without_a_width_it_has_an_eighth_of_the_encoders():
     assert combination(LayerMixConfig(combine="ladder"), 384, 6).network.up.in_features == 48
-    with pytest.raises(UserError, match="a ladder of width 47 .* cannot have 4 heads"):
+    with pytest.raises(ValueError, match="a ladder of width 47 .* cannot have 4 heads"):
         combination(LayerMixConfig(combine="ladder"), 376, 6)
 
 
@@ -171,6 +173,20 @@ def test_as_wide_as_the_encoder_and_with_closed_gates_a_pruned_start_is_the_enco
         hook.remove()
     for output, expected in zip([*outputs, last], [*found[1:], found[3]], strict=True):
         assert torch.allclose(output[mask], expected[mask], atol=1e-5)
+
+
+def test_after_another_task_a_pruned_start_is_of_the_encoder_that_was_trained_there(benches):
+    bench = benches("classification")
+    spec = bench.spec(FROZEN, head=head_of(start="pruned", width=32, heads=4, feed_forward=1.5))
+    whole = Encoder.load(bench.encoder)
+    changed = {name: 2 * tensor for name, tensor in whole.tensors(["layer.2"]).items()}
+    pretrained, after = bench.run(spec), bench.run(spec, Start({}, changed))
+    blocks = [run.head.combination.network.blocks for run in (pretrained, after)]
+    for number in range(3):
+        before, now = (one[number].inner.weight for one in blocks)
+        assert torch.equal(now, before * (2 if number == 1 else 1)) and before.any()
+    with pytest.raises(UserError, match="start: pruned takes the weights of layers without inserts.*start: random"):
+        pretrained.head.combination.start(bench.encoder, {}, inserts=True)
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in LIKE_BERT])
@@ -228,8 +244,14 @@ def kept_by_loops(layers: list[dict], read: list[int], width: int, heads: int, e
 
 
 def test_pruning_keeps_what_has_the_largest_weights(tmp_path):
-    """Heads, units and hidden dimensions, each against loops over the files' numbers."""
+    """Heads, units and hidden dimensions, each against loops over the files' numbers, which differ much in size."""
     folder = tiny_encoder("bert", tmp_path)
+    draw, weights = torch.Generator().manual_seed(2), load_file(folder / "model.safetensors")
+    for name, weight in weights.items():
+        if "encoder.layer" in name and weight.ndim == 2:
+            rows, columns = (torch.randn(size, generator=draw).exp() for size in weight.shape)
+            weight *= rows.unsqueeze(1) * columns
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
     module = combination(LayerMixConfig(**SMALL, start="pruned", every=2), 32, 3)
     module.start(folder)
     model = Encoder.load(folder).model
@@ -411,6 +433,7 @@ def test_the_plan_stores_what_a_ladder_reads(home, tmp_path):
     ("layers", "strategy", "message"),
     [
         ("{combine: ladder}", "frozen", "the ladder of its layers is learned"),
+        ("{combine: ladder, heads: 7}", "full", "mine.layers: layers: a ladder of width 48 .* cannot have 7 heads"),
         ("{combine: ladder, width: 90}", "full", "width 90 is not divisible by 4 heads"),
         ("{combine: ladder, last: 4}", "full", "last has no meaning with combine: ladder"),
         ("{combine: mix, width: 48}", "full", "width has no meaning with combine: mix"),

@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from thaw.core.errors import UserError
+from thaw.encoders.parity import MARKER
 from thaw.heads.layer_mixing import combination
 from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.head import LayerMixConfig
+from thaw.training.placing import prepare
 from tiny_corpus import Bench, tiny_corpus
 
 MIX = {"layers": {"combine": "mix"}}
@@ -85,6 +87,23 @@ def test_a_mix_from_the_store_is_a_mix_from_text(bench, train, stored):
     for name, value in computed.head.state_dict().items():
         assert torch.allclose(value, tensors[name], atol=1e-4), name
     assert (run.evaluator.encoder is None) == (train == ["head"])
+
+
+@pytest.mark.parametrize(
+    ("phase", "head", "resumed"),
+    [
+        ({"boundary": 3, "reads": [0, 1, 2]}, MIX, False),
+        ({"boundary": 1}, {"layers": {"layer": 1}}, False),
+        ({"boundary": None, "train": ["all"]}, {}, False),
+        ({"train": ["head", {"top": 1}]}, {}, True),
+        ({"boundary": 0}, {"layers": {"layer": 1}}, True),
+    ],
+)
+def test_resuming_is_proved_where_layers_are_computed_from_a_stored_state(bench, phase, head, resumed):
+    marker = bench.encoder / MARKER
+    marker.unlink(missing_ok=True)
+    prepare(bench.run(bench.spec(phase, head=head)))
+    assert marker.is_file() == resumed
 
 
 def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import forked
 from corpora import spec_for
 from thaw.core.errors import UserError
 from thaw.data.catalogue_stub import write_stub
@@ -159,11 +160,11 @@ def test_a_file_that_cannot_be_used_is_one_sentence(tmp_path, mistake):
 
 def test_the_command_writes_once_and_names_the_next_one_which_works(tmp_path, home):
     (tmp_path / "moods.csv").write_bytes(FILES["moods.csv"][0])
-    command = [sys.executable, str(home / "scripts/new.py"), "task", "moods.csv", "--out", "my/tasks.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("my/tasks.yaml is written")
+    command = [home / "scripts/new.py", "task", "moods.csv", "--out", "my/tasks.yaml"]
+    done = forked.run(command, tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("my/tasks.yaml is written"), done.stderr
     stub = (tmp_path / "my/tasks.yaml").read_text()
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    again = forked.run(command, tmp_path)
     assert again.returncode == 1 and again.stderr == (
         "error: my/tasks.yaml exists already; leave --out away and copy what is printed into it\n"
     )

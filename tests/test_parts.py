@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from conftest import HOME
 from test_probes import spec_of as probe_spec_of
 from thaw.core import plugins
@@ -236,8 +237,7 @@ def test_a_probe_that_breaks_the_interface_is_refused(bench, my, tmp_path, old, 
 
 def contract(my: Path, kind: str, part: str) -> subprocess.CompletedProcess:
     """Run scripts/contract.py on a part."""
-    command = [sys.executable, str(HOME / "scripts/contract.py"), kind, part, "--catalogues", str(my)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return forked.run([HOME / "scripts/contract.py", kind, part, "--catalogues", my])
 
 
 @pytest.mark.parametrize(

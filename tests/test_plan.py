@@ -2,13 +2,12 @@
 
 import json
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from snakemake.cli import parse_config
 
+import forked
 from thaw.adaptation.selectors import boundary, components, thawed_layers
 from thaw.core.boundaries import cacheable_layers, resume_plan
 from thaw.core.digests import canonical
@@ -24,10 +23,10 @@ def planned(home, **changes):
 
 def test_the_demo_selects_what_it_says(home):
     plan = planned(home)
-    every = 3 * 2 * (5 + 1)  # five strategies, and the one that stack-then-finetune starts from
+    every = 3 * 2 * (7 + 1)  # seven strategies, and the one that stack-then-finetune starts from
     assert len(plan.runs["demo"]) == every + 2 * 2, "and for the task on pairs the texts read apart, and their cosine"
     fitted = {("linear", "frozen"), ("linear", "frozen_separate"), ("cosine", "frozen_separate")}
-    assert plan.executed["fit_heads"] == fitted | {("linear", "frozen_sgd")}
+    assert plan.executed["fit_heads"] == fitted | {("linear", "frozen_sgd"), ("linear", "frozen_all_layers")}
 
 
 def test_boundaries_follow_from_the_selectors():
@@ -157,17 +156,15 @@ def test_the_comment_of_outputs_is_that_of_their_declarations(home):
 
 
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
-    command = [sys.executable, str(home / "scripts/plan.py"), "--runs", "--config", "seeds=[1]"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home).stdout
-    assert "runs 20: frozen: 3, top_k: 6, full: 3, frozen_sgd: 3, stack_then_finetune: 3, frozen_separate: 2" in printed
+    printed = forked.run([home / "scripts/plan.py", "--runs", "--config", "seeds=[1]"], home).stdout
+    assert "runs 26: frozen: 3, frozen_all_layers: 3, ladder: 3, top_k: 6, full: 3, frozen_sgd: 3, " in printed
     assert "acceptability/all/minilm/linear/top_k/k01/seed1  phase 1: from b5, trains head layer.6" in printed
     assert "after frozen_sgd: from text, trains head embeddings" in printed
     assert "MiB" in printed and "time, roughly" in printed
 
 
 def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
-    command = [sys.executable, str(home / "scripts/plan.py"), "--config", "sedes=[1]"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=home)
+    done = forked.run([home / "scripts/plan.py", "--config", "sedes=[1]"], home)
     assert done.returncode == 1 and done.stderr == "error: config: sedes: unknown key; did you mean 'seeds'?\n"
 
 

@@ -90,11 +90,11 @@ def test_dropout_left_on_in_the_frozen_part(planted, bench, tmp_path, monkeypatc
     planted(str(told.value))
 
 
-def extract_again(bench) -> None:
+def extract_again(bench, parts=(2, 3)) -> None:
     """Extract the features of a bench once more, beside those that it has."""
     from thaw.features.extract import extract
 
-    extract(FeatureStore(bench.features), Encoder.load(bench.encoder), [2, 3], "fp32", torch.device("cpu"))
+    extract(FeatureStore(bench.features), Encoder.load(bench.encoder), list(parts), "fp32", torch.device("cpu"))
 
 
 def test_features_shifted_by_one_layer(planted, bench, monkeypatch):
@@ -110,6 +110,25 @@ def test_features_shifted_by_one_layer(planted, bench, monkeypatch):
     monkeypatch.setattr(Payload, "put", shifted)
     with pytest.raises(UserError, match="at boundary 3 when it reads the same texts again") as told:
         extract_again(bench)
+    planted(str(told.value))
+
+
+def test_one_of_several_layers_lost_below_another_of_large_values(planted, bench, monkeypatch):
+    from thaw.features.parts import PooledSequences
+    from thaw.features.payload import Payload
+
+    values, put = PooledSequences.values, Payload.put
+    scales = torch.tensor([1.0, 1.0, 1.0, 1000.0]).view(1, 4, 1, 1)
+    monkeypatch.setattr(PooledSequences, "values", lambda *arguments: values(*arguments) * scales)
+    extract_again(bench, ["pooled"])
+    monkeypatch.setattr(Payload, "put", lambda self, split, places, states: put(self, split, places, lost(states)))
+
+    def lost(states):
+        """Return the states without those of layer 1."""
+        return states * (torch.arange(4) != 1).view(1, 4, 1, 1)
+
+    with pytest.raises(UserError, match="in part pooled when it reads the same texts again") as told:
+        extract_again(bench, ["pooled"])
     planted(str(told.value))
 
 

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -11,7 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from test_house import PACKAGE
+import forked
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import devices
 from thaw.core.digests import canonical
@@ -155,26 +153,24 @@ def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monk
 
 def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
     spec = bench.spec({"train": ["all"], "epochs": 15})
-    code = "from thaw.training import progress; progress.SPACING = 0.0; from thaw.steps.train import main; main()"
-    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "--spec",
-        canonical(spec),
-        *map(str, folders),
-        "--out",
-        str(tmp_path / "run"),
+    script = tmp_path / "train_and_write_each_epoch.py"
+    lines = [
+        "from thaw.training import progress",
+        "progress.SPACING = 0.0",
+        "from thaw.steps import train",
+        "train.main()",
     ]
-    environment = {"PYTHONPATH": str(PACKAGE.parent), "PATH": "/usr/bin:/bin"}
-    running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    script.write_text("\n".join(lines))
+    folders = ["--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features]
+    command = [script, "--spec", canonical(spec), *folders, "--out", tmp_path / "run"]
+    running = forked.start(command, ["/dev/null"] * 3)
     until = time.monotonic() + 120
     while not (tmp_path / "run" / FILE).exists() and time.monotonic() < until:
         time.sleep(0.01)
-    running.send_signal(signal.SIGKILL)
-    assert running.wait() == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    running.kill()
+    running.join()
+    assert running.exitcode == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
+    done = forked.run(command)
     assert done.returncode == 0 and "resumes after epoch" in done.stdout + done.stderr, done.stderr
     bench.step("train", spec, tmp_path / "whole")
     for name in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):

@@ -1,11 +1,9 @@
 """The picture of learning rates: each number is the one that training sets, and what cannot be drawn is said."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+import forked
 from conftest import HOME
 from thaw.core.errors import UserError
 from thaw.outputs.figures.learning_rates import EPOCH, draw, rates
@@ -49,9 +47,9 @@ def test_a_picture_in_each_form_and_what_cannot_be_drawn(tmp_path):
 
 
 def test_the_command_draws_strategies_of_the_catalogue(tmp_path):
-    command = [sys.executable, "scripts/plan.py", "--rates", "ulmfit", "stack_then_finetune"]
-    done = subprocess.run([*command, tmp_path / "rates.svg"], capture_output=True, text=True, cwd=HOME)
+    command = [HOME / "scripts/plan.py", "--rates", "ulmfit", "stack_then_finetune"]
+    done = forked.run([*command, tmp_path / "rates.svg"], HOME)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "<svg" in (tmp_path / "rates.svg").read_text()
-    done = subprocess.run([*command, "ulmfi", tmp_path / "no.svg"], capture_output=True, text=True, cwd=HOME)
+    done = forked.run([*command, "ulmfi", tmp_path / "no.svg"], HOME)
     assert done.returncode == 1 and "did you mean 'ulmfit'" in done.stderr and not (tmp_path / "no.svg").exists()

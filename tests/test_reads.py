@@ -64,6 +64,31 @@ def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
         (f"reads: {{pooling: [mean, mean]}}, {SOLVED}", {}, "a list takes each way once"),
         ("reads: {pooling: [mean, max]}, phases: [{}]", {"heads": ["mlp"]}, "reads: does not go with head mlp: poolin"),
         (
+            "reads: {pooling: [mean, max]}, phases: [{train: [head]}]",
+            {"heads": ["mlp"]},
+            r"strategies.yaml:2: .*mine: reads: does not go with head mlp: pooling: a list of several is for",
+        ),
+        (
+            "reads: {pooling: pooler}, phases: [{train: [head]}]",
+            {"heads": ["mlp"]},
+            "mine: reads: does not go with head mlp: pooling: pooler is for kind linear",
+        ),
+        (
+            "reads: {layers: {layer: 2}}, phases: [{train: [head, {top: 3}]}, {train: [head]}]",
+            {},
+            "mine.phases: layer 6 would train, and head linear reads none above 2",
+        ),
+        (
+            f"reads: {{layers: {{combine: mean}}, pooling: mean}}, {SOLVED}",
+            {"heads": ["linear", "linear_mix"]},
+            r"strategies.yaml:2: .*mine: under its reads: heads linear and linear_mix are the same",
+        ),
+        (
+            "reads: {layers: {combine: ladder, heads: 5}}, phases: [{train: [head]}]",
+            {},
+            r"mine.reads: layers: a ladder of width 48 \(an eighth of the encoder's\) cannot have 5 heads",
+        ),
+        (
             f"reads: {CONCAT}, after: frozen, phases: [{{train: [all]}}]",
             {},
             "frozen has a head that reads otherwise; give both the same reads:",
@@ -73,6 +98,12 @@ def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
 def test_what_cannot_be_read_is_one_sentence(home, tmp_path, text, changes, message):
     with pytest.raises(UserError, match=message):
         with_strategy(home, tmp_path, text, **changes)
+
+
+def test_heads_that_differ_under_what_is_read_are_all_planned(home, tmp_path):
+    text = f"reads: {{layers: {{combine: mean}}}}, {SOLVED}"
+    plan = with_strategy(home, tmp_path, text, heads=["linear", "linear_mean"])
+    assert {run.head for run in plan.runs["demo"]} == {"linear", "linear_mean"}
 
 
 def test_a_run_starts_from_a_head_that_reads_the_same(home, tmp_path):

@@ -9,6 +9,7 @@ import invented
 from conftest import run_step
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
 from thaw.outputs.frame import collection, runs_frame
 
 RUNS = len(invented.POINTS) * len(invented.SEEDS)
@@ -44,6 +45,20 @@ def test_every_score_and_cost_has_its_row(invented_frame):
     stack = of(frame, strategy="stack_then_finetune")
     assert set(stack["after_seconds"]) == {2.0} and set(stack["extraction_seconds"]) == {0.0}
     assert set(of(frame, task="odd")["synthetic"]) == {False} and set(of(frame, task="odd")["carved"]) == {True}
+
+
+def test_what_a_prediction_costs_is_there_where_the_run_noted_it(copied, tmp_path):
+    path = copied / "runs/odd/all/tiny/linear/full/base/seed1/cost.json"
+    write_json(path, read_json(path) | {"inference": {"layers": 4, "flops": 123.5}})
+    frame = collected(copied, tmp_path)
+    known = of(frame, task="odd", strategy="full", seed=1)
+    assert set(known["inference_layers"]) == {4} and set(known["inference_flops"]) == {123.5}
+    assert of(frame, task="odd", strategy="full", seed=2)["inference_flops"].isna().all()
+    pandas.read_csv(tmp_path / "runs.csv").drop(columns=["inference_layers", "inference_flops"]).to_csv(
+        tmp_path / "older.csv", index=False
+    )
+    older = runs_frame.read_runs(tmp_path / "older.csv")
+    assert len(older) == len(frame) and older["inference_flops"].isna().all()
 
 
 def test_a_baseline_names_the_encoder_that_it_is_compared_with(invented_frame):

@@ -1,11 +1,9 @@
 """The overlay offline.yaml cuts an experiment to what is at hand, and says all that it did."""
 
-import subprocess
-import sys
-
 import pytest
 import yaml
 
+import forked
 from thaw.core.errors import UserError
 from thaw.planning.configuration import load_plan, read_config
 
@@ -143,7 +141,6 @@ def test_nothing_left_and_mistakes_of_before_are_errors(large, changes, message)
 def test_the_plan_in_words_says_what_was_left_out(large, home, tmp_path):
     large()
     overlay = home / "config/experiments/offline.yaml"
-    command = [sys.executable, home / "scripts/plan.py", "--configfile", tmp_path / "large.yaml", overlay]
-    printed = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=home, check=True).stdout
+    printed = forked.run([home / "scripts/plan.py", "--configfile", tmp_path / "large.yaml", overlay], home).stdout
     assert "experiment large_scaled: A large one (scaled down)" in printed
     assert "  Encoder minilm replaces bert_base_uncased, roberta_base.\n" in printed

@@ -45,7 +45,7 @@ def components(train: list, layers: int, variables: dict[str, int], insert=None)
     """Return the components that a phase trains, in order from the embeddings up, the head first.
 
     Args: train as in the catalogue (`[head, {top: k, only: bias}]`); layers L; the sweep's variables with their values;
-    the phase's insert (settings.Insert), if it has one.
+    the phase's insert (InsertConfig), if it has one.
     Raises UserError for an unknown selector or part, a variable without a value, or an empty selection.
     """
     chosen = {component for word in train for component in _selected(word, layers, variables)}

@@ -39,6 +39,16 @@ def resume_plan(stored: list[int], valid: int | None, read: list[int]) -> dict:
     return {"boundary": start} | ({"reads": below} if below else {})
 
 
+def computes_layers(boundary: int | None, highest: int) -> bool:
+    """Return whether layers are computed above a boundary, None for from text, up to the highest that a head reads."""
+    return boundary != highest
+
+
+def resumes(boundary: int | None, highest: int) -> bool:
+    """Return whether these layers are computed from a stored state, and not from text."""
+    return boundary is not None and computes_layers(boundary, highest)
+
+
 def cached_layers_read(phases: list[dict]) -> list[int]:
     """Return the boundaries whose token states the phases of a spec, or the stages of one, take from the store."""
     stages = [stage for phase in phases for stage in phase.get("stages", [phase]) if "vectors" not in stage]

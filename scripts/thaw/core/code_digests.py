@@ -10,6 +10,7 @@ that load it, by `kind.load()`, and not to the many that read what a declaration
 import ast
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from thaw.core.digests import digest, file_sha256
@@ -23,7 +24,7 @@ RECORD = PACKAGE.parents[1] / "tests" / "digests.json"
 def step_digest(step: str) -> str:
     """Return the digest of a step's module and of all modules of the package that it leads to."""
     modules = closure(f"thaw.steps.{step}")
-    code = {name: _bare(_parse(name)) for name in modules}
+    code = {name: _code(name) for name in modules}
     return digest(code | {path.name: file_sha256(path) for name in modules for path in _files_next_to(name)})
 
 
@@ -38,13 +39,14 @@ def closure(module: str) -> list[str]:
     return sorted(modules)
 
 
-def imports(module: str) -> set[str]:
+@cache
+def imports(module: str) -> frozenset[str]:
     """Return the modules of the package that a module imports itself, anywhere in its code, or loads."""
     tree = _parse(module)
     names = _imported(module, ast.walk(tree))
     if any(map(_loads, ast.walk(tree))):
         names |= {source for name in names for source in sources(name)}
-    return names
+    return frozenset(names)
 
 
 def sources(module: str) -> set[str]:
@@ -93,6 +95,12 @@ def _files_next_to(module: str) -> list[Path]:
 
 def _parse(module: str) -> ast.Module:
     return ast.parse(path_of(module).read_text(encoding="utf-8"))
+
+
+@cache
+def _code(module: str) -> list:
+    """Return the code of a module that counts; most modules belong to several steps."""
+    return _bare(_parse(module))
 
 
 def _bare(node):

@@ -15,8 +15,9 @@ FIGURES = {
     ),
     "cost_figure": OutputKind(
         "thaw.outputs.figures.cost_front:build",
-        "score against the cost of training, a panel for each task, with the Pareto front",
+        "score against the cost of training or of a prediction, a panel for each task, with the Pareto front",
         options.CostOptions,
+        adds=(Addition.DRAWS,),
     ),
     "size_figure": OutputKind(
         "thaw.outputs.figures.learning_curve:build",

@@ -38,6 +38,7 @@ class Addition(StrEnum):
     CLAIMS = "papers' claims, and the runs that test them"
     ADVICE = "what papers would take"
     GUIDELINES = "what papers answer in general"
+    DRAWS = "which subsets are draws of one size, where they are shown together"
     LAYERS = "the encoders' numbers of layers"
 
 

@@ -19,11 +19,27 @@ class SplitOptions(OutputOptions):
     split: Literal["test", "validation"] = Field("test", description="the scores that are shown")
 
 
-class CostOptions(SplitOptions):
+class DrawsOptions(OutputOptions):
+    """An output that may put draws together."""
+
+    draws: Literal["together"] | None = Field(
+        None,
+        description="together: draws of the training rows of one size count as further seeds; by default each subset "
+        "is shown by itself",
+    )
+
+
+class ScoresOptions(SplitOptions, DrawsOptions):
+    """Scores of a split."""
+
+
+class CostOptions(SplitOptions, DrawsOptions):
     """Scores against a cost."""
 
-    cost: Literal["seconds", "flops", "parameters"] = Field(
-        "seconds", description="the horizontal axis; seconds have a share of the features' extraction"
+    cost: Literal["seconds", "flops", "parameters", "inference"] = Field(
+        "seconds",
+        description="the horizontal axis: of training, where seconds have a share of the features' extraction; or the "
+        "operations of one prediction (inference)",
     )
 
 
@@ -56,6 +72,10 @@ class MarginOptions(OutputOptions):
     margin: float = Field(1.0, gt=0, description="points that a cheaper choice may lose")
 
 
+class AdviceOptions(MarginOptions, DrawsOptions):
+    """A margin, and what is compared within it."""
+
+
 class GuidelineOptions(MarginOptions, SplitOptions):
     """A margin on a split."""
 
@@ -68,8 +88,18 @@ class WholeOptions(OutputOptions):
     )
 
 
-class WholeSplitOptions(WholeOptions, SplitOptions):
+class WholeSplitOptions(WholeOptions, SplitOptions, DrawsOptions):
     """A comparison with the full model on a split."""
+
+
+class RelativeOptions(WholeSplitOptions):
+    """Shares of the full model's quality."""
+
+    start: Id | None = Field(
+        None,
+        description="a strategy that thaws nothing: the table then shows the share of the way from it to the full "
+        "model, and the share of the full model's training cost",
+    )
 
 
 class ServingOptions(MarginOptions, WholeOptions):

@@ -12,8 +12,8 @@ TABLES = {
         "strategies by tasks: mean ± standard deviation over seeds, × 100; the highest on validation in bold, "
         "baselines above the rule, predictions made elsewhere below. Written as CSV, LaTeX (booktabs), Markdown and "
         "HTML, as all tables",
-        options.SplitOptions,
-        adds=RUNS,
+        options.ScoresOptions,
+        adds=(*RUNS, Addition.DRAWS),
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
@@ -39,8 +39,8 @@ TABLES = {
         "thaw.outputs.tables.recommendation:build",
         "by task the cheapest strategy that validation shows to be within a margin of the best, its score on test, "
         "what is undecided, and what papers would advise (config/advice.yaml)",
-        options.MarginOptions,
-        adds=(*RUNS, Addition.ADVICE),
+        options.AdviceOptions,
+        adds=(*RUNS, Addition.ADVICE, Addition.DRAWS),
         seeds=FEWEST_OF_INTERVAL,
     ),
     "serving_table": OutputKind(
@@ -64,7 +64,7 @@ TABLES = {
         "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
         options.WholeSplitOptions,
         (Requirement.FULL,),
-        RUNS,
+        (*RUNS, Addition.DRAWS),
         FEWEST_SEEDS,
     ),
     "guideline_table": OutputKind(
@@ -79,10 +79,11 @@ TABLES = {
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",
         "every strategy compared with full fine-tuning: difference, share of its score, share of the way from chance; "
-        "no shares where full fine-tuning is not clearly above chance",
-        options.WholeSplitOptions,
+        "no shares where full fine-tuning is not clearly above chance. With start: share of the way from a strategy "
+        "that thaws nothing to full fine-tuning, and share of its cost",
+        options.RelativeOptions,
         (Requirement.FULL,),
-        RUNS,
+        (*RUNS, Addition.DRAWS),
     ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",

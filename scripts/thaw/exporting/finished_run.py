@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from thaw.core import layout
+from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
@@ -107,7 +108,8 @@ def _check(run: Path, metrics: dict) -> None:
         )
     trained = dict.fromkeys(name for phase in spec["phases"] for name in phase["components"] if name != "head")
     goes_on = any(NEEDS[role].gives_weights for role in stated_needs(spec))
-    if goes_on and any(phase["boundary"] != spec["layers"] for phase in spec["phases"]):
+    highest = HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])[-1]
+    if goes_on and any(computes_layers(phase["boundary"], highest) for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
     if trained and not (run / "encoder.safetensors").is_file():
         cost = read_json(run / "cost.json")

@@ -176,9 +176,9 @@ def _length(text) -> int:
 
 def _ladder(path: Path, said: dict, tensors: dict):
     """Return the side network of a file, as thaw.json says it, with its tensors."""
-    found = importlib.util.spec_from_file_location("ladder", path)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location("ladder", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     network, start = module.LadderNetwork(*said["sizes"], **said["settings"]), "combination.network."
     network.load_state_dict({name.removeprefix(start): tensors[name] for name in tensors if name.startswith(start)})
     return network

@@ -23,8 +23,12 @@ class Combination(nn.Module):
         self.combine = entry.combine
         self.width = width * len(read) if entry.combine == "concat" else width
 
-    def start(self, encoder: Path) -> None:
-        """Look at the pretrained encoder in a folder before the first update; by default do nothing."""
+    def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
+        """Look at the encoder before the first update; by default do nothing.
+
+        Args: folder of the pretrained encoder; tensors, by name, that an earlier run has trained; whether it left
+        inserts.
+        """
 
     def flops(self, batch: Batch) -> float:
         """Return the forward operations on a batch, as `thaw.compute_cost.flops` counts; by default none."""

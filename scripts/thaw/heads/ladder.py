@@ -33,10 +33,21 @@ class Ladder(Combination):
         self.network = LadderNetwork(len(read), width, *network_sizes(entry, width), **network_settings(entry))
         dropout.replace(self.network)
 
-    def start(self, encoder: Path) -> None:
-        """Take the numbers of the encoder in this folder, where the entry says so; see `thaw.heads.ladder_pruning`."""
-        if self.pruned:
-            take_over(self.network, Encoder.load(encoder), self.read[1:])
+    def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
+        """Take the numbers of the encoder that training starts from, where the entry says so; see `Combination`.
+
+        Raises UserError for an encoder with inserts, and as `thaw.heads.ladder_pruning.take_over` does.
+        """
+        if not self.pruned:
+            return
+        if inserts:
+            raise UserError(
+                "layers: start: pruned takes the weights of layers without inserts, and the run that this one starts "
+                "after left inserts; write start: random"
+            )
+        whole = Encoder.load(encoder)
+        whole.put(trained or {})
+        take_over(self.network, whole, self.read[1:])
 
     def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""
@@ -54,12 +65,7 @@ class Ladder(Combination):
 
 def network_sizes(entry: LayerMixConfig, wide: int) -> tuple[int, int, int]:
     """Return the width, the attention heads and the width of the feed-forward parts for an encoder of width d."""
-    width = entry.width or wide // 8
-    if not width or width % entry.heads:
-        raise UserError(
-            f"layers: a ladder of width {width} (an eighth of the encoder's) cannot have {entry.heads} heads; "
-            "give a width that its heads divide"
-        )
+    width = entry.ladder_width(wide)
     return width, entry.heads, round(width * entry.feed_forward)
 
 

@@ -90,9 +90,9 @@ def modules_of(layer: nn.Module, parts) -> Layer | None:
     paths = [*(parts.roles.get(role) for role in "qkv"), parts.output, *parts.feed_forward]
     if len(norms) != 2 or len(paths) != 6 or None in paths:
         return None
-    found = [*(layer.get_submodule(path) for path in paths), *norms]
-    plain = all(type(module) is nn.Linear for module in found[:6]) and all(type(m) is nn.LayerNorm for m in norms)
-    return Layer(*found) if plain and all(module.bias is not None for module in found) else None
+    modules = [*(layer.get_submodule(path) for path in paths), *norms]
+    plain = all(type(module) is nn.Linear for module in modules[:6]) and all(type(m) is nn.LayerNorm for m in norms)
+    return Layer(*modules) if plain and all(module.bias is not None for module in modules) else None
 
 
 def computes_the_same(encoder: Encoder, layers: list[Layer]) -> bool:

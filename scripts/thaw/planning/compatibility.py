@@ -7,8 +7,12 @@ from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.heads import HEAD_KINDS, WORDS
 from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
+from thaw.schema.encoder import EncoderConfig
+from thaw.schema.entry import spec_of
+from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.strategy import StrategyConfig
 
@@ -33,13 +37,14 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
         raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
 
 
-def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str) -> bool:
+def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:
     """Return whether all seeds of a strategy are one job: a head trains alone, on vectors that stay the same.
 
-    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks.
+    Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks; place
+    of the strategy. Raises UserError for what one of them cannot read.
     """
     return strategy.solved or (
-        strategy.head_alone and all(strategy.head(entry).fixed for entry in catalogue.heads(head))
+        strategy.head_alone and all(read_by(strategy, entry, head, place).fixed for entry in catalogue.heads(head))
     )
 
 
@@ -92,6 +97,28 @@ def read_by(strategy: StrategyConfig, head: HeadConfig, name: str, place: str) -
         raise UserError(f"{place}: reads: does not go with head {name}: {mistake}") from error
 
 
+def check_distinct(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
+    """Find out whether the heads of an experiment stay different under what its strategies let them read.
+
+    Heads that differ in no more than that would be the same runs under several names.
+    """
+    heads, tasks = experiment.heads, experiment.tasks if len(experiment.heads) > 1 else []
+    for strategy_id in (named_points(item)[0] for item in experiment.strategies):
+        strategy = catalogue.get("strategies", strategy_id, "strategies")
+        place = catalogue.place("strategies", strategy_id)
+        for task in tasks if strategy.reads else []:
+            task_type = catalogue.get("tasks", task, "tasks").type
+            seen: list[tuple[str, dict]] = []
+            for name, head in filter(None, (catalogue.head(head, task_type) for head in heads)):
+                spec = spec_of(read_by(strategy, head, name, place))
+                for other in (other for other, known in seen if known == spec and other != name):
+                    raise UserError(
+                        f"{place}: under its reads: heads {other} and {name} are the same on task {task}; name one of "
+                        "them in heads:, or give the strategy an experiment of its own"
+                    )
+                seen.append((name, spec))
+
+
 def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> str | None:
     """Return the part of a store whose vectors of all layers a run reads in the place of the states of tokens, if any.
 
@@ -100,18 +127,24 @@ def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> 
     return head.stored_vectors(task_type in WORDS) if strategy.reads and strategy.solved else None
 
 
-def read_boundaries(name: str, entry: HeadConfig, layers: int, trained: list[str], places: tuple[str, str]) -> list:
-    """Return the boundaries that a head reads of an encoder of L layers.
+def read_boundaries(
+    name: str, entry: HeadConfig, encoder: EncoderConfig, trained: list[list[str]], places: tuple[str, str]
+) -> list[int]:
+    """Return the boundaries that a head reads of an encoder.
 
-    Args: id and entry of the head; L; what trains at the end; where it is said what the head reads, and place of the
-    strategy. Raises UserError for layers that the encoder lacks, and for layers that train above all that is read.
+    Args: id and entry of the head; the encoder; what each phase trains; where it is said what the head reads, and place
+    of the strategy. Raises UserError for layers that the encoder lacks, for a ladder that its width does not allow, and
+    for layers that train in any phase above all that is read.
     """
     said, place = places
     try:
-        read = entry.layers.reads(layers)
+        read = entry.layers.reads(encoder.layers)
+        if entry.layers.combine == "ladder":
+            entry.layers.ladder_width(encoder.width)
     except ValueError as error:
         raise UserError(f"{said}: {error}") from error
-    highest = max((boundary([c], layers) + 1 for c in trained if c.startswith("layer")), default=0)
+    layers = (c for chosen in trained for c in chosen if c.startswith("layer"))
+    highest = max((boundary([c], encoder.layers) + 1 for c in layers), default=0)
     if highest > read[-1]:
         raise UserError(f"{place}: layer {highest} would train, and head {name} reads none above {read[-1]}")
     return read

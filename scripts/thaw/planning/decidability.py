@@ -1,5 +1,6 @@
 """Whether an experiment has the seeds that its tables need to decide anything: said before anything runs."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from thaw.core.phrases import plural
@@ -43,5 +44,7 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
             tests = None if findings is None else sum(len(entry.get("tests", [])) for entry in findings)
             tests = tests and tests * len(experiment.subsets)
             if tests != 0:
-                needing.append(SeedsOfTable(output, tests, needed, len(experiment.seeds)))
+                draws = Counter(job.spec.get("first_draws", {}).values()).values()  # which count as seeds of one table
+                planned = len(experiment.seeds) * min(draws, default=1)
+                needing.append(SeedsOfTable(output, tests, needed, planned))
     return needing

@@ -55,6 +55,22 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
     return {"layers": {name: context.catalogue.get("encoders", name, "encoders").layers for name in encoders}}
 
 
+def _draws(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return for each subset that is one of several draws of a size the first of them.
+
+    Those that score a part of the test split are none of them: each draw has test rows of its own.
+    """
+    if entry.draws != "together":
+        return {}
+    by_size: dict[int | None, list[str]] = {}
+    for name in context.experiment.subsets:
+        subset = context.catalogue.get("subsets", name, "subsets")
+        if subset.scored is None:
+            by_size.setdefault(subset.rows, []).append(name)
+    first = {name: names[0] for names in by_size.values() if len(names) > 1 for name in names}
+    return {"first_draws": first} if first else {}
+
+
 ADDITIONS = {
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
@@ -63,4 +79,5 @@ ADDITIONS = {
     Addition.ADVICE: _advice,
     Addition.GUIDELINES: _guidelines,
     Addition.LAYERS: _layers,
+    Addition.DRAWS: _draws,
 }

@@ -122,7 +122,13 @@ def _has_sides(question: str, runs: list, context: OutputContext) -> bool:
 
 
 def _full(entry: OutputConfig, context: OutputContext) -> str:
-    return _full_and_another(entry, context, lambda run: run.strategy != entry.whole, "another strategy")
+    start = getattr(entry, "start", None)
+    if start and start not in context.strategies:
+        return (
+            f"start: {start} is none of the experiment's strategies ({', '.join(context.strategies)}); add it, or "
+            "define the output with start: one of them"
+        )
+    return _full_and_another(entry, context, lambda run: run.strategy not in (entry.whole, start), "another strategy")
 
 
 def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:

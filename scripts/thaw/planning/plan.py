@@ -199,7 +199,8 @@ class Plan:
         if any(experiment.store.free for experiment in self.experiments):
             jobs = [(step, key, job) for step, jobs in self.jobs.items() for key, job in jobs.items()]
             for step, key, job in jobs:
-                cards = [Path(card) for card in job.inputs.get("boundaries", []) if Path(card).stem not in VECTORS]
+                read = [card for name in ("boundaries", "also_boundaries") for card in job.inputs.get(name, [])]
+                cards = [Path(card) for card in read if Path(card).stem not in VECTORS]
                 for folder in dict.fromkeys(card.parent.as_posix() for card in cards):
                     readers.setdefault(folder, []).extend(self.files(step, key))
         return readers

@@ -50,6 +50,7 @@ class RunPlanner:
     def runs(self) -> Iterator[RunPlan]:
         """Yield every run that is selected, each preceded by the runs that it needs."""
         done, chosen = set(), self.experiment
+        compatibility.check_distinct(self.catalogue, chosen)
         for encoder in chosen.encoders:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
@@ -145,7 +146,7 @@ class RunPlanner:
         if name in asked:
             raise UserError(f"{place}: after leads back to {name}")
         strategy = self.catalogue.get("strategies", name, "strategies")
-        step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head) else "train"
+        step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head, place) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
         compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
@@ -230,11 +231,11 @@ class RunPlanner:
 
     def read(self, run: RunPlan) -> list[int]:
         """Return the boundaries that a run's head reads."""
-        layers, trained = self._layers(run.encoder), self.trained(run)[-1]
+        encoder, trained = self.catalogue.get("encoders", run.encoder, "encoders"), self.trained(run)
         place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
         said = ("strategies", run.strategy, "reads") if self._strategy(run).reads else ("heads", name, "layers")
         places = place(*said), place("strategies", run.strategy, "phases")
-        return compatibility.read_boundaries(name, self.head_under(run), layers, trained, places)
+        return compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
 
     def head_under(self, run: RunPlan) -> HeadConfig:
         """Return the entry of a run's head as it is under the run's strategy."""

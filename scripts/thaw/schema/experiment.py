@@ -22,7 +22,9 @@ class StoreConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     dtype: Literal["bf16", "fp32"] = Field("bf16", description="data type of stored hidden states")
     max_gib: float = Field(
-        20.0, ge=0, description="largest size in GiB for one encoder and corpus; fewer layers are cached above it"
+        20.0,
+        ge=0,
+        description="largest GiB of the token states of an encoder and corpus; above it fewer layers are cached",
     )
     free: bool = Field(
         False, description="delete stored hidden states when every run of the experiment that reads them is done"

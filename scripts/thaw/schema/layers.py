@@ -130,6 +130,19 @@ class LayerMixConfig(ConfigModel):
         """Whether validation chooses the layer, after a fit on each."""
         return self.layer in SEARCHED_LAYERS
 
+    def ladder_width(self, wide: int) -> int:
+        """Return the width of a ladder's blocks on an encoder of width d.
+
+        An eighth of d that its attention heads do not divide is a ValueError.
+        """
+        width = self.width or wide // 8
+        if not width or width % self.heads:
+            raise ValueError(
+                f"layers: a ladder of width {width} (an eighth of the encoder's) cannot have {self.heads} heads; "
+                "give a width that its heads divide"
+            )
+        return width
+
     def reads(self, layers: int) -> list[int]:
         """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError.
 

@@ -1,5 +1,7 @@
 """docs/reference.md: every key of every catalogue entry and of the experiment, made from the models' fields."""
 
+import re
+
 from pydantic import BaseModel
 
 from thaw.declarations.heads import HEAD_KINDS
@@ -142,7 +144,8 @@ def _written(value) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Return a description as a sentence; a first word that is a key or a value stays as people write it."""
+    return text if re.match(r"\w+(_\w|\d|:)", text) else text[:1].upper() + text[1:]
 
 
 def _name(model: type[BaseModel]) -> str:

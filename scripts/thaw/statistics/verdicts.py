@@ -32,7 +32,7 @@ class Verdict:
 def verdicts(
     contrasts: list[Mapping[int, float]], means: list[Resampled], margins: list[dict], alpha: float = ALPHA
 ) -> list[Verdict]:
-    """Return the answers to a family of tests.
+    """Return the verdicts of a family of tests.
 
     A claim holds or fails only where the test over seeds and the 95 % CI over seeds and test rows agree: the p of many
     seeds on one draw and one test set says nothing of other rows. Args: for each test its contrast by seed, the mean
@@ -54,16 +54,16 @@ def verdicts(
     return results
 
 
-def overall(answers: list[str]) -> str:
+def overall(decisions: list[str]) -> str:
     """Return the answer over tasks: fails where it fails on one, holds where it holds on all, else undecided.
 
     Without any test the claim is not testable.
     """
-    if not answers:
+    if not decisions:
         return NOT_TESTABLE
-    if FAILS in answers:
+    if FAILS in decisions:
         return FAILS
-    return HOLDS if set(answers) == {HOLDS} else UNDECIDED
+    return HOLDS if set(decisions) == {HOLDS} else UNDECIDED
 
 
 def _ways(contrast: Mapping[int, float], margin: dict) -> list[dict[int, float]]:

@@ -16,7 +16,8 @@ def main() -> None:
         required("--results", "where histories, predictions and trials are"),
         out="path without the ending",
     )
-    spec, data = arguments.spec, OutputData(arguments.results, arguments.runs, arguments.probes)
+    spec = arguments.spec
+    data = OutputData(arguments.results, arguments.runs, arguments.probes, spec.get("first_draws"))
 
     def draw() -> None:
         FIGURES[spec["kind"]].load()(data, spec).write(arguments.out)

@@ -4,6 +4,7 @@ from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import parse_arguments, required
 from thaw.declarations.tables import TABLES
 from thaw.outputs import gaps
+from thaw.outputs.frame import draws
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import writers
 
@@ -16,11 +17,11 @@ def main() -> None:
         required("--results", "where the predictions of runs are"),
         out="path without the ending",
     )
-    spec, data = arguments.spec, OutputData(arguments.results, arguments.runs)
+    spec, data = arguments.spec, OutputData(arguments.results, arguments.runs, first=arguments.spec.get("first_draws"))
 
     def draw() -> None:
         table = TABLES[spec["kind"]].load()(data, spec)
-        table.notes += spec.get("differs", [])
+        table.notes += draws.notes(spec.get("first_draws", {})) + spec.get("differs", [])
         writers.write(table, arguments.out)
 
     gaps.draw_or_gap(draw, lambda why: writers.write(gaps.table(spec, why), arguments.out), arguments.out)

@@ -72,14 +72,14 @@ def _selected(
         best = best_strength([score(position, solution) for solution in solutions], phase.l2)
         deviations = Scale.of(vectors).deviation[kept]
         relevance = (solutions[best].weight[:, kept] * deviations).norm(dim=0)
-    found = []
+    candidates = []
     for fraction in select.fractions:
         features = kept[most_relevant(relevance, fraction)]
-        found += [Candidate(solution, position, fraction, len(features)) for solution in fit(features)]
-    return found
+        candidates += [Candidate(solution, position, fraction, len(features)) for solution in fit(features)]
+    return candidates
 
 
-def choose(found: list[Candidate], scores: list[float | None], layers: LayerMixConfig) -> int:
+def choose(candidates: list[Candidate], scores: list[float | None], layers: LayerMixConfig) -> int:
     """Return the index of the candidate with the best validation score.
 
     Args: candidates; their scores; what the head reads: with `layer: lowest` only the lowest layer counts whose best
@@ -87,12 +87,15 @@ def choose(found: list[Candidate], scores: list[float | None], layers: LayerMixC
     penalty.
     """
     scored = [-np.inf if score is None else score for score in scores]
-    allowed = range(len(found))
+    allowed = range(len(candidates))
     if layers.layer == "lowest":
         least = max(scored) - layers.margin
-        lowest = min(one.position for one, score in zip(found, scored, strict=True) if score >= least)
-        allowed = [i for i in allowed if found[i].position == lowest]
-    return max(allowed, key=lambda i: (scored[i], -found[i].position, -(found[i].fraction or 0), found[i].solution.l2))
+        lowest = min(one.position for one, score in zip(candidates, scored, strict=True) if score >= least)
+        allowed = [i for i in allowed if candidates[i].position == lowest]
+    return max(
+        allowed,
+        key=lambda i: (scored[i], -candidates[i].position, -(candidates[i].fraction or 0), candidates[i].solution.l2),
+    )
 
 
 def best_strength(scores: list[float | None], strengths: list[float]) -> int:

@@ -25,6 +25,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
 from thaw.training.head_candidates import Candidate, candidates, choose
 from thaw.training.head_vectors import Reader, Vectors
+from thaw.training.inference_cost import inference_cost
 from thaw.training.run_inputs import Inputs
 from thaw.training.stored_vectors import StoredReader
 from thaw.training.task_model import resumed
@@ -99,21 +100,21 @@ class HeadFit:
             ]
         log(f"fitting {len(self.phase.l2)} strengths to {len(layers[0]['train'].values)} vectors")
         with watch("train"):
-            found = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
+            tried = self._fit([vectors["train"] for vectors in layers], [vectors[validation] for vectors in layers])
         with watch("evaluate"):
-            scores = [self._score(one.solution, layers[one.position][validation]) for one in found]
-            best = choose(found, scores, self.layers)
-            solution, position = found[best].solution, found[best].position
+            scores = [self._score(one.solution, layers[one.position][validation]) for one in tried]
+            best = choose(tried, scores, self.layers)
+            solution, position = tried[best].solution, tried[best].position
             predictions = {split: self._predictions(solution, layers[position][split], rows[split]) for split in rows}
             transfer = context.transfer_predictions(
                 lambda store, split, rows, words: self._predictions(
                     solution, readers[position](store, split, rows, words), rows
                 )
             )
-        chosen, head = self._settings(found[best]), self.heads[position]
+        chosen, head = self._settings(tried[best]), self.heads[position]
         log(f"{listing(f'{key} {value:g}' for key, value in chosen.items())} chosen on {validation}")
         head.load_state_dict(solution.state())
-        cost, history = self._cost(found, found[best]), self._history(found, scores)
+        cost, history = self._cost(tried, tried[best]), self._history(tried, scores)
         return FittedHead(head, solution, chosen, predictions, transfer, scores[best], history, cost)
 
     def reader(self, head: Head) -> Reader:
@@ -159,13 +160,13 @@ class HeadFit:
             settings |= {"fraction": candidate.fraction, "features": candidate.features}
         return settings
 
-    def _history(self, found: list[Candidate], scores: list[float | None]) -> list[dict]:
+    def _history(self, tried: list[Candidate], scores: list[float | None]) -> list[dict]:
         """Return what history.csv has of each candidate."""
         return [
             {"phase": 1}
             | self._settings(one)
             | {"step": one.solution.steps, "loss": one.solution.objective, "validation": score}
-            for one, score in zip(found, scores, strict=True)
+            for one, score in zip(tried, scores, strict=True)
         ]
 
     def _score(self, solution: Solution, vectors: Vectors) -> float | None:
@@ -177,19 +178,20 @@ class HeadFit:
         logits = solution.logits(vectors.values)
         return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
-    def _cost(self, found: list[Candidate], chosen: Candidate) -> dict:
+    def _cost(self, tried: list[Candidate], chosen: Candidate) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.
 
         Weights of features that were left out are not trained. The step measures seconds, memory and machine.
         """
         lengths = self.context.store.sequences("train", self.rows)
-        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(one.solution.flops for one in found)
+        flops = encoder_flops(self.shape, lengths, self.boundary) + sum(one.solution.flops for one in tried)
         width = self.head.output.in_features if chosen.features is None else chosen.features
         trained = self.head.outputs * (width + 1)
         return {
             "flops": flops,
             "parameters": {"trained": trained, "total": self.context.encoder_parameters + trained},
             "tokens": int(lengths.sum()),
-            "steps": sum(one.solution.steps for one in found),
+            "steps": sum(one.solution.steps for one in tried),
             "seeds_share_fit": True,
+            "inference": inference_cost(self.context, self.heads[chosen.position]),
         }

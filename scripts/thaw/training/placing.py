@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from thaw.adaptation.peft_modules import import_peft
+from thaw.core.boundaries import computes_layers, resumes
 from thaw.encoders.parity import check_once
 from thaw.encoders.registry import import_code
 from thaw.evaluation.metrics import import_for
@@ -31,12 +32,14 @@ class Placed(Protocol):
 
 
 def prepare(run: Placed) -> None:
-    """Import the modules that a run will need, and read its tokens."""
+    """Import the modules that a run will need, read its tokens, and prove an encoder that is about to be resumed."""
     for store in (run.context.store, *(store for _, store in run.inputs.transfer_sets)):
         for split in {"train", *run.context.scored} & set(store.splits):
             store.sizes(split)
     if _computes_layers(run):
         import_code(run.context.encoder_folder)
+    if any(resumes(stage["boundary"], run.highest) for stages in run.stages for stage in stages):
+        check_once(run.context.encoder_folder)
     if any(phase.insert for phase in run.phases):
         import_peft()
     import_for(run.context.task["metrics"])
@@ -55,7 +58,7 @@ def _operations(run: Placed) -> float:
 
 def _computes_layers(run: Placed) -> bool:
     """Return whether a run reads more of the encoder than its stored states."""
-    return any(stage["boundary"] != run.highest for stages in run.stages for stage in stages)
+    return any(computes_layers(stage["boundary"], run.highest) for stages in run.stages for stage in stages)
 
 
 def send(run: Placed, device: torch.device) -> Placed:

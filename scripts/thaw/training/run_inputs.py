@@ -10,13 +10,12 @@ import numpy as np
 import torch
 
 from thaw.core import plugins
-from thaw.core.boundaries import cached_layers_read, stored_parts_read
+from thaw.core.boundaries import stored_parts_read
 from thaw.core.devices import claim_device
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.needs import stated_needs
-from thaw.encoders.parity import check_once
 from thaw.encoders.registry import import_code
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
@@ -56,8 +55,8 @@ class Inputs:
 def open_inputs(spec: dict, folders) -> list[Inputs]:
     """Open what the parsed arguments `folders` name, one Inputs for each view that the run reads.
 
-    No device is claimed, so that hashing keeps nobody from one, but where payloads were freed: they are made again. An
-    encoder that is about to be resumed is proved once. Raises UserError for a folder that was made for another spec.
+    No device is claimed, so that hashing keeps nobody from one, but where payloads were freed: they are made again.
+    Raises UserError for a folder that was made for another spec.
     """
     plugins.verify_plugins(spec, folders.catalogues)
     digests = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
@@ -77,8 +76,6 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
             check_digest(data, entry["data"])
             store = _store(tokens.parent, expected, spec, folders.encoder)
             inputs.transfer_sets.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
-    if any(boundary < spec["layers"] for boundary in cached_layers_read(spec.get("phases", []))):
-        check_once(folders.encoder)
     return views
 
 

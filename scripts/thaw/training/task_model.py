@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
@@ -107,7 +108,7 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
     tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
-    if boundary == highest:
+    if not computes_layers(boundary, highest):
         if tensors:
             raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
         return None

@@ -23,6 +23,7 @@ from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext
 from thaw.training.head_vectors import Reader
+from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.objectives import Objective, Supervised
 from thaw.training.phase_loop import PhaseTraining
@@ -57,15 +58,15 @@ class TrainingRun:
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
+        self.trained = dict(start.encoder) if start is not None else {}
+        self.inserts = start.inserts if start is not None else None
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
         else:
-            self.head.combination.start(self.context.encoder_folder)
+            self.head.combination.start(self.context.encoder_folder, self.trained, self.inserts is not None)
         self.head.to(self.device)
-        self.trained = dict(start.encoder) if start is not None else {}
-        self.inserts = start.inserts if start is not None else None
         self.phase_logs: list[PhaseLog] = []
-        self.flops, self.added = 0.0, 0
+        self.flops, self.added, self.matrices = 0.0, 0, 0
         self.counts: dict[str, int] = {}
 
     @property
@@ -144,9 +145,9 @@ class TrainingRun:
                 self.counts["unused"] = encoder.unused
             self.trained.update(encoder.tensors([part for part in components if part != "head"]))
         self.added = sum(parameter.numel() for _, parameter in inserted)
-        matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
+        self.matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
         lengths = self.phase_logs[-1].lengths
-        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, matrices)
+        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, self.matrices)
 
     def end_phase(self) -> None:
         """Count the operations of the head in a phase. Raises UserError for a head that counts none."""
@@ -189,7 +190,11 @@ class TrainingRun:
             },
             "tokens": sum(phase_log.tokens for phase_log in self.phase_logs),
             "steps": sum(phase_log.steps for phase_log in self.phase_logs),
+            **({} if self.spec.get("trial") else self._inference()),
         }
+
+    def _inference(self) -> dict:
+        return {"inference": inference_cost(self.context, self.head, self.matrices)}
 
 
 def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None = None) -> list[Trained]:

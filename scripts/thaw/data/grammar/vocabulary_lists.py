@@ -1,4 +1,4 @@
-"""Word lists that several corpora share; their order decides which split may use a word (see pen.py)."""
+"""Word lists that several corpora share; their order decides which split may use a word."""
 
 PEOPLE = """
 nurse pilot doctor lawyer teacher student farmer singer dancer writer painter soldier sailor driver waiter banker

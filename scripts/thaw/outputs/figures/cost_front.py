@@ -1,4 +1,4 @@
-"""Figure: score against the cost of training, with the Pareto front."""
+"""Figure: score against the cost of training or of a prediction, with the Pareto front."""
 
 import itertools
 from functools import partial
@@ -11,14 +11,16 @@ from thaw.statistics.non_inferiority import pareto
 COSTS = {
     "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
     "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
+    "inference": ("inference", "FLOPs of one prediction (log scale)"),
     "parameters": ("parameters", "Trainable parameters (log scale)"),
 }
 
 
 def build(data, spec: dict) -> panels.Figure:
-    """Return the score against the cost of training on a logarithmic axis, one panel per task, with the Pareto front.
+    """Return the score against a cost on a logarithmic axis, one panel per task, with the Pareto front.
 
-    Cost is the mean over seeds, with the runs that a run started from; seconds have the run's share of extraction.
+    Cost is the mean over seeds, of training with the runs that a run started from; seconds have the run's share of
+    extraction. A run without the cost, as one from before predictions were counted, is in the CSV alone.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
@@ -33,7 +35,8 @@ def build(data, spec: dict) -> panels.Figure:
     line = panels.entry("Pareto front", (figure_style.GREY, None), linewidth=0.8)
     legend = [*strategy_panels.legend(summary, spec, marks, lines=False), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
-    return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], ["pareto"]), legend)
+    extra = ["inference", "pareto"] if cost == "inference" else ["pareto"]
+    return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], extra), legend)
 
 
 def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str]) -> None:

@@ -38,7 +38,7 @@ def summarise(runs, shown: str, order: dict):
     besides the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without),
     undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
     seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
-    extraction_whole. Rows are in the order given.
+    extraction_whole, train, memory, inference (operations of one prediction). Rows are in the order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
@@ -64,6 +64,7 @@ def summarise(runs, shown: str, order: dict):
         low=("value", "min"),
         high=("value", "max"),
         seeds=("value", "size"),
+        distinct=("value", "nunique"),
         missing=("absent", "sum"),
         undefined=("undefined", "sum"),
         flags=("flags", _joined),
@@ -79,11 +80,12 @@ def summarise(runs, shown: str, order: dict):
         extraction_whole=("extraction_whole_seconds", "mean"),
         train=("train_seconds", "mean"),
         memory=("peak_memory_mb", "max"),
+        inference=("inference_flops", "mean"),
     ).reset_index()
     summary["seeds"] -= summary["missing"]
     summary["fitted"] = summary["kind"] == "run"
     summary["baseline"] = summary["kind"] == "baseline"
-    summary["shared"] = summary["optimizer"] == "lbfgs"
+    summary["shared"] = (summary["optimizer"] == "lbfgs") & (summary["distinct"] <= 1)  # draws are fits of their own
     summary["swept"] = summary["variant"] != "base"
     return _ordered(summary, order)
 

@@ -10,7 +10,7 @@ from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled
 from thaw.statistics.non_inferiority import Candidate, any_above, highest
 
-ALONE, SHARED = "seconds_alone", "seconds_shared"
+ALONE, SHARED, INFERENCE = "seconds_alone", "seconds_shared", "inference_flops"
 WAITING = f"{wording.NOT_RUN}: budget"
 MAJORITY = "majority"
 WITHOUT_TRAINING = ("bag_of_words", "cosine")  # baselines that cost nothing next to an encoder
@@ -65,7 +65,8 @@ def choice(summary, runs, group: tuple, task: str, split: str, predictions: Pred
     shared = set.intersection(*(set(validated["seed"]) for _, validated in kept)) if kept else set()
     if not shared:
         return None
-    candidates = [_candidate(row, validated, shared, predictions) for row, validated in kept]
+    counted = all(row.inference > 0 for row, _ in kept)  # not so in results from before predictions were counted
+    candidates = [_candidate(row, validated, shared, predictions, counted) for row, validated in kept]
     baselines = _baselines(runs, group, task, predictions)
     best = highest(candidates).validation
     ahead = [(wording.BASELINE_LABELS[name], one.validation) for name, one in baselines.items() if name != MAJORITY]
@@ -80,26 +81,31 @@ def _waits(runs, row) -> bool:
     return bool(reasons[reasons != ""].str.startswith(WAITING).all())
 
 
-def _candidate(row, validated, seeds: set, predictions: PredictionFiles) -> Candidate:
-    """Return a strategy with its scores of some seeds. Args: its rows on validation."""
+def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted: bool) -> Candidate:
+    """Return a strategy with its scores of some seeds.
+
+    Args: its rows on validation; whether of all strategies it is known what a prediction costs.
+    """
     validated = validated[validated["seed"].isin(seeds)].sort_values("seed")
     metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
     costs = {ALONE: row.seconds - row.extraction + row.extraction_whole, SHARED: row.seconds}
     costs |= {"memory_mb": row.memory, "trained_parameters": row.parameters}
+    costs |= {INFERENCE: row.inference} if counted else {}
     by_row = 100 * predictions.by_row(validated, metric, split)
     count = predictions.count(validated, split)
     return Candidate(row, 100 * validated["value"].to_numpy(float), by_row, count, costs, tuple(sorted(seeds)))
 
 
 def _baselines(runs, group: tuple, task: str, predictions: PredictionFiles) -> dict[str, Candidate]:
-    """Return the baselines of a task that train no encoder, by name, with one score for all seeds."""
+    """Return the baselines of a task that train no encoder, by name, with one score for all seeds, that over draws."""
     subset, encoder, _ = group
     rows = runs[(runs["kind"] == "baseline") & runs["main"].astype(bool) & (runs["role"] == "validation")]
     rows = rows[(rows["task"] == task) & (rows["subset"] == subset) & rows["encoder"].isin(["", encoder])]
     made = {}
-    for row in rows[rows["strategy"].isin([MAJORITY, *WITHOUT_TRAINING]) & (rows["missing"] == "")].itertuples():
-        own = rows[rows["folder"] == row.folder]
+    known = rows[rows["strategy"].isin([MAJORITY, *WITHOUT_TRAINING]) & (rows["missing"] == "")]
+    for name, own in known.groupby("strategy", sort=False):
+        row = next(own.itertuples())
         by_row = np.nan_to_num(100 * predictions.by_row(own, row.metric, row.split))  # undefined counts as 0
-        score = np.nan_to_num(100 * own["value"].to_numpy(float))
-        made[row.strategy] = Candidate(row, score, by_row, predictions.count(own, row.split), {}, ())
+        score, by_row = np.nan_to_num(100 * own["value"].to_numpy(float)).mean(keepdims=True), by_row.mean(0)[None]
+        made[name] = Candidate(row, score, by_row, predictions.count(own, row.split), {}, ())
     return made

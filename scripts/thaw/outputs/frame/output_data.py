@@ -5,6 +5,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.outputs.frame import draws
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.outputs.frame.runs_frame import read_runs
@@ -14,17 +15,18 @@ class OutputData:
     """The results of an experiment, as builders of tables and figures read them.
 
     Args: the results folder; runs, the path of runs.csv or the frame that was read from it; probes, the paths of the
-    metrics.json of probes.
+    metrics.json of probes; first, the subsets that are shown as one (see `draws.together`).
     """
 
-    def __init__(self, results, runs=None, probes=()):
+    def __init__(self, results, runs=None, probes=(), first: dict[str, str] | None = None):
         self.results = Path(results)
-        self._runs, self._probes = runs, [Path(path) for path in probes]
+        self._runs, self._probes, self._first = runs, [Path(path) for path in probes], first or {}
 
     @cached_property
     def runs(self):
         """The frame of runs.csv, see `runs_frame`."""
-        return read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
+        runs = read_runs(self._runs) if isinstance(self._runs, (str, Path)) else self._runs
+        return draws.together(runs, self._first)
 
     @cached_property
     def predictions(self) -> PredictionFiles:

@@ -21,6 +21,8 @@ One row per result, split and metric.
     extraction_seconds  the run's equal share of the encoder passes that wrote the boundaries which it and its
                         neighbours in this experiment read; 0 where it read none. extraction_whole_seconds: those
                         passes undivided
+    inference_layers    layers of the encoder that a prediction needs; inference_flops: operations of one prediction.
+                        Empty for results that were made before runs noted it
     missing             the reason why the result is missing, else empty; one row per split then, without scores
     carved              True where the task's validation split was carved out of train
     folder              of the result, below the results folder
@@ -35,9 +37,10 @@ TEXT = (
 COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs split "
     "role metric main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds "
-    "extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb flags missing synthetic carved "
-    "protocol device digest folder"
+    "extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb inference_layers inference_flops "
+    "flags missing synthetic carved protocol device digest folder"
 ).split()
+LATER = ("inference_layers", "inference_flops")  # columns that a table of runs from before them lacks
 CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]
 RUN = [*CELL, "seed"]
 
@@ -52,6 +55,7 @@ def read_runs(path):
         raise UserError(f"{path} is missing: run step collect") from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, ValueError) as error:
         raise UserError(f"{path}: not a table of runs ({error}); delete it so that it is made again") from error
+    frame = frame.assign(**{column: float("nan") for column in LATER if column not in frame})
     missing = [column for column in COLUMNS if column not in frame]
     if missing:
         raise UserError(f"{path}: column {missing[0]} is missing; delete the file so that it is made again")

@@ -1,5 +1,6 @@
 """Sentences of the report, generated from settings and scores."""
 
+from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
@@ -140,6 +141,6 @@ def caution(summary) -> str:
     return (
         f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
         "deviation is not evidence that one strategy is better than another."
-        if seeds < 5
+        if seeds < FEWEST_SEEDS
         else f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
     )

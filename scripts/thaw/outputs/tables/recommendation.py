@@ -6,7 +6,7 @@ The choice is made on validation alone. Test is opened for what was chosen.
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.candidates import ALONE, SHARED, Choice, choice
+from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
@@ -15,8 +15,10 @@ from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Judged,
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
     "task split subset encoder head strategy variant validation difference low high answer more_seeds rows_needed "
-    "seeds seconds_alone seconds_shared memory_mb trained_parameters on_front advised test test_low test_high papers"
+    "seeds seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised test test_low "
+    "test_high papers"
 )
+ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 MOST = 3  # undecided strategies named in a cell; the CSV has all
 
 
@@ -28,7 +30,7 @@ def build(data, spec: dict) -> TextTable:
     labels, runs, margin = spec["labels"], data.runs, spec["margin"]
     summary = aggregate.summarise(runs, "test", spec["order"])
     columns, names = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
-    groups, lines, fewest = [], [], FEWEST_OF_INTERVAL
+    groups, lines, fewest, predicting = [], [], FEWEST_OF_INTERVAL, []
     for group, name in names.items():
         rows = []
         for column in columns:
@@ -40,9 +42,10 @@ def build(data, spec: dict) -> TextTable:
                 cells = _cells(given, every, papers, column.split, spec)
                 rows.append(Row({}, column.title, [TextCell(text) for text in cells]))
                 lines += _lines(given, every, papers, column, group)
+                predicting.append(_prediction(every, _taken(given, every), labels))
                 fewest = min(fewest, len(given.candidates[0].seeds))
         groups.append(Group(name, [], rows))
-    notes = _notes(margin, fewest) + _unrun(runs, labels)
+    notes = _notes(margin, fewest, any(predicting)) + _unrun(runs, labels)
     return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
@@ -74,7 +77,7 @@ def _cells(given: Choice, every: list[Judged], papers: list, split: str, spec: d
             difference = f"{_bounds(taken[0])} on validation; {printed(away.value, away.draws)} on test"
         cost = f"{wording.seconds(alone.costs[ALONE])} alone, "
         cost += f"{wording.seconds(alone.costs[SHARED])} with features shared; "
-        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone"
+        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(every, taken, labels)}"
     said = [f"{rule['paper']}: {rule['says']} ({_agreement(one, taken)})" for rule, one in papers]
     return [
         _recommended(given, every, taken, spec),
@@ -104,6 +107,20 @@ def _recommended(given: Choice, every: list[Judged], taken: list[Judged], spec: 
     if reasons:
         return f"None: on validation {' and '.join(reasons)}"
     return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
+
+
+def _prediction(every: list[Judged], taken: list[Judged], labels: dict) -> str:
+    """Return what a prediction costs with the recommended strategy, in % of full fine-tuning's, where that differs.
+
+    A dash where one of the two is a result from before predictions were counted, nothing where all of them are.
+    """
+    whole = next((one for one in every if one.candidate.row.embeddings), None)
+    if whole is None or not taken or not any(one.candidate.row.inference > 0 for one in every):
+        return ""
+    share = taken[0].candidate.row.inference / whole.candidate.row.inference
+    if abs(share - 1) < ALIKE:
+        return ""
+    return f"; inference {wording.number(100 * share) if share == share else wording.DASH} % of {_name(whole, labels)}"
 
 
 def _bounds(one: Judged) -> str:
@@ -150,7 +167,8 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
         cell = [column.task, column.split, *group, row.strategy, row.variant]
         numbers = [one.candidate.validation, difference.value, difference.low, difference.high]
         lacks = [one.needed.seeds, one.needed.rows or ""] if one.needed else ["", ""]
-        costs = [f"{cost:.6g}" for cost in one.candidate.costs.values()]
+        costs = [f"{cost:.6g}" for name, cost in one.candidate.costs.items() if name != INFERENCE]
+        costs.append(f"{row.inference:.6g}" if row.inference > 0 else "")
         tested = [""] * 3
         if any(one is other for other in taken):
             made = given.on_test(one.candidate, column.split)
@@ -162,7 +180,7 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
     return lines
 
 
-def _notes(margin: float, fewest: int) -> list[str]:
+def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
     points = f"{margin:g} {'point' if margin == 1 else 'points'}"
     notes = [
         "Recommended: the cheapest strategy that is shown on validation to be within "
@@ -174,9 +192,14 @@ def _notes(margin: float, fewest: int) -> list[str]:
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
         "if mean and standard deviations stay the same.",
         "Cost: seconds of training, including the runs that it starts from; alone: with the whole feature extraction, "
-        "shared: with an equal share of it. At inference all strategies cost the same per text. Seconds are as "
-        "measured, whatever else the machine did; the trials of a search are not in them.",
+        "shared: with an equal share of it. Seconds are as measured, whatever else the machine did; the trials of a "
+        "search are not in them.",
     ]
+    if predicting:
+        notes.append(
+            "Inference: operations of one prediction, in % of those after full fine-tuning, where they differ by 1 % "
+            "or more: an encoder ends at the highest layer that its head reads, and a side network is added."
+        )
     return notes + [f"{wording.ROWS_ALONE} Nothing is recommended from it."] * (fewest < FEWEST_OF_INTERVAL)
 
 

@@ -9,6 +9,7 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.tables import share_of_way
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.aggregation import chance_corrected
 from thaw.statistics.bootstrap import Resampled, interval
@@ -24,8 +25,10 @@ def build(data, spec: dict) -> TextTable:
 
     Both ratios are left out if the 95 % CI of the full model contains chance, the score of the most frequent label
     (0 for metrics without one, such as correlations). Args: spec with `whole`, the strategy that trains everything.
-    Raises UserError where that was not run.
+    Raises UserError where that was not run. With `start` in the spec the table is that of `share_of_way`.
     """
+    if spec.get("start"):
+        return share_of_way.build(data, spec)
     labels, contrasts = spec["labels"], Contrasts(data.runs, spec["split"], data.predictions)
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     columns, groups, lines, near = aggregate.columns(summary, labels), [], [], {}

@@ -1,0 +1,27 @@
+"""Draws of the training rows as seeds: subsets of one size, drawn differently, as one subset with more seeds."""
+
+from thaw.outputs import wording
+
+
+def together(runs, first: dict[str, str]):
+    """Return the runs with the draws of a size as one subset, whose seeds are numbered over draws and seeds.
+
+    Args: runs as `read_runs` returns them; first, for each subset that is one of several draws, the first of them. The
+    same draw and seed have the same number in all cells, so that they are compared in pairs.
+    """
+    if not first:
+        return runs
+    places = {subset: place for place, subset in enumerate(first)}
+    known = runs["seed"].notna() & runs["subset"].isin(places)
+    keys = [(places[row.subset], row.seed) for row in runs[known].itertuples()]
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)), start=1)}
+    runs = runs.copy()
+    runs.loc[known, "seed"] = [numbers[key] for key in keys]
+    return runs.assign(subset=runs["subset"].map(lambda subset: first.get(subset, subset)))
+
+
+def notes(first: dict[str, str]) -> list[str]:
+    """Return the note of a table whose draws are together. Args: as of `together`."""
+    counts = {one: sum(other == one for other in first.values()) for one in dict.fromkeys(first.values())}
+    said = wording.listing(f"{count} from {one} on" for one, count in counts.items())
+    return [f"Each draw of the training rows counts as further seeds: {said}."] if first else []

@@ -1,0 +1,141 @@
+"""A table of how far each strategy gets from one that thaws nothing towards full fine-tuning, and at what cost.
+
+D draws.
+"""
+
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from thaw.core.errors import UserError
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.statistics.bootstrap import Interval, Resampled, interval
+
+HEADER = "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
+HEADER += "seconds_alone seconds_shared cost_alone cost_shared inference"
+MEDIAN = "Median"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How far a strategy gets on a task: its row of the summary, three mean scores, the share in % with its interval.
+
+    The share is None where full fine-tuning is not clearly above the start. Costs are in % of full fine-tuning's: of
+    training with the whole extraction and with a share of it, and of one prediction (NaN where it is not known).
+    """
+
+    row: object
+    seeds: int
+    scores: tuple[float, float, float]
+    share: Interval | None
+    alone: float
+    shared: float
+    inference: float
+
+
+def build(data, spec: dict) -> TextTable:
+    """Return for every strategy and task the share of the way from `start` to `whole`, and of the cost of `whole`.
+
+    Args: spec with `start` and `whole`, strategies of the experiment. Raises UserError where one of them has no run.
+    """
+    labels = spec["labels"]
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    columns, groups, lines, fewest = aggregate.columns(summary, labels), [], [], FEWEST_OF_INTERVAL
+    contrasts = Contrasts(data.runs, spec["split"], data.predictions)
+    for group, name in aggregate.group_names(summary, labels).items():
+        rows: dict[tuple, dict[int, Way]] = {}
+        for way in _ways(aggregate.runs_of(summary, group), contrasts, spec):
+            at = aggregate.column_index(columns, way.row.task, way.row.split)
+            rows.setdefault((way.row.strategy, way.row.variant), {})[at] = way
+            lines.append(_line(way))
+            fewest = min(fewest, way.seeds)
+        groups += [Group(name, [], [_row(ways, len(columns), labels) for ways in rows.values()])] if rows else []
+    if not groups:
+        raise UserError(f"a share of the way needs runs of {spec['start']}, {spec['whole']} and of other strategies")
+    titles = [*(column.title for column in columns), MEDIAN]
+    return text_table(spec, titles, groups, _notes(spec, fewest), HEADER, lines, sentences=True)
+
+
+def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
+    """Return how far each strategy of a group gets on each task. Args: the group's rows of the summary."""
+    ends = {name: mine[mine["strategy"] == spec[name]].set_index(["task", "split"]) for name in ("start", "whole")}
+    others = mine[~mine["strategy"].isin([spec["start"], spec["whole"]]) & mine["mean"].notna()]
+    ways = []
+    for row in others.itertuples():
+        key = (row.task, row.split)
+        if all(key in end.index for end in ends.values()):
+            place = (row.task, row.subset, row.encoder, row.head)
+            cells = [
+                (*place, spec["start"], "base"),
+                (*place, spec["whole"], "base"),
+                (*place, row.strategy, row.variant),
+            ]
+            sides = contrasts.sides(cells, row.split)
+            ways += [_way(row, ends["whole"].loc[key], sides)] if sides else []
+    return ways
+
+
+def _way(row, full, sides: list[Resampled]) -> Way:
+    """Return how far a strategy gets.
+
+    Args: its row and that of full fine-tuning; what start, full fine-tuning and strategy score over the same seeds.
+    """
+    (start, whole, score), (low, high, reached) = ([getattr(s, name) for s in sides] for name in ("value", "draws"))
+    gap, share = high - low, None
+    if interval(whole - start, gap).low > 0:
+        ratio = np.divide(100 * (reached - low), gap, out=np.full(len(gap), np.nan), where=gap > 0)
+        share = interval(100 * (score - start) / (whole - start), ratio)
+    costs = [100 * _alone(row) / _alone(full), 100 * row.seconds / full.seconds, 100 * row.inference / full.inference]
+    return Way(row, sides[0].spread.seeds, (start, whole, score), share, *costs)
+
+
+def _alone(row) -> float:
+    """Return the seconds of training with the whole extraction, as for a single training."""
+    return row.seconds - row.extraction + row.extraction_whole
+
+
+def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
+    """Return the line of a strategy: a cell for each task, and the median over the tasks that have a share."""
+    cells: list[TextCell | None] = [None] * (columns + 1)
+    for at, way in ways.items():
+        costs, share = (way.alone, way.shared), way.share
+        ends = "" if share is None else f" [{wording.number(share.low)}, {wording.number(share.high)}]"
+        cells[at] = _cell(share and share.value, ends, costs)
+    far = [way for way in ways.values() if way.share is not None]
+    if far:
+        costs = tuple(median(getattr(way, name) for way in far) for name in ("alone", "shared"))
+        cells[-1] = _cell(median(way.share.value for way in far), f" over {wording.plural(len(far), 'task')}", costs)
+    return Row({}, aggregate.row_name(next(iter(ways.values())).row, labels), cells)
+
+
+def _cell(share: float | None, more: str, costs: tuple[float, float]) -> TextCell:
+    alone, shared = map(wording.number, costs)
+    text = wording.DASH if share is None else f"{wording.number(share)} %{more}"
+    return TextCell(f"{text}; cost {alone} % ({shared} %)", share)
+
+
+def _line(way: Way) -> list:
+    row, share = way.row, way.share
+    cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric, way.seeds]
+    start, whole, score = way.scores
+    ends = ["", "", ""] if share is None else [f"{value:.4f}" for value in (share.value, share.low, share.high)]
+    seconds = [f"{_alone(row):.6g}", f"{row.seconds:.6g}"]
+    costs = [f"{way.alone:.4f}", f"{way.shared:.4f}", f"{way.inference:.4f}" if way.inference == way.inference else ""]
+    scores = [f"{value:.4f}" for value in (score, start, whole)]
+    return [*cell, *scores, int(share is not None), *ends, *seconds, *costs]
+
+
+def _notes(spec: dict, fewest: int) -> list[str]:
+    start, whole = (spec["labels"].get("strategies", {}).get(spec[name], spec[name]) for name in ("start", "whole"))
+    return [
+        f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
+        f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
+        "is not in the median. Below 0 % a strategy is worse than the start, above 100 % better than full fine-tuning.",
+        f"Cost: seconds of training in % of those of {whole}, with the whole feature extraction, and in brackets with "
+        "an equal share of it.",
+    ] + [wording.ROWS_ALONE] * (fewest < FEWEST_OF_INTERVAL)

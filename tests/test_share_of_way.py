@@ -1,0 +1,129 @@
+"""The share of the way from a strategy that thaws nothing to full fine-tuning, its cost, and draws put together."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import invented
+import scored_runs
+from thaw.core.errors import UserError
+from thaw.outputs.frame import draws
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import relative, writers
+from thaw.planning.configuration import load_plan, read_config
+
+FROZEN, TOP, FULL = ("frozen", "base"), ("top_k", "k01"), ("full", "base")
+RATES = {FROZEN: 0.6, TOP: 0.8, FULL: 0.9}
+SECONDS = {FROZEN: 1.0, TOP: 7.0, FULL: 100.0}
+
+
+def runs_of(folder, rates: dict):
+    """Return the frame of runs that predict right at these rates, each with the seconds of its point."""
+    frame = scored_runs.write(folder, rates).assign(main=True, role="test", optimizer="adamw", synthetic=False)
+    numbers = ("after_seconds", "flops", "after_flops", "peak_memory_mb", "trained_parameters", "thawed")
+    frame = frame.assign(**dict.fromkeys(numbers, 0.0), embeddings=False)
+    points = list(zip(frame["strategy"], frame["variant"], strict=True))
+    frame["train_seconds"] = [SECONDS[point] for point in points]
+    frame["extraction_seconds"] = [1.0 * (point != FULL) for point in points]
+    frame["extraction_whole_seconds"] = 5 * frame["extraction_seconds"]
+    return frame
+
+
+def drawn(folder, frame, first=None):
+    """Return the table of some runs, and its lines in the CSV."""
+    spec = invented.shown("r", "relative_table", whole="full", start="frozen")
+    table = relative.build(OutputData(folder, frame, first=first), spec)
+    return table, list(csv.DictReader(io.StringIO(writers.to_csv(table))))
+
+
+def test_share_and_costs_by_hand(tmp_path):
+    frame = runs_of(tmp_path, RATES)
+    table, (line,) = drawn(tmp_path, frame)
+    start, top, full = (
+        100 * frame.loc[frame["strategy"] == name, "value"].mean() for name in ("frozen", "top_k", "full")
+    )
+    assert float(line["share"]) == pytest.approx(100 * (top - start) / (full - start), abs=1e-3)
+    assert 40 < float(line["low"]) < float(line["share"]) < float(line["high"]) < 95
+    assert [float(line[name]) for name in ("score", "start", "full")] == pytest.approx([top, start, full], abs=1e-3)
+    assert (float(line["seconds_alone"]), float(line["seconds_shared"])) == (12, 8)
+    assert (float(line["cost_alone"]), float(line["cost_shared"]), line["inference"]) == (12, 8, "")
+    (row,) = table.groups[0].rows
+    ends = f"[{float(line['low']):.1f}, {float(line['high']):.1f}]"
+    assert row.cells[0].text == f"{float(line['share']):.1f} % {ends}; cost 12.0 % (8.0 %)"
+    assert row.cells[1].text == f"{float(line['share']):.1f} % over 1 task; cost 12.0 % (8.0 %)"
+
+
+def test_pairs_of_seeds_and_examples_make_the_interval(tmp_path):
+    """A strategy with the predictions of the full model has gone all of the way in every draw, whatever the noise."""
+    frame = runs_of(tmp_path, RATES)
+    whole = frame.loc[frame["strategy"] == "full", ["value", "folder"]].to_numpy()
+    frame.loc[frame["strategy"] == "top_k", ["value", "folder"]] = whole
+    _, (line,) = drawn(tmp_path, frame)
+    assert [float(line[name]) for name in ("share", "low", "high")] == [100, 100, 100]
+
+
+def test_seeds_that_one_of_the_three_lacks_are_left_out(tmp_path):
+    frame = runs_of(tmp_path, RATES)
+    frame = frame[(frame["strategy"] != "full") | (frame["seed"] <= 4)]
+    _, (line,) = drawn(tmp_path, frame)
+    kept = frame[frame["seed"] <= 4].groupby("strategy")["value"].mean() * 100
+    assert line["seeds"] == "4" and float(line["start"]) == pytest.approx(kept["frozen"], abs=1e-3)
+
+
+def test_there_is_no_share_where_full_fine_tuning_is_not_clearly_better(tmp_path):
+    table, (line,) = drawn(tmp_path, runs_of(tmp_path, RATES | {FULL: 0.61}))
+    assert (line["far_enough"], line["share"], line["low"]) == ("0", "", "")
+    (row,) = table.groups[0].rows
+    assert row.cells[0].text.startswith("–; cost 12.0 %") and row.cells[1] is None
+    with pytest.raises(UserError, match="needs runs of frozen, full and of other strategies"):
+        drawn(tmp_path, runs_of(tmp_path, {TOP: 0.8, FULL: 0.9}))
+
+
+def test_draws_count_as_seeds(tmp_path):
+    """Six seeds of one subset, and the same runs as three seeds of two draws, are the same table."""
+    frame = runs_of(tmp_path, RATES)
+    table, lines = drawn(tmp_path, frame)
+    split = frame.assign(subset=np.where(frame["seed"] > 3, "d2", "d1"), seed=(frame["seed"] - 1) % 3 + 1)
+    first = {"d1": "d1", "d2": "d1"}
+    pooled, same = drawn(tmp_path, split, first)
+    assert [line | {"subset": ""} for line in same] == [line | {"subset": ""} for line in lines]
+    assert len(pooled.groups) == len(table.groups) == 1
+    apart, by_draw = drawn(tmp_path, split)
+    assert len(apart.groups) == 2 and {line["seeds"] for line in by_draw} == {"3"}
+    assert set(draws.together(split, first)["seed"]) == set(range(1, 7)) and set(split["seed"]) == {1, 2, 3}
+    assert draws.notes(first) == ["Each draw of the training rows counts as further seeds: 2 from d1 on."]
+    assert draws.notes({}) == [] and draws.together(split, {}) is split
+
+
+def planned(home, output: dict, folder, **changes):
+    (folder / "outputs.yaml").write_text(f"outputs: {{mine: {{caption: What it shows., {output}}}}}\n")
+    wish = {"catalogues": [str(folder)], "outputs": ["mine"], "tasks": ["acceptability"], "seeds": [1]}
+    wish |= {"strategies": ["frozen", "ladder", "full"]} | changes
+    return load_plan(read_config([str(home / "config/config.yaml")], wish), home)
+
+
+RELATIVE = "kind: relative_table, reference: full, start: frozen"
+
+
+def test_the_plan_says_which_subsets_are_draws_of_one_size(home, tmp_path):
+    subsets = ["n100_d1", "n250_d2", "n250_d1", "n100_s200", "n100_d2"]
+    plan = planned(home, f"{RELATIVE}, draws: together", tmp_path, subsets=subsets)
+    spec = plan.job("table", "demo/mine").spec
+    small, large = ("n100_d1", "n100_d2"), ("n250_d2", "n250_d1")
+    assert spec["first_draws"] == {name: names[0] for names in (small, large) for name in names}
+    plain = planned(home, RELATIVE, tmp_path, subsets=subsets)
+    assert "first_draws" not in plain.job("table", "demo/mine").spec
+
+
+@pytest.mark.parametrize(
+    ("strategies", "message"),
+    [
+        (["full", "ladder"], "start: frozen is none of the experiment's strategies .full, ladder.; add it"),
+        (["full", "frozen"], "it compares full with another strategy, and the experiment has none"),
+    ],
+)
+def test_a_start_that_is_not_run_is_refused(home, tmp_path, strategies, message):
+    with pytest.raises(UserError, match=message):
+        planned(home, RELATIVE, tmp_path, strategies=strategies)
