@@ -16,7 +16,7 @@ from thaw.heads.convex import Solution
 from thaw.schema.head import HeadConfig, LayerMixConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
-from thaw.training.head_candidates import Candidate, candidates, choose
+from thaw.training.head_candidates import HeadCandidate, candidates, choose
 from thaw.training.head_fitting import HeadFit
 from tiny_corpus import Bench, tiny_corpus
 
@@ -71,8 +71,8 @@ def test_a_layer_is_chosen_without_vectors_in_the_store_too(benches):
     assert tokens.chosen == stored.chosen and torch.equal(tokens.solution.weight, stored.solution.weight)
 
 
-def candidate(position: int, l2: float, fraction: float | None = None) -> Candidate:
-    return Candidate(Solution(l2, torch.zeros(1, 1), torch.zeros(1), True, 1, 0.0, 0.0), position, fraction)
+def candidate(position: int, l2: float, fraction: float | None = None) -> HeadCandidate:
+    return HeadCandidate(Solution(l2, torch.zeros(1, 1), torch.zeros(1), True, 1, 0.0, 0.0), position, fraction)
 
 
 def test_of_equals_the_lowest_layer_the_fewest_features_and_the_strongest_penalty():

@@ -78,6 +78,7 @@ class _Classes:
         self.curvature = 0.5  # at most, of a vector's loss
 
     def value(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the loss of logits [C, N]."""
         return functional.cross_entropy(logits.mT, self.targets)
 
     def residuals(self, logits: torch.Tensor) -> torch.Tensor:
@@ -100,6 +101,7 @@ class _Scores:
         self.start = self.targets.mean(1, keepdim=True)
 
     def value(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return the loss of scores [1, N]."""
         return (scores - self.targets).square().mean()
 
     def residuals(self, scores: torch.Tensor) -> torch.Tensor:

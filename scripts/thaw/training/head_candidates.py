@@ -16,7 +16,7 @@ from thaw.schema.phases import PhaseConfig
 
 
 @dataclass(frozen=True)
-class Candidate:
+class HeadCandidate:
     """A fitted head: its solution, the position of its layer among those that are read, and which features it reads.
 
     `fraction` and `features`, their number, are None where nothing was selected.
@@ -30,7 +30,7 @@ class Candidate:
 
 def candidates(
     layers: list[torch.Tensor], targets: torch.Tensor, classes: int, phase: PhaseConfig, score: Callable
-) -> list[Candidate]:
+) -> list[HeadCandidate]:
     """Return the heads of each layer, of each fraction of its features, and for each strength.
 
     Args: training vectors of each layer, K x [N, d]; targets [N]; C; the phase; score(position, solution), the main
@@ -38,7 +38,7 @@ def candidates(
     """
     if phase.select is None:
         solutions = _fit(torch.stack(layers), targets, classes, phase.l2)
-        return [Candidate(one, position) for position, ones in enumerate(solutions) for one in ones]
+        return [HeadCandidate(one, position) for position, ones in enumerate(solutions) for one in ones]
     return [
         candidate
         for position, vectors in enumerate(layers)
@@ -55,7 +55,7 @@ def _fit(vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: 
 
 def _selected(
     position: int, vectors: torch.Tensor, targets: torch.Tensor, classes: int, phase: PhaseConfig, score: Callable
-) -> list[Candidate]:
+) -> list[HeadCandidate]:
     """Return the heads of a layer on each fraction of its features; those that are left out have weights of 0."""
     select, width = phase.select, vectors.shape[1]
 
@@ -75,11 +75,11 @@ def _selected(
     candidates = []
     for fraction in select.fractions:
         features = kept[most_relevant(relevance, fraction)]
-        candidates += [Candidate(solution, position, fraction, len(features)) for solution in fit(features)]
+        candidates += [HeadCandidate(solution, position, fraction, len(features)) for solution in fit(features)]
     return candidates
 
 
-def choose(candidates: list[Candidate], scores: list[float | None], layers: LayerMixConfig) -> int:
+def choose(candidates: list[HeadCandidate], scores: list[float | None], layers: LayerMixConfig) -> int:
     """Return the index of the candidate with the best validation score.
 
     Args: candidates; their scores; what the head reads: with `layer: lowest` only the lowest layer counts whose best

@@ -23,7 +23,7 @@ from thaw.heads.convex import Solution
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.context import TaskContext
-from thaw.training.head_candidates import Candidate, candidates, choose
+from thaw.training.head_candidates import HeadCandidate, candidates, choose
 from thaw.training.head_vectors import Reader, Vectors
 from thaw.training.inference_cost import inference_cost
 from thaw.training.run_inputs import Inputs
@@ -143,7 +143,7 @@ class HeadFit:
         """The encoding of pairs of texts: joint (cross-encoder) or separate (bi-encoder)."""
         return "separate" if self.context.store.separate_encoding else "joint"
 
-    def _fit(self, train: list[Vectors], validation: list[Vectors]) -> list[Candidate]:
+    def _fit(self, train: list[Vectors], validation: list[Vectors]) -> list[HeadCandidate]:
         """Return what validation chooses from, of the vectors of each layer."""
         targets = torch.as_tensor(train[0].gold(self.context.gold("train", self.rows)), device=self.context.device)
         values, classes = [vectors.values for vectors in train], 0 if self.head.scores else self.head.outputs
@@ -151,7 +151,7 @@ class HeadFit:
             values, targets, classes, self.phase, lambda position, solution: self._score(solution, validation[position])
         )
 
-    def _settings(self, candidate: Candidate) -> dict:
+    def _settings(self, candidate: HeadCandidate) -> dict:
         """Return what distinguishes a candidate from others: its strength, layer, fraction and number of features."""
         settings = {"l2": candidate.solution.l2}
         if self.layers.searched:
@@ -160,7 +160,7 @@ class HeadFit:
             settings |= {"fraction": candidate.fraction, "features": candidate.features}
         return settings
 
-    def _history(self, tried: list[Candidate], scores: list[float | None]) -> list[dict]:
+    def _history(self, tried: list[HeadCandidate], scores: list[float | None]) -> list[dict]:
         """Return what history.csv has of each candidate."""
         return [
             {"phase": 1}
@@ -178,7 +178,7 @@ class HeadFit:
         logits = solution.logits(vectors.values)
         return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
 
-    def _cost(self, tried: list[Candidate], chosen: Candidate) -> dict:
+    def _cost(self, tried: list[HeadCandidate], chosen: HeadCandidate) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.
 
         Weights of features that were left out are not trained. The step measures seconds, memory and machine.
