@@ -348,6 +348,14 @@ def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, laye
     assert found.cost["flops"] > 4 * 3 * run.head.combination.flops(bench.store.batch("train", np.array([0])))
 
 
+def test_a_run_starts_from_the_layers_of_its_encoder(benches):
+    bench, entry = benches("classification"), SMALL | {"start": "pruned"}
+    module = combination(LayerMixConfig(**entry), 32, 3)
+    module.start(bench.encoder)
+    run = bench.run(bench.spec(FROZEN, head={"layers": entry}))
+    assert equal(dict(run.head.combination.state_dict()), dict(module.state_dict()))
+
+
 @pytest.mark.parametrize("train_too", [[], [{"top": 1}]])
 def test_a_ladder_from_the_store_is_a_ladder_from_text(train_too, benches):
     bench = benches("classification")
