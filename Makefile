@@ -17,6 +17,7 @@ ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
 PEERS := $(VENV)/bench/installed
+SETFIT := $(VENV)/setfit/installed
 MUTMUT := $(VENV)/mutmut
 ATHERIS := $(VENV)/atheris
 REPORT := results/outputs/demo/report.html
@@ -79,8 +80,8 @@ fuzz-guided: $(INSTALLED) $(ATHERIS)  ## the readers, by atheris, for FUZZ_SECON
 mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resuming and metrics that no test sees; hours
 	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:$(VENV)/mutmut python tests/mutants.py $(ARGS)
 
-bench: $(INSTALLED) $(PEERS)  ## speed compared with what people use, all parts; hours (docs/performance.md)
-	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python $(ARGS)
+bench: $(INSTALLED) $(PEERS) $(SETFIT)  ## speed compared with what people use, all parts; hours (docs/performance.md)
+	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python --setfit $(VENV)/setfit/bin/python $(ARGS)
 
 bench-quick: $(INSTALLED) $(PEERS)  ## the same with little work, some ten minutes on two cores
 	@PYTHONPATH=scripts python -m tests.bench all --quick --peers $(VENV)/bench/bin/python $(ARGS)
@@ -102,10 +103,12 @@ $(INSTALLED): requirements.txt
 	    "Installing"*) echo "unpacking them all";; esac; done
 	@touch $@
 
-# What the benchmark compares with has an environment of its own, so that it cannot change ours.
-$(PEERS): tests/bench/requirements.txt $(INSTALLED)
-	@python -m venv $(VENV)/bench
-	@$(VENV)/bench/bin/python -m pip install --quiet --progress-bar off -r tests/bench/requirements.txt
+# What the benchmark compares with has environments of its own, so that it cannot change ours.
+$(PEERS): tests/bench/requirements.txt
+$(SETFIT): tests/bench/requirements-setfit.txt
+$(PEERS) $(SETFIT): $(INSTALLED)
+	@python -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --progress-bar off -r $(filter %.txt,$^)
 	@touch $@
 
 # The tools that test the tests are installed in folders of their own, outside of the environment that they try.

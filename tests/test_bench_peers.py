@@ -9,7 +9,7 @@ from tiny import tiny_encoder
 for package in ("accelerate", "sentence_transformers"):
     pytest.importorskip(package, reason="tests/bench/requirements.txt is not installed")
 
-from bench.peers import cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
+from bench.peers import all_layers, cached_loop, layer_states, models, probe_loop, trainer  # noqa: E402
 from bench.peers.common import Clock  # noqa: E402
 
 
@@ -71,3 +71,18 @@ def test_the_probe_loop_reads_what_is_computed_once(job):
     found = probe_loop.main(job | {"strengths": [1e-3, 1e-1]}, Clock())["cells"]
     assert [(cell["layer"], cell["strength"]) for cell in found] == [(n, s) for n in range(4) for s in (1e-3, 1e-1)]
     assert found[-2]["scores"]["test"] > 0.9
+
+
+def test_the_pipeline_on_all_layers_chooses_a_strength_for_each_cell(job):
+    cells = [{"task": "t", "name": f"n{n}", "rows": list(range(n))} for n in (10, 40)]
+    found = all_layers.main(job | {"cells": cells, "strengths": [1e-3, 1e3]}, Clock())["cells"]
+    assert [cell["cell"] for cell in found] == ["n10", "n40"] and found[1]["scores"]["test"] == 1
+
+
+def test_setfit_trains_on_the_rows_of_a_cell(job, tmp_path):
+    pytest.importorskip("setfit", reason="tests/bench/requirements-setfit.txt is not installed")
+    from bench.peers import setfit_loop
+
+    cells = [{"task": "t", "name": "n8", "seed": 1, "rows": list(range(8))}]
+    found = setfit_loop.main(job | {"cells": cells, "out": str(tmp_path)}, Clock())["cells"]
+    assert found[0]["scores"]["test"] > 0.9

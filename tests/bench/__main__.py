@@ -20,7 +20,20 @@ from . import report
 from .measuring import machine
 from .options import QUICK, Options
 
-PARTS = ("table", "grid", "probes", "steps", "ways", "store", "planning", "target", "lengths", "growth", "memory")
+PARTS = (
+    "table",
+    "grid",
+    "probes",
+    "all_layers",
+    "steps",
+    "ways",
+    "store",
+    "planning",
+    "target",
+    "lengths",
+    "growth",
+    "memory",
+)
 IN_QUICK = ("table", "grid", "probes", "steps", "store", "planning")
 
 
@@ -54,7 +67,7 @@ def _measured(name: str, options: Options) -> bool:
         traceback.print_exc()
         return False
     words = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()}
-    places = {"data_dir", "out", "peers"}  # paths of this machine are nobody's business
+    places = {"data_dir", "out", "peers", "setfit"}  # paths of this machine are nobody's business
     record = {"part": name, "options": {key: value for key, value in words.items() if key not in places}}
     record |= {"took": time.perf_counter() - begin, "machine": before | {"load_after": machine()["load"]}}
     write_json(options.part(name), record | found)

@@ -26,6 +26,7 @@ class Options:
     data_dir: Path = HOME.parent / "shared" / "data"  # SST-2 and MRPC as published; else synthetic tasks stand in
     out: Path = HOME / "results" / "bench"
     peers: str = sys.executable  # the Python in which the peers are installed
+    setfit: str = sys.executable  # that of SetFit, which needs an older transformers
     cores: int = os.cpu_count() or 1
     threads: int = 1  # of each of Thaw's jobs; so many jobs run side by side as the cores allow
     gpus: int = _gpus()  # each does one job at a time; counts where a job ran on one

@@ -26,7 +26,10 @@ class Place:
     """A folder with data, a catalogue and a selection, in which Snakemake runs Thaw."""
 
     def __init__(self, folder: Path, options: Options, tasks: list[Texts], strategies: dict[str, dict], **selection):
-        """Write data, catalogue and selection; `selection` replaces keys of the experiment."""
+        """Write data, catalogue and selection; `selection` replaces keys of the experiment.
+
+        Its `subsets` are entries by name, which the catalogue gets too.
+        """
         self.folder, self.options, self.tasks, self.strategies = folder, options, tasks, strategies
         shutil.rmtree(folder, ignore_errors=True)
         entries: dict[str, dict] = {}
@@ -34,6 +37,8 @@ class Place:
             task.write(self.data(task))
             for kind, found in task.entries().items():
                 entries.setdefault(kind, {}).update(found)
+        if subsets := selection.pop("subsets", None):
+            entries["subsets"], selection["subsets"] = subsets, list(subsets)
         self.selection = {
             "experiment": "bench",
             "title": "Benchmark",
@@ -111,7 +116,18 @@ class Place:
         folder = self.folder / "results"
         if not any(folder.glob("runs/**/metrics.json")):
             return []
-        columns = ["task", "head", "strategy", "variant", "seed", "role", "value", "train_seconds", "peak_memory_mb"]
+        columns = [
+            "task",
+            "subset",
+            "head",
+            "strategy",
+            "variant",
+            "seed",
+            "role",
+            "value",
+            "train_seconds",
+            "peak_memory_mb",
+        ]
         frame = table(folder)
         return frame[frame["main"] & (frame["kind"] == "run")][columns].to_dict("records")
 

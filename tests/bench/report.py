@@ -19,6 +19,7 @@ GOALS = {
 }
 # Beside the goals: name, and where in a part's file the number stands.
 BESIDE = {
+    "pipeline_vs_ours": ("all_layers", "linear probe on all layers, 40 cells, against a scikit-learn pipeline"),
     "head_grid_vs_cached_loop": ("grid", "(b) head-only grid against a torch loop on cached features; 5 is wanted"),
 }
 
@@ -64,7 +65,7 @@ def markdown(summary: dict, parts: dict[str, dict]) -> str:
     for key, (part, what) in BESIDE.items():
         if part in parts:
             lines.append(f"| {what} | {number(parts[part][key])} | | |")
-    for name in ("table", "grid", "probes"):
+    for name in ("table", "grid", "probes", "all_layers"):
         if name in parts:
             lines += ["", f"## {name}: seconds", "", *seconds(parts[name])]
     for name, part in {"table": parts.get("table"), **_lengths(parts)}.items():

@@ -18,7 +18,8 @@ def ask(peer: str, folder: Path, options: Options, tasks: dict[str, dict], threa
     folder.mkdir(parents=True, exist_ok=True)
     request, answer = folder / f"{peer}.job.json", folder / f"{peer}.found.json"
     request.write_text(json.dumps({"encoder": minilm(), "tasks": tasks} | job))
-    command = [options.peers, "-m", f"tests.bench.peers.{peer}", str(request), str(answer)]
+    python = options.setfit if peer == "setfit_loop" else options.peers
+    command = [python, "-m", f"tests.bench.peers.{peer}", str(request), str(answer)]
     environment = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     record = timed(command, folder / f"{peer}.log", HOME, environment)
     return record | {"found": json.loads(answer.read_text())}

@@ -15,6 +15,7 @@ BATCH = 32
 SHARED = {"batch_size": BATCH, "warmup": 0.0, "weight_decay": 0.0} | ({"precision": "bf16"} if has_bf16() else {})
 EPOCHS = 3
 GRID_EPOCHS, GRID_SEEDS, GRID_RATES, GRID_HEADS = 10, 5, [5e-4, 1e-3, 3e-3, 1e-2], ["linear", "mlp"]
+STRENGTHS = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0]  # of the L2 penalty, those of frozen_all_layers
 TABLE_HEAD = "linear_pooler"  # the head of AutoModelForSequenceClassification
 FROZEN, FULL, GRID = "bench_frozen", "bench_full", "bench_grid"
 LAYERS = 6  # of MiniLM
@@ -58,6 +59,13 @@ def grid() -> dict[str, dict]:
     """Return the head-only grid: a search over rates, each with all seeds."""
     search = {"grid": {"rate": GRID_RATES}, "seeds": list(range(1, GRID_SEEDS + 1))}
     return {GRID: {"label": "Frozen, grid", "phases": [phase(["head"], 1e-3, GRID_EPOCHS)], "search": search}}
+
+
+def all_layers() -> dict[str, dict]:
+    """Return the linear probe on the means of all layers side by side, fitted to convergence."""
+    phases = [{"train": ["head"], "optimizer": "lbfgs", "l2": STRENGTHS}]
+    reads = {"layers": {"combine": "concat"}, "pooling": "mean"}
+    return {"bench_all_layers": {"label": "Linear probe, all layers", "reads": reads, "phases": phases}}
 
 
 def peer_phases(name: str, strategies: dict[str, dict], layers: int) -> list[dict]:
