@@ -173,7 +173,8 @@ class Descent:
 
         The distance of an objective from its minimum has two estimates: half the decrease, which is too low, since the
         curvature is remembered in part, and ||gradient||^2 / (2 l2), an upper bound. Their geometric mean is compared
-        with the gap: on layers of MiniLM it was within a factor of three of the true distance.
+        with the gap: on a layer of MiniLM it was within a factor of three of the true distance, on all layers side by
+        side, where fewer of the directions are remembered, up to ten times too low.
         """
         least = torch.where(self.penalised > 0, self.penalty.clamp(min=LEAST), LEAST_BIAS)
         bound = (self.gradient.square() / least).sum(1)
