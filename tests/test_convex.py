@@ -120,6 +120,24 @@ def test_a_wider_gap_is_kept_and_takes_fewer_steps():
     assert near.steps < least.steps
 
 
+@pytest.mark.parametrize(("rows", "exact"), [(400, False), (100, True)])
+def test_many_features_of_more_vectors_are_fitted_less_closely(rows, exact, monkeypatch):
+    vectors, targets = problem(4, rows=rows, width=120)
+    close = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3], gap=convex.GAP)
+    for limit in (convex, principal):
+        monkeypatch.setattr(limit, "WIDE", 119)
+    fitted = fit_classes(vectors, targets, 4, [1e-1, 1e-2, 1e-3])
+    assert all(one.converged for one in fitted)
+    assert [one.objective for one in fitted] == pytest.approx([one.objective for one in close], rel=5e-3)
+    assert exact == (fitted[-1].objective == pytest.approx(close[-1].objective, rel=1e-5))
+    steps, of_close = (sum(one.steps for one in ones) for ones in (fitted, close))
+    assert exact or steps < 0.7 * of_close
+    right, of_close = (
+        (ones[-1].logits(vectors).argmax(1) == targets).double().mean().item() for ones in (fitted, close)
+    )
+    assert right == pytest.approx(of_close, abs=1e-2)
+
+
 def test_blocks_make_no_difference(monkeypatch):
     vectors, targets = problem(3)
     whole = fit_classes(vectors, targets, 3, [1e-2])[0]

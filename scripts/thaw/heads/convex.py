@@ -11,7 +11,8 @@ are returned, so that the result is a plain linear head on raw features.
 scikit-learn's LogisticRegression on standardised features has the same solution for C = 1 / (N l2), or 2 / (N l2) with
 two classes, for which it has a single row; Ridge for alpha = N l2 / 2.
 
-Of more features than vectors the same solution is computed from the vectors' Gram matrix (`thaw.heads.principal`).
+Of more features than vectors the same solution is computed from the vectors' Gram matrix (`thaw.heads.principal`). Of
+many features and more vectors, as of words in all layers, classes are fitted less closely (WIDE_GAP).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +22,10 @@ import torch
 from torch.nn import functional
 
 from thaw.heads.descent import MeanCrossEntropy, minimise
-from thaw.heads.principal import BLOCK, Covariance, Gram, is_wide
+from thaw.heads.principal import BLOCK, WIDE, Covariance, Gram, is_wide
 
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
+WIDE_GAP = 1e-3  # of more than WIDE features and at least as many vectors: GAP needs fifteen times the evaluations
 LEAST = 1e-10  # keeps l2 = 0 solvable where features are collinear
 CACHE = 2**24  # bytes of vectors up to which a CPU solves layers at once; more of them only push each other out
 
@@ -85,14 +87,17 @@ class Scale:
 
 
 def fit_classes(
-    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float], gap: float = GAP
+    vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float], gap: float | None = None
 ) -> list[list[Solution]]:
     """Return multinomial logistic regression for each layer and strength, both in the order given.
 
     Args: vectors [K, N, d]; targets [N] class indices; number of classes C, some of which may have no vector; gap, the
-    estimated distance from the least objective, as a share of it, that is allowed. Two classes have a row each, so
-    that l2 weighs half of what it does with a single row for both. Layers are solved in groups that fit the cache.
+    estimated distance from the least objective, as a share of it, that is allowed (default: GAP or WIDE_GAP). Two
+    classes have a row each, so that l2 weighs half of what it does with a single row for both. Layers are solved in
+    groups that fit the cache.
     """
+    if gap is None:
+        gap = WIDE_GAP if vectors.shape[-1] > WIDE and not is_wide(vectors) else GAP
     fitting = CACHE // (4 * vectors[0].numel()) if vectors.device.type == "cpu" else len(vectors)
     at_once = max(1, fitting)
     parts = [_classes(layers, targets, classes, strengths, gap) for layers in vectors.split(at_once)]
