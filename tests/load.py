@@ -75,7 +75,7 @@ class Large(Workplace):
 
     def _write(self, folder: Path, spec: dict, corpus: Corpus, cost: dict | None, seed: int) -> None:
         """Write the records of a run, or without a cost those of a baseline."""
-        task, rng = task_with_defaults(spec["task"]), np.random.default_rng(seed)
+        task, rng = task_with_defaults(spec["task"], spec["subset"]), np.random.default_rng(seed)
         predictions = {}
         for split in ("train", *scored_splits(task)):
             rows = np.arange(min(ROWS[split], 500))

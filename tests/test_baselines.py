@@ -41,7 +41,9 @@ def corpus(tmp_path):
 
 
 def task(target: str, kind: str, *metrics: str) -> dict:
-    return task_with_defaults({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": list(metrics)})
+    return task_with_defaults(
+        {"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": list(metrics)}, {}
+    )
 
 
 def scores(name, entry, corpus) -> dict:

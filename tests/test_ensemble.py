@@ -23,7 +23,9 @@ ROWS = {
 
 def task_of(kind: str) -> dict:
     target = next(iter(ENTRIES[kind]["targets"]))
-    return task_with_defaults({"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": [METRICS[kind]]})
+    return task_with_defaults(
+        {"id": "t", "corpus": "mine", "target": target, "type": kind, "metrics": [METRICS[kind]]}, {}
+    )
 
 
 def ensemble_predictions(folder, kind: str, by: str, members: list[dict]):

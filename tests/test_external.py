@@ -139,14 +139,14 @@ def test_a_mistake_has_its_file_line_and_column(corpora, tmp_path, mistake):
     path = tmp_path / "ours.csv"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
-        read_predictions(path, "csv", task_with_defaults(task(target)), corpora[target])
+        read_predictions(path, "csv", task_with_defaults(task(target), {}), corpora[target])
     assert expected in str(caught.value) and str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_single_column_needs_a_single_test_split(corpora, tmp_path):
     path = tmp_path / "ours.csv"
     path.write_text("prediction\nno\n")
-    several = task_with_defaults(task("label", test=["test", "train"]))
+    several = task_with_defaults(task("label", test=["test", "train"]), {})
     with pytest.raises(UserError, match="several test splits .test, train.; give split, row, prediction"):
         read_predictions(path, "csv", several, corpora["label"])
 

@@ -195,7 +195,7 @@ def test_pairs_that_are_read_apart_by_hand(tmp_path):
     assert store.lengths("train").tolist() == [4, 2] and store.tokens("train") == 6 and store.tokens("test") == 3
     assert store.sequences("train", [1, 0]).tolist() == [1, 1, 3, 1] and store.sizes("train").tolist() == [6, 2]
     assert store.sizes("test").tolist() == [4] and store.places("train", [1, 0]).tolist() == [4, 5, 0, 1, 2, 3]
-    assert store.in_texts("train").tolist() == [0, 2, 3, 4, 5] and store.in_texts("test").tolist() == [1]
+    assert store.in_texts("train", [0, 1]).tolist() == [0, 2, 3, 4, 5] and store.in_texts("test", [0]).tolist() == [1]
     batch = store.batch("train", [1, 0])
     assert batch.input_ids.tolist() == [[8, 9, 9], [1, 9, 9], [1, 2, 3], [4, 9, 9]]
     assert batch.mask.tolist() == [[True, False, False]] * 2 + [[True] * 3, [True, False, False]]

@@ -103,7 +103,7 @@ def test_records_of_a_run(bench, tmp_path):
 def test_of_a_subset_with_scored_rows_no_other_row_is_predicted(bench, tmp_path):
     subset = {"rows": 12, "scored": 5}
     folder = bench.step("train", bench.spec(TOP) | {"subset": subset}, tmp_path / "run")
-    metrics, task = json.loads((folder / "metrics.json").read_text()), task_with_defaults(bench.spec(TOP)["task"])
+    metrics, task = json.loads((folder / "metrics.json").read_text()), task_with_defaults(bench.spec(TOP)["task"], {})
     assert metrics["rows"] == {"train": 12, "validation": 5, "test": 5}
     predictions, due = pandas.read_parquet(folder / "predictions.parquet"), scored_rows(task, bench.corpus, subset)
     for split, chosen in due.items():

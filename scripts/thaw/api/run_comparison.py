@@ -45,7 +45,8 @@ class ComparedRun:
     @cached_property
     def task(self) -> dict:
         """The task of the result."""
-        return task_with_defaults(self.records[0]["spec"]["task"])
+        spec = self.records[0]["spec"]
+        return task_with_defaults(spec["task"], spec.get("subset", {}))
 
     @cached_property
     def results(self) -> Path:
@@ -64,7 +65,7 @@ class ComparedRun:
 
     def rows(self, split: str) -> np.ndarray:
         """Return the positions of the examples of a split that were scored."""
-        return scored_part(self.corpus, split, self.records[0]["spec"].get("subset", {}))
+        return scored_part(self.corpus, split, self.task, self.records[0]["spec"].get("subset", {}))
 
     def credits(self, split: str, rows: np.ndarray) -> np.ndarray:
         """Return the credit of N examples of a split, [N]."""

@@ -9,7 +9,7 @@ import numpy as np
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
 
-SEED = 0  # of the one draw by which a corpus is carved: a fixed part of the corpus, not of a run
+SEED = 0  # of the one draw by which a corpus is carved or rows are reserved: a fixed part of the corpus, not of a run
 
 
 def normalise(text: str | list[str]) -> str:
@@ -75,12 +75,15 @@ def _holders(texts: list[str]) -> list[str]:
     return [holder[text] for text in texts]
 
 
-def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], location: str) -> dict[str, np.ndarray]:
+def carve(
+    groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], location: str, seed: int = SEED
+) -> dict[str, np.ndarray]:
     """Carve splits from train by whole groups; return each split's rows in order, the rest under `train`.
 
-    Args: groups [N]; classes [N] int, whose proportions are kept as far as whole groups allow (zeros: none to
-    keep); shares {split: share of all rows}. Groups are taken in one fixed random order, first while every
-    class stays within its share, then to fill up. A group larger than the wanted share stays in train.
+    Args: groups [N], numbered without gaps; classes [N] int, whose proportions are kept as far as whole groups allow
+    (zeros: none to keep); shares {split: share of all rows}; seed of the draw. Groups are taken in
+    one fixed random order, first while every class stays within its share, then to fill up. A group larger than the
+    wanted share stays in train.
     Raises UserError where the shares leave no train, or where no group is small enough.
     """
     if sum(shares.values()) >= 1:
@@ -89,7 +92,7 @@ def carve(groups: np.ndarray, classes: np.ndarray, shares: dict[str, float], loc
     np.add.at(counts, (groups, classes), 1)
     free, carved = np.ones(len(counts), dtype=bool), {}
     for split, share in shares.items():
-        order = np.random.default_rng(derive_seed(SEED, f"carving {split}")).permutation(len(counts))
+        order = np.random.default_rng(derive_seed(seed, f"carving {split}")).permutation(len(counts))
         taken = _take(counts, order[free[order]], share)
         if not len(taken):
             wanted, smallest = round(share * len(groups)), counts[free].sum(1).min()

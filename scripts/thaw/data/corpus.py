@@ -7,8 +7,9 @@ import numpy as np
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.core.runtime import derive_seed
-from thaw.data.carving import sentences
+from thaw.data.carving import carve, sentences
 from thaw.data.edges import encoded
+from thaw.declarations.splits import HELD_OUT, PARTS_OF_TRAIN, RESERVED, stored_split
 from thaw.schema.corpora import SubsetConfig
 
 
@@ -25,10 +26,14 @@ class Corpus:
         self.texts: list[str] = self.card.get("texts", [])
         self.words: str | None = self.card.get("words")
         self.splits: list[str] = sorted(self.card["splits"], key=lambda split: (split != "train", split))
-        self._frames = {}
+        self._frames, self._reserved = {}, {}
 
     def frame(self, split: str):
-        """Return a split as a pandas frame, in file order; read once. Raises UserError for no such split."""
+        """Return a split as a pandas frame, in file order; read once. Raises UserError for no such split.
+
+        `held_out` and `reserved` are train's frame: a subset says which of its rows they are.
+        """
+        split = stored_split(split, self.card["splits"])
         if split not in self.card["splits"]:
             raise UserError(f"{self.folder}: no split '{split}'; there are {', '.join(self.splits)}")
         if split not in self._frames:
@@ -40,6 +45,30 @@ class Corpus:
             with wrap_corruption(path, f"{self.folder}/card.json"):
                 self._frames[split] = pandas.read_parquet(path)
         return self._frames[split]
+
+    def reserved(self, most: int) -> np.ndarray:
+        """Return the rows of train that no draw takes, ascending int64: at most so many, and at most half of train.
+
+        They are whole groups of rows that share texts, and depend on the dataset alone: all its tasks and draws have
+        the same. The proportions of its first label target are kept as far as groups allow.
+        """
+        if most not in self._reserved:
+            self.refuse(RESERVED)
+            train = self.frame("train")
+            groups = np.unique(train["group"], return_inverse=True)[1]
+            label = next((name for name, kind in self.card["targets"].items() if kind == "label"), None)
+            classes = np.unique(train[label], return_inverse=True)[1] if label else np.zeros(len(train), np.int64)
+            share = min(most / len(train), 0.5)
+            self._reserved[most] = carve(groups, classes, {RESERVED: share}, self.card["corpus"])[RESERVED]
+        return self._reserved[most]
+
+    def refuse(self, part: str) -> None:
+        """Raise UserError where the dataset has a split of the name that a part of train would have."""
+        if part in self.card["splits"]:
+            raise UserError(
+                f"{self.folder}: the dataset has a split '{part}', which is the name of rows that a subset takes from "
+                "train; rename the split in its entry in tasks.yaml"
+            )
 
     def labels(self, target: str) -> list[str]:
         """Return the ordered label names of a label or tags target; none for a score."""
@@ -66,52 +95,89 @@ def subset_rows(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
     """Return the training rows of a subset (as a spec has it), ascending int64: positions in train's frame.
 
     They are the first of a permutation seeded by the subset's draw, so smaller subsets of a draw are within
-    larger ones; where the target is a label every prefix has the labels in train's proportions.
-    Raises UserError for more rows than train has.
+    larger ones; where the target is a label every prefix has the labels in train's proportions. The rows of `held_out`
+    and `reserved` are left out. Raises UserError for more rows than train has, or than are not reserved.
     """
-    subset, total = SubsetConfig.model_validate(subset), len(corpus.frame("train"))
-    if subset.rows is None:
-        return np.arange(total)
-    if subset.rows > total:
-        raise UserError(f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}; ask for fewer")
-    return np.sort(_draw(corpus, task, subset)[: subset.rows])
+    return _divided(corpus, task, SubsetConfig.model_validate(subset))["train"]
 
 
 def rows_outside(corpus: Corpus, task: dict, subset: dict) -> np.ndarray:
-    """Return as many training rows as a subset has, or all there are, that are not in it, ascending int64.
+    """Return as many training rows as a subset trains on, or all there are, that are not in it, ascending int64.
 
-    They are those that follow in its draw, without rows whose texts all occur in a row of the subset too. Raises
-    UserError where there is none.
+    They are those that follow in its draw, without rows whose texts all occur in a row of the subset too; none of them
+    is reserved. Raises UserError where there is none.
     """
     frame, names = corpus.frame("train"), [corpus.words] if corpus.words else corpus.texts
     texts = list(map(tuple, sentences({name: list(frame[name]) for name in names}, names)))
-    inside = set(subset_rows(corpus, task, subset).tolist())
+    drawn, entry = subset_rows(corpus, task, subset), SubsetConfig.model_validate(subset)
+    inside = set(_drawn(corpus, task, entry).tolist())
     known = {texts[row] for row in inside}
-    drawn = _draw(corpus, task, SubsetConfig.model_validate(subset)).tolist()
-    order = [row for row in drawn if row not in inside and texts[row] not in known]
+    order = [row for row in _draw(corpus, task, entry).tolist() if row not in inside and texts[row] not in known]
     if not order:
         raise UserError(
             f"task {task['id']}: the subset is all of train, {len(inside)} rows, so that none is left which no run "
             "has trained on; take a smaller subset"
         )
-    return np.sort(np.array(order[: len(inside)], dtype=np.int64))
+    return np.sort(np.array(order[: len(drawn)], dtype=np.int64))
 
 
-def scored_part(corpus: Corpus, split: str, subset: dict) -> np.ndarray:
-    """Return the rows of a split on which runs of a subset are scored, ascending: all, or so many of a permutation."""
-    subset, total = SubsetConfig.model_validate(subset), len(corpus.frame(split))
-    if subset.scored is None:
-        return np.arange(total)
-    order = np.random.default_rng(derive_seed(subset.draw, f"scored/{split}")).permutation(total)
-    return np.sort(order[: subset.scored])
+def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndarray:
+    """Return the rows of a split on which runs of a subset are scored, ascending: all, or so many of a permutation.
+
+    Those of `held_out` and `reserved` are positions in train's frame.
+    """
+    entry = SubsetConfig.model_validate(subset)
+    rows = _divided(corpus, task, entry).get(split) if split in PARTS_OF_TRAIN else None
+    rows = np.arange(len(corpus.frame(split))) if rows is None else rows
+    if entry.scored is None:
+        return rows
+    order = np.random.default_rng(derive_seed(entry.draw, f"scored/{split}")).permutation(len(rows))
+    return rows[np.sort(order[: entry.scored])]
+
+
+def _divided(corpus: Corpus, task: dict, subset: SubsetConfig) -> dict[str, np.ndarray]:
+    """Return the rows of train that a subset uses, ascending, by split: `train`, and its own of PARTS_OF_TRAIN.
+
+    `held_out` is the wanted share of the drawn rows, in whole groups of rows that share texts.
+    """
+    rows = _drawn(corpus, task, subset)
+    parts = {RESERVED: corpus.reserved(subset.reserved)} if subset.reserved else {}
+    if subset.validation is None:
+        return {"train": rows, **parts}
+    corpus.refuse(HELD_OUT)
+    groups = np.unique(corpus.frame("train")["group"].to_numpy()[rows], return_inverse=True)[1]
+    classes = np.unique(_strata(corpus, task)[rows], return_inverse=True)[1]
+    shares, place = {HELD_OUT: subset.validation}, f"task {task['id']}: subset of {len(rows)} rows"
+    divided = carve(groups, classes, shares, place, subset.draw)
+    return {split: rows[positions] for split, positions in divided.items()} | parts
+
+
+def _drawn(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
+    """Return the rows that a subset draws from train, ascending, those of `held_out` among them."""
+    order = _draw(corpus, task, subset)
+    if subset.rows is not None and subset.rows > len(order):
+        total = len(corpus.frame("train"))
+        kept = f", of which {total - len(order)} are reserved" if subset.reserved else ""
+        raise UserError(
+            f"subset of {subset.rows} rows: train of {corpus.card['corpus']} has {total}{kept}; ask for fewer"
+        )
+    return np.sort(order[: subset.rows])
 
 
 def _draw(corpus: Corpus, task: dict, subset: SubsetConfig) -> np.ndarray:
-    """Return all training rows in the order of a subset's draw."""
-    strata = np.zeros(len(corpus.frame("train")), dtype=np.int64)
+    """Return the training rows that are not reserved, in the order of a subset's draw."""
+    free = np.ones(len(corpus.frame("train")), dtype=bool)
+    if subset.reserved:
+        free[corpus.reserved(subset.reserved)] = False
+    rows = np.flatnonzero(free)
+    return rows[_stratified_permutation(_strata(corpus, task)[rows], derive_seed(subset.draw, "subset"))]
+
+
+def _strata(corpus: Corpus, task: dict) -> np.ndarray:
+    """Return the class [N] of each row of train, zeros where the target is no label."""
     if corpus.card["targets"][task["target"]] == "label":
-        strata = corpus.targets(task, "train")
-    return _stratified_permutation(strata, derive_seed(subset.draw, "subset"))
+        return corpus.targets(task, "train")
+    return np.zeros(len(corpus.frame("train")), dtype=np.int64)
 
 
 def _stratified_permutation(strata: np.ndarray, seed: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from thaw.core.files import atomic_write, read_json, write_json, write_parquet, 
 from thaw.core.runtime import derive_seed
 from thaw.data.corpus import scored_part
 from thaw.evaluation.metrics import NO_TAG, majority, score
-from thaw.schema.corpora import TaskConfig
+from thaw.schema.corpora import SubsetConfig, TaskConfig
 
 SCORED_TRAINING_ROWS = 500
 GRADIENT = "gradient/"  # columns of history.csv begin with it; then layer.1 to layer.L, embeddings or head
@@ -35,10 +35,13 @@ class Predictions:
     probabilities: np.ndarray | None = None
 
 
-def task_with_defaults(entry: dict) -> dict:
-    """Return a spec's task with its `id` and with every default filled in."""
+def task_with_defaults(entry: dict, subset: dict) -> dict:
+    """Return a spec's task with its `id`, every default filled in, and the splits that runs on a subset have.
+
+    Args: task and subset of a spec; of what has no subset the empty one.
+    """
     task = TaskConfig.model_validate({key: value for key, value in entry.items() if key != "id"})
-    return {"id": entry["id"], **task.model_dump()}
+    return {"id": entry["id"], **SubsetConfig.model_validate(subset).of_runs(task).model_dump()}
 
 
 def scored_splits(task: dict) -> list[str]:
@@ -48,7 +51,7 @@ def scored_splits(task: dict) -> list[str]:
 
 def scored_rows(task: dict, corpus, subset: dict) -> dict[str, np.ndarray]:
     """Return the rows of validation and of the test splits that are scored, by split. Args: subset of a spec."""
-    return {split: scored_part(corpus, split, subset) for split in scored_splits(task)}
+    return {split: scored_part(corpus, split, task, subset) for split in scored_splits(task)}
 
 
 def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
@@ -60,8 +63,8 @@ def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
 def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: bool = False) -> dict:
     """Return {"scores", "rows", "flags"} of a run's predictions by split, as metrics.json has them.
 
-    Where some sentences of a test split occur in train, the split is scored a second time without those, as
-    `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
+    Where some sentences of a test split of the dataset occur in train, the split is scored a second time without
+    those, as `<split>_unseen`. Flags: `diverged`; `undefined` where a score is not defined; and on validation
     `one_class` where a single class is ever predicted, `below_majority` where the main metric is below
     that of the most frequent class in train (an undefined score counts as 0).
     """
@@ -70,7 +73,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
         scores[split], rows[split] = score(task, gold, predicted.values, labels), len(predicted.rows)
-        if split in task["test"]:
+        if split in task["test"] and "seen" in corpus.frame(split):
             new = np.flatnonzero(~corpus.frame(split)["seen"].to_numpy(bool)[predicted.rows])
             if 0 < len(new) < len(predicted.rows):
                 scores[f"{split}_unseen"] = score(

@@ -27,7 +27,7 @@ class TransferSet:
 
         Raises UserError for a label of ours that leads to none of theirs.
         """
-        task = task_with_defaults(entry["task"])
+        task = task_with_defaults(entry["task"], {})
         if not ours:
             return cls(task, corpus, None)
         theirs = corpus.labels(task["target"])

@@ -39,7 +39,7 @@ class FinishedRun:
     @cached_property
     def task(self) -> dict:
         """The run's task with every default filled in."""
-        return task_with_defaults(self.spec["task"])
+        return task_with_defaults(self.spec["task"], self.spec["subset"])
 
     @cached_property
     def labels(self) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from thaw.core.digests import file_sha256
 from thaw.core.files import atomic_write, write_json
+from thaw.declarations.splits import stored_split
 from thaw.features.store import FeatureStore
 
 ROWS_AT_ONCE = 1000
@@ -25,7 +26,9 @@ def write_excerpt(source: FeatureStore, out: Path, wanted: dict[str, np.ndarray]
     out.mkdir(parents=True, exist_ok=True)
     whole = parquet.ParquetFile(source.folder / "tokens.parquet")
     path, tokens = out / "tokens.parquet", dict.fromkeys(source.splits, 0)
-    kept = {split: set(wanted.get(split, np.array([], int)).tolist()) for split in source.splits}
+    kept: dict[str, set[int]] = {split: set() for split in source.splits}
+    for split, rows in wanted.items():
+        kept[stored_split(split, source.splits)] |= set(rows.tolist())
     with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, whole.schema_arrow) as writer:
         for piece in whole.iter_batches(ROWS_AT_ONCE):
             columns = piece.to_pydict()

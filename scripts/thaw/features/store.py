@@ -20,6 +20,7 @@ import torch
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.declarations.splits import stored_split
 from thaw.features.batch import Batch
 from thaw.features.checksums import checksum
 from thaw.features.parts import part_of
@@ -117,9 +118,10 @@ class FeatureStore:
         places, real = ids.places(ids.of(rows))
         return places[real]
 
-    def in_texts(self, split: str) -> np.ndarray:
-        """Return the positions of the tokens of texts in a payload, without special tokens, rising int64."""
-        return np.flatnonzero(self._columns(split)["texts"].flat)
+    def in_texts(self, split: str, rows) -> np.ndarray:
+        """Return the positions of the tokens of some rows in a payload, without special tokens, row after row."""
+        places = self.places(split, rows)
+        return places[self._columns(split)["texts"].flat[places] != 0]
 
     def has_word(self, split: str) -> tuple[np.ndarray, np.ndarray]:
         """Return for all words of a split, row after row, whether they have a token; and how many each row has [N]."""
@@ -143,13 +145,14 @@ class FeatureStore:
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
-        return Boundary(self._payload(boundary), split, self._columns(split)["input_ids"])
+        stored = stored_split(split, self.splits)
+        return Boundary(self._payload(boundary), stored, self._columns(split)["input_ids"])
 
     def vectors(self, part: str, split: str, rows) -> tuple[np.ndarray, str]:
         """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype."""
         payload = self._payload(part)
         places = part_of(part, self.part_card(part).get("layers")).places(self, split, rows)
-        return payload.take(split, places), payload.dtype
+        return payload.take(stored_split(split, self.splits), places), payload.dtype
 
     def _payload(self, part: int | str) -> Payload:
         if part not in self._payloads:
@@ -218,6 +221,7 @@ class FeatureStore:
         """Read the token ids of a split, once."""
         if not self._rows:
             self._check_tokens()
+        split = stored_split(split, self.splits)
         if split not in self._rows:
             if split not in self.card["splits"]:
                 raise UserError(f"{self.folder} has no split {split}; it has {', '.join(self.splits)}")

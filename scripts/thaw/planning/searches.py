@@ -6,6 +6,7 @@ from thaw.core.versions import VERSIONS
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import SearchPlan
 from thaw.schema.catalogue import Catalogue
+from thaw.schema.entry import spec_of
 
 
 def heads_spec(search: SearchPlan, planner: RunPlanner) -> dict:
@@ -22,4 +23,6 @@ def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: dict[str, str
     for trial in search.trials:
         trials[trial.trial - 1]["runs"][str(trial.seed)] = digests[trial.key]
     task = task_spec(name, catalogue.get("tasks", name, "tasks"))
-    return {"version": VERSIONS["select"], "task": task, "trials": trials}
+    subset = catalogue.get("subsets", search.trials[0].subset, "subsets")
+    chosen_on = {"subset": spec_of(subset)} if subset.validation else {}
+    return {"version": VERSIONS["select"], "task": task, **chosen_on, "trials": trials}

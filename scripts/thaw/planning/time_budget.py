@@ -65,10 +65,9 @@ def pruned(plan: Plan, experiment: str) -> dict[str, str]:
     groups: dict[tuple, dict[str, list[float]]] = {}
     for run in plan.runs[experiment]:
         if not run.trial and plan.is_there(run):
-            task, scores = (
-                plan.catalogue.get("tasks", run.task, "tasks"),
-                read_json(plan.table.paths.result(run.folder))["scores"],
-            )
+            subset = plan.catalogue.get("subsets", run.subset, "subsets")
+            task = subset.of_runs(plan.catalogue.get("tasks", run.task, "tasks"))
+            scores = read_json(plan.table.paths.result(run.folder))["scores"]
             value = scores[task.validation][task.metrics[0]] or 0.0
             cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
             cells.setdefault(run.cell, []).append(100 * value)

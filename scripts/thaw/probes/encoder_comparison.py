@@ -13,6 +13,7 @@ import torch
 
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed
+from thaw.data.corpus import scored_part
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.probe_entry import PROBE_CONFIGS
@@ -33,10 +34,14 @@ class EncoderComparison:
         """Keep the sides. Raises UserError for fewer than two seeds."""
         if len(adapted) < 2:
             raise UserError(f"{spec['of']['probe']}: {len(adapted)} run; the comparison of seeds needs two or more")
-        self.task, self.entry = task_with_defaults(spec["task"]), PROBE_CONFIGS.model_validate(spec["probe"])
+        self.task, self.entry = (
+            task_with_defaults(spec["task"], spec["subset"]),
+            PROBE_CONFIGS.model_validate(spec["probe"]),
+        )
         self.numbers, self.split, self.layers = spec["read"], self.task["validation"], spec["layers"]
         self.sides: dict[int | None, Inputs] = {PRETRAINED: pretrained, **adapted}
         self.seeds = list(adapted)
+        self._scored = scored_part(pretrained.corpus, self.split, self.task, spec["subset"])
 
     @property
     def pairs(self) -> Iterator[tuple[int, str, tuple[int | None, int]]]:
@@ -46,23 +51,23 @@ class EncoderComparison:
             yield seed, BETWEEN, (seed, following)
 
     def token_positions(self) -> np.ndarray:
-        """Return the positions in the store of the tokens that are compared, ascending, without special tokens.
+        """Return the positions of the tokens that are compared among those of the rows, without special tokens.
 
-        If there are more than the probe's entry allows, the same ones are drawn each time.
+        They ascend. If there are more than the probe's entry allows, the same ones are drawn each time.
         """
-        positions = self.sides[PRETRAINED].store.in_texts(self.split)
-        order = np.random.default_rng(derive_seed(0, "compared tokens")).permutation(len(positions))
-        return np.sort(positions[order[: self.entry.tokens]])
+        total = len(self.sides[PRETRAINED].store.in_texts(self.split, self._scored))
+        order = np.random.default_rng(derive_seed(0, "compared tokens")).permutation(total)
+        return np.sort(order[: self.entry.tokens])
 
     def states(self, side: int | None, layer: int, positions: np.ndarray) -> torch.Tensor:
-        """Return the states of a layer at some positions, float32 [N, d]."""
-        return self.sides[side].store.states(layer, self.split).at(positions)
+        """Return the states of a layer at some positions, float32 [N, d]; a store may hold other rows than another."""
+        store = self.sides[side].store
+        return store.states(layer, self.split).at(store.in_texts(self.split, self._scored)[positions])
 
     def rows(self) -> np.ndarray:
         """Return the rows of validation that encoders read, at most as many as the entry allows, the same each time."""
-        total = len(self.sides[PRETRAINED].corpus.frame(self.split))
-        order = np.random.default_rng(derive_seed(0, "compared rows")).permutation(total)
-        return np.sort(order[: self.entry.examples])
+        order = np.random.default_rng(derive_seed(0, "compared rows")).permutation(len(self._scored))
+        return self._scored[np.sort(order[: self.entry.examples])]
 
     def encoder(self, side: int | None) -> Encoder:
         """Return the encoder of a side, from text, frozen and in eval mode."""

@@ -39,8 +39,8 @@ BLOCKS = {
 
 
 def shipped(home: Path) -> list[Path]:
-    """Return the folders of the catalogues that come with Thaw: the plain entries, and those of papers."""
-    return [home / "config", home / "config/papers"]
+    """Return the folders of the catalogues that come with Thaw: the plain entries, those of papers and those of the grid."""
+    return [home / "config", home / "config/papers", home / "config/grid"]
 
 
 class Catalogue:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from thaw.declarations.splits import HELD_OUT, RESERVED
 from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
@@ -199,3 +200,20 @@ class SubsetConfig(CatalogueEntry):
     scored: int | None = Field(
         None, ge=2, description="number of rows of validation and of each test split that are scored; default: all"
     )
+    validation: Share | None = Field(
+        None,
+        description="share of `rows` by which everything is chosen and which does not train: the split held_out, in "
+        "the place of the dataset's validation split",
+    )
+    reserved: int | None = Field(
+        None,
+        ge=2,
+        description="number of rows of train that no draw takes, half of train at most: the split reserved, scored as "
+        "one more test split",
+    )
+
+    def of_runs(self, task: TaskConfig) -> TaskConfig:
+        """Return a task with the validation split and the test splits of runs on this subset."""
+        own = {"validation": HELD_OUT} if self.validation else {}
+        own |= {"test": [*task.test, RESERVED]} if self.reserved else {}
+        return task.model_copy(update=own)

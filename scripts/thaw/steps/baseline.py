@@ -27,7 +27,7 @@ def main() -> None:
     check_digest(arguments.data / "card.json", spec["data"])
     plugins.verify_plugins(spec, arguments.catalogues)
     with watch("train"):
-        corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
+        corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], spec["subset"])
         rows = subset_rows(corpus, task, spec["subset"])
         wanted = {"train": scored_training_rows(rows, SEED)} | scored_rows(task, corpus, spec["subset"])
         baseline = fit_baseline(spec["baseline"], task, corpus, rows, wanted)

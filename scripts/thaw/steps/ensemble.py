@@ -26,7 +26,7 @@ def main() -> None:
     plugins.verify_plugins(spec, arguments.catalogues)
     for path, expected in zip(arguments.members, spec["members"], strict=True):
         check_digest(path, expected)
-    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
+    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], spec["subset"])
     files = [path.with_name("predictions.parquet") for path in arguments.members]
     predictions = combined(files, spec["by"], task, corpus, scored_rows(task, corpus, spec["subset"]))
     outcome = evaluate(task, corpus, predictions)

@@ -21,7 +21,7 @@ def main() -> None:
     plugins.verify_plugins(spec, arguments.catalogues)
     if file_sha256(path) != spec["sha256"]:
         raise UserError(f"{path} is not the file that was planned with; run the workflow again")
-    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"])
+    corpus, task = Corpus(arguments.data), task_with_defaults(spec["task"], {})
     predictions = read_predictions(path, spec["format"], task, corpus)
     outcome = evaluate(task, corpus, predictions)
     write_result(arguments.out, spec, outcome, None, predictions_frame(task, corpus, predictions))

@@ -13,7 +13,7 @@ def main() -> None:
         __doc__, at_least_one("--trials", "metrics.json, by trial and by its seeds"), out="chosen.json"
     )
     spec, files = arguments.spec, iter(arguments.trials)
-    task = task_with_defaults(spec["task"])
+    task = task_with_defaults(spec["task"], spec.get("subset", {}))
     trials = [(trial["settings"], scored(trial, files, task)) for trial in spec["trials"]]
     write_json(arguments.out, choose_trial(spec, task, trials))
 

@@ -33,7 +33,7 @@ class TaskContext:
     def __init__(self, spec: dict, inputs: Inputs):
         """Read task, labels, rows and the encoder's configuration."""
         self.inputs, self.layers = inputs, spec["layers"]
-        self.task = task_with_defaults(spec["task"])
+        self.task = task_with_defaults(spec["task"], spec["subset"])
         self.labels = self.corpus.labels(self.task["target"])
         self.words = self.task["type"] in ("tagging", "spans")
         self.rows = read_rows(spec, self.corpus)
@@ -123,7 +123,7 @@ def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
     Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
     where no row is left.
     """
-    task, subset = task_with_defaults(spec["task"]), spec["subset"]
+    task, subset = task_with_defaults(spec["task"], spec["subset"]), spec["subset"]
     rows = scored_rows(task, corpus, subset)
     chosen = spec.get("rows", "subset")
     if chosen == "none":

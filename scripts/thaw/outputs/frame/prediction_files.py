@@ -80,12 +80,13 @@ class PredictionFiles:
         return np.stack([self._by_row[folder, metric, split] for folder in folders])
 
     def _task(self, folder: str) -> dict:
-        return task_with_defaults(self._spec(folder)["task"])
+        spec = self._spec(folder)
+        return task_with_defaults(spec["task"], spec.get("subset", {}))
 
     def _rows(self, folder: str, split: str) -> np.ndarray:
         """Return the rows of a split that a run was scored on."""
-        spec = self._spec(folder)
-        return scored_part(self._corpus(spec["task"]["corpus"]), split, spec.get("subset", {}))
+        spec, task = self._spec(folder), self._task(folder)
+        return scored_part(self._corpus(task["corpus"]), split, task, spec.get("subset", {}))
 
     def _spec(self, folder: str) -> dict:
         if folder not in self._specs:

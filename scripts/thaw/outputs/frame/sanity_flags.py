@@ -85,7 +85,8 @@ def _flat(notes: list[dict]) -> bool:
 
 
 def _of_scores(record: dict, card: dict) -> list[str]:
-    task, scores = task_with_defaults(record["spec"]["task"]), record["scores"]
+    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
+    scores = record["scores"]
     main, validation = task["metrics"][0], task["validation"]
     tests, flags = [split for split in task["test"] if split in scores], []
     if any(_all_seen(card, split) for split in (validation, *tests)):

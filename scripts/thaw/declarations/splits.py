@@ -1,0 +1,10 @@
+"""Splits that a subset makes of rows of train: they have names of their own, and their rows are in train's files."""
+
+HELD_OUT = "held_out"  # the share of a subset by which everything is chosen, instead of the dataset's validation split
+RESERVED = "reserved"  # rows that no draw of a subset may take: one more test split
+PARTS_OF_TRAIN = (HELD_OUT, RESERVED)
+
+
+def stored_split(split: str, stored) -> str:
+    """Return the split whose files hold the rows of a split. Args: stored, the splits that there are files of."""
+    return "train" if split in PARTS_OF_TRAIN and split not in stored else split
