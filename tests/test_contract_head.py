@@ -20,7 +20,7 @@ from thaw.heads.registry import build, logit_shape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
 from thaw.schema.head import HeadConfig, LayerMixConfig
-from tiny_corpus import ENTRIES, Bench, tiny_corpus
+from tiny_corpus import ENTRIES, small_berts
 from trained import TRAINS, check_training
 
 WIDTH, OUTPUTS, EXAMPLES, WORDS = 6, 3, 4, 3
@@ -228,18 +228,8 @@ def test_precision(head, task_type, separate_encoding):
 
 @pytest.fixture(scope="module")
 def benches(tmp_path_factory):
-    """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
-    found = {}
-
-    def bench(task_type: str, separate_encoding: bool) -> Bench:
-        if (task_type, separate_encoding) not in found:
-            folder = tmp_path_factory.mktemp("bench")
-            view = {"pairs": "separate"} if separate_encoding else {}
-            corpus = tiny_corpus(folder / "data", task_type)
-            found[task_type, separate_encoding] = Bench(folder, "bert", corpus, task_type, **view)
-        return found[task_type, separate_encoding]
-
-    return bench
+    """Small BERTs on small corpora, by type of task and reading of pairs."""
+    return small_berts(tmp_path_factory)
 
 
 def test_training(head, task_type, separate_encoding, benches):

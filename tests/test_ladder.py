@@ -26,7 +26,7 @@ from thaw.training.checkpoints import Start
 from thaw.training.progress import Progress
 from thaw.training.training_run import train
 from tiny import FAMILIES, tiny_encoder
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_berts
 from trained import check_training, equal, losses, tensors
 
 SMALL = {"combine": "ladder", "width": 8, "heads": 2, "feed_forward": 2}
@@ -308,18 +308,8 @@ def test_its_operations_are_counted():
 
 @pytest.fixture(scope="module")
 def benches(tmp_path_factory):
-    """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
-    found = {}
-
-    def bench(task_type: str, separate_encoding: bool = False) -> Bench:
-        if (task_type, separate_encoding) not in found:
-            folder = tmp_path_factory.mktemp("ladder")
-            view = {"pairs": "separate"} if separate_encoding else {}
-            corpus = tiny_corpus(folder / "corpus", task_type)
-            found[task_type, separate_encoding] = Bench(folder, "bert", corpus, task_type, **view)
-        return found[task_type, separate_encoding]
-
-    return bench
+    """Small BERTs on small corpora, by type of task and reading of pairs."""
+    return small_berts(tmp_path_factory)
 
 
 FROZEN = {"train": ["head"], "boundary": 3, "reads": [0, 1, 2]}
