@@ -9,11 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from thaw.core.errors import suggestion
 from thaw.declarations.loaded import Loaded
-from thaw.declarations.task_types import TASK_TYPES
-
-WORDS = tuple(name for name in TASK_TYPES if name in ("tagging", "spans"))
-PAIRS = tuple(name for name in TASK_TYPES if name.startswith("pair_"))
-TEXTS = tuple(name for name in TASK_TYPES if name not in WORDS)  # one text, or a pair
+from thaw.declarations.task_types import PAIR_TYPES, TASK_TYPES, TEXT_TYPES, WORD_TYPES
 
 
 class HeadOptions(BaseModel):
@@ -76,6 +72,13 @@ class SimTransformerOptions(MatchingOptions):
         return self
 
 
+NAMES_OF_TYPES = {
+    WORD_TYPES: "tagging and spans",
+    PAIR_TYPES: "pairs of texts",
+    TEXT_TYPES: "texts and pairs of texts",
+}
+
+
 @dataclass(frozen=True)
 class HeadKind(Loaded):
     """A kind of head.
@@ -93,26 +96,26 @@ class HeadKind(Loaded):
     @property
     def serves(self) -> str:
         """What the kind is for, in words."""
-        return {WORDS: "tagging and spans", PAIRS: "pairs of texts", TEXTS: "texts and pairs of texts"}[self.task_types]
+        return NAMES_OF_TYPES[self.task_types]
 
 
 HEAD_KINDS = {
     "linear": HeadKind("thaw.heads.linear:LinearHead", fixed=True),
-    "cosine": HeadKind("thaw.heads.linear:CosineHead", PAIRS, fixed=True),
+    "cosine": HeadKind("thaw.heads.linear:CosineHead", PAIR_TYPES, fixed=True),
     "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, fixed=True),
     "bilstm": HeadKind("thaw.heads.bilstm:BiLstmHead", options=BiLstmOptions),
-    "crf": HeadKind("thaw.heads.crf:CrfHead", WORDS, pools=False),
-    "bilstm_crf": HeadKind("thaw.heads.bilstm_crf:BiLstmCrfHead", WORDS, BiLstmOptions, pools=False),
+    "crf": HeadKind("thaw.heads.crf:CrfHead", WORD_TYPES, pools=False),
+    "bilstm_crf": HeadKind("thaw.heads.bilstm_crf:BiLstmCrfHead", WORD_TYPES, BiLstmOptions, pools=False),
     "highway_lstm": HeadKind("thaw.heads.highway_lstm:HighwayLstmHead", options=BiLstmOptions),
     "densenet": HeadKind("thaw.heads.densenet:DenseNetHead", options=DenseNetOptions),
-    "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXTS, BcnOptions, pools=False),
-    "esim": HeadKind("thaw.heads.esim:EsimHead", PAIRS, EsimOptions, pools=False),
-    "bimpm": HeadKind("thaw.heads.bimpm:BiMpmHead", PAIRS, MatchingOptions, pools=False),
-    "bimpm_no_lstm": HeadKind("thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead", PAIRS, MatchingOptions, pools=False),
+    "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXT_TYPES, BcnOptions, pools=False),
+    "esim": HeadKind("thaw.heads.esim:EsimHead", PAIR_TYPES, EsimOptions, pools=False),
+    "bimpm": HeadKind("thaw.heads.bimpm:BiMpmHead", PAIR_TYPES, MatchingOptions, pools=False),
+    "bimpm_no_lstm": HeadKind("thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead", PAIR_TYPES, MatchingOptions, pools=False),
     "sim_transformer": HeadKind(
-        "thaw.heads.sim_transformer:SimTransformerHead", PAIRS, SimTransformerOptions, pools=False
+        "thaw.heads.sim_transformer:SimTransformerHead", PAIR_TYPES, SimTransformerOptions, pools=False
     ),
-    "bi_attention": HeadKind("thaw.heads.bi_attention:BiAttentionHead", PAIRS, pools=False),
+    "bi_attention": HeadKind("thaw.heads.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False),
 }
 
 

@@ -2,6 +2,11 @@
 
 TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
 
+WORD_TYPES = ("tagging", "spans")  # a target for each word
+PAIR_TYPES = ("pair_classification", "pair_regression")
+TEXT_TYPES = tuple(name for name in TASK_TYPES if name not in WORD_TYPES)  # one text, or a pair
+SCORE_TYPES = ("regression", "pair_regression")  # a number instead of labels
+
 PROBED_TYPES = ("edges",)  # no head serves them: they are for probes alone
 
 METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from thaw.declarations.task_types import PAIR_TYPES, SCORE_TYPES, WORD_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
@@ -44,9 +45,9 @@ class Head(nn.Module):
         """
         super().__init__()
         self.entry, self.width, self.outputs, self.separate_encoding = entry, width, outputs, separate_encoding
-        self.words = task_type in ("tagging", "spans")
-        self.scores = task_type.endswith("regression")
-        self.pairs = task_type.startswith("pair_")
+        self.words = task_type in WORD_TYPES
+        self.scores = task_type in SCORE_TYPES
+        self.pairs = task_type in PAIR_TYPES
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.declarations.heads import HEAD_KINDS, WORDS
-from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.task_types import PROBED_TYPES, TARGET_OF_TYPE, WORD_TYPES
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -124,7 +124,7 @@ def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> 
 
     Args: the strategy; the head's entry under it; type of the task.
     """
-    return head.stored_vectors(task_type in WORDS) if strategy.reads and strategy.solved else None
+    return head.stored_vectors(task_type in WORD_TYPES) if strategy.reads and strategy.solved else None
 
 
 def read_boundaries(
@@ -157,7 +157,7 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
     """
     if catalogue.get("encoders", encoder, "encoders").kind != "sentence":
         return True
-    words = catalogue.get("tasks", task, "tasks").type in ("tagging", "spans", "edges")
+    words = catalogue.get("tasks", task, "tasks").type in (*WORD_TYPES, *PROBED_TYPES)
     return not words and all(chosen == ["head"] for chosen in trained)
 
 
