@@ -99,18 +99,16 @@ class HeadConfig(CatalogueEntry):
         pools = self.kind not in HEAD_KINDS or HEAD_KINDS[self.kind].pools
         return set(type(self).model_fields) - (set() if pools else {"pooling", "separate_pooling"})
 
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return f"for kind {self.kind}"
+
     @field_validator("options")
     @classmethod
     def _options_of_the_kind(cls, given: dict, info: ValidationInfo) -> dict:
         """Values equal to the default are left out, so that a spec is the same with and without them."""
         kind = info.data.get("kind")
         return options_of(kind, given).model_dump(exclude_defaults=True) if kind in HEAD_KINDS else given
-
-    @model_validator(mode="after")
-    def _pooling_has_a_reader(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            raise ValueError(f"{key} has no meaning for kind {self.kind}; leave it out")
-        return self
 
     @model_validator(mode="after")
     def _pooler_is_for_the_last_layer(self):

@@ -68,6 +68,17 @@ class ConfigModel(BaseModel):
         """Return the fields that have a meaning given the values of the others."""
         return set(type(self).model_fields)
 
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a field has no meaning, as an error says it: `with insert: ia3`."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _no_key_without_meaning(self):
+        for name in sorted(self.model_fields_set - self.meaningful()):
+            key = both_names(type(self), name)
+            raise ValueError(f"{key} has no meaning {self.refused_with(name)}; leave it out")
+        return self
+
 
 def key_of(model: type[BaseModel], name: str) -> Key:
     """Return what a field carries; a Key that says nothing where it carries none."""

@@ -110,12 +110,18 @@ class LayerMixConfig(ConfigModel):
             return {"combine", "norm", "dropout"} | LADDER - ({"temperature"} if self.gates == "fixed" else set())
         return {"combine", "last"} | ({"norm", "dropout"} if self.combine == "mix" else set())
 
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        if name == "margin":
+            return "with a layer that is not lowest"
+        return (
+            "with fixed gates"
+            if name == "temperature" and self.combine == "ladder"
+            else f"with combine: {self.combine}"
+        )
+
     @model_validator(mode="after")
-    def _keys_of_the_way(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            where = "a layer that is not lowest" if key == "margin" else f"combine: {self.combine}"
-            where = "fixed gates" if key == "temperature" and self.combine == "ladder" else where
-            raise ValueError(f"{key} has no meaning with {where}; leave it out")
+    def _heads_divide_the_width(self):
         if self.width and self.width % self.heads:
             raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
         return self
