@@ -19,7 +19,8 @@ from thaw.heads.base import NO_TAG, word_targets
 from thaw.heads.registry import build, logit_shape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
-from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.schema.head import HeadConfig
+from thaw.schema.layers import LAST_LAYER
 from tiny_corpus import ENTRIES, small_berts
 from trained import TRAINS, check_training
 
@@ -33,7 +34,7 @@ def pytest_generate_tests(metafunc):
     mine = [folder for folder in folders if Path(folder, "heads.yaml").is_file()]
     catalogue = Catalogue([HOME / "config", *mine])
     # A head sees one state, whichever layers that is made of: tests/test_layers.py is about those.
-    last = {"layers": LayerMixConfig()}
+    last = {"layers": LAST_LAYER}
     entries = {n: catalogue.get("heads", n, "contract").model_copy(update=last) for n in catalogue.ids("heads")}
     if given:
         entries = {name: head for name, head in entries.items() if head.kind == given} or {

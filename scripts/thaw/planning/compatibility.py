@@ -139,8 +139,7 @@ def read_boundaries(
     said, place = places
     try:
         read = entry.layers.reads(encoder.layers)
-        if entry.layers.combine == "ladder":
-            entry.layers.ladder_width(encoder.width)
+        entry.layers.check_width(encoder.width)
     except ValueError as error:
         raise UserError(f"{said}: {error}") from error
     layers = (c for chosen in trained for c in chosen if c.startswith("layer"))

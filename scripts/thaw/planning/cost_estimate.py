@@ -207,8 +207,7 @@ def _side_by_side(spec: dict, layers: int) -> int:
     if "read" in spec:
         return len(spec["read"])
     head = HeadConfig.model_validate(spec["head"])
-    concatenated = len(head.layers.reads(layers)) if head.layers.combine == "concat" else 1
-    return concatenated * len(as_list(head.pooling))
+    return head.layers.width_of(1, len(head.layers.reads(layers))) * len(as_list(head.pooling))
 
 
 def _bytes(plan: Plan, step: str, key: str) -> float:

@@ -8,7 +8,7 @@ from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import Context, Key, clauses, prose, written
-from thaw.schema.layers import LayerMixConfig, layers_text
+from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig, layers_text
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
 Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
@@ -80,8 +80,8 @@ class HeadConfig(CatalogueEntry):
     dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
         0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
     )
-    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {layers_text(mix, context)}")] = Field(
-        LayerMixConfig(), description="which layers it reads, and how they are combined"
+    layers: Annotated[Layers, Key(lambda layers, _, context: f"reading {layers_text(layers, context)}")] = Field(
+        LAST_LAYER, description="which layers it reads, and how they are combined"
     )
     initialisation: Annotated[
         Literal["bert", "kaiming"], Key({"bert": "BERT initialisation", "kaiming": "Kaiming initialisation"})
@@ -112,7 +112,7 @@ class HeadConfig(CatalogueEntry):
 
     @model_validator(mode="after")
     def _pooler_is_for_the_last_layer(self):
-        plain = self.kind == "linear" and self.layers == LayerMixConfig()
+        plain = self.kind == "linear" and self.layers == LAST_LAYER
         if "pooler" in (self.pooling, self.separate_pooling) and not plain:
             raise ValueError("pooling: pooler is for kind linear on the last layer alone, which it was pretrained on")
         return self
@@ -136,19 +136,19 @@ class HeadConfig(CatalogueEntry):
     def stored_vectors(self, words: bool) -> str | None:
         """Return the part of a store that holds what the head reads of a frozen encoder, if vectors of layers suffice.
 
-        Args: whether it reads words. A maximum over tokens has to be taken after layers are added up.
+        Args: whether it reads words.
         """
         if not self.fixed:
             return None
         if words:
             return "words"
         poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        by_layer = self.layers.combine in ("one", "concat") or "max" not in poolings
-        return "pooled" if by_layer and poolings <= {"first", "mean", "max"} else None
+        pooled = self.layers.reads_pooled or "max" not in poolings
+        return "pooled" if pooled and poolings <= {"first", "mean", "max"} else None
 
     def at_layer(self, layer: int) -> "HeadConfig":
         """Return the same head on one layer; 0 is the embeddings."""
-        return self.model_copy(update={"layers": LayerMixConfig(layer=layer)})
+        return self.model_copy(update={"layers": OneLayerConfig(layer=layer)})
 
     @classmethod
     def of_run(cls, spec: dict, chosen: dict) -> "HeadConfig":

@@ -11,7 +11,7 @@ import torch
 
 from thaw.heads.convex import Scale, Solution, fit_classes, fit_scores
 from thaw.heads.feature_selection import cluster_representatives, group_lasso, most_relevant
-from thaw.schema.head import LayerMixConfig
+from thaw.schema.layers import LayersConfig
 from thaw.schema.phases import PhaseConfig
 
 
@@ -79,7 +79,7 @@ def _selected(
     return candidates
 
 
-def choose(candidates: list[HeadCandidate], scores: list[float | None], layers: LayerMixConfig) -> int:
+def choose(candidates: list[HeadCandidate], scores: list[float | None], layers: LayersConfig) -> int:
     """Return the index of the candidate with the best validation score.
 
     Args: candidates; their scores; what the head reads: with `layer: lowest` only the lowest layer counts whose best
@@ -88,7 +88,7 @@ def choose(candidates: list[HeadCandidate], scores: list[float | None], layers: 
     """
     scored = [-np.inf if score is None else score for score in scores]
     allowed = range(len(candidates))
-    if layers.layer == "lowest":
+    if layers.searched and layers.layer == "lowest":
         least = max(scored) - layers.margin
         lowest = min(one.position for one, score in zip(candidates, scored, strict=True) if score >= least)
         allowed = [i for i in allowed if candidates[i].position == lowest]
