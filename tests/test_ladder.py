@@ -332,7 +332,7 @@ def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, laye
     spec = bench.spec(FROZEN | {"epochs": 4}, head=head_of(**layers))
     check_training(bench, spec)
     run, found = bench.train(spec)
-    assert run.evaluator.encoder is None and not run.head.fixed
+    assert run.evaluator.encoder is None and not run.head.constant_vectors
     counted = sum(parameter.numel() for parameter in run.head.parameters())
     assert found.cost["parameters"]["trained"] == counted
     assert found.cost["flops"] > 4 * 3 * run.head.combination.flops(bench.store.batch("train", np.array([0])))

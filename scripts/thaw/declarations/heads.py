@@ -84,14 +84,14 @@ class HeadKind(Loaded):
     """A kind of head.
 
     Attributes: source, its class; the types of task that it serves; the model of its options; whether `pooling` has a
-    meaning for it; fixed, whether nothing learned is between the encoder and the vectors that it reads, unless in
-    pooling or layers.
+    meaning for it; constant_vectors, whether nothing learned is between the encoder and the vectors that it reads,
+    unless in pooling or layers, so that these are the same in every pass.
     """
 
     task_types: tuple[str, ...] = TASK_TYPES
     options: type[HeadOptions] = HeadOptions
     pools: bool = True
-    fixed: bool = False
+    constant_vectors: bool = False
 
     @property
     def serves(self) -> str:
@@ -100,9 +100,9 @@ class HeadKind(Loaded):
 
 
 HEAD_KINDS = {
-    "linear": HeadKind("thaw.heads.linear:LinearHead", fixed=True),
-    "cosine": HeadKind("thaw.heads.linear:CosineHead", PAIR_TYPES, fixed=True),
-    "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, fixed=True),
+    "linear": HeadKind("thaw.heads.linear:LinearHead", constant_vectors=True),
+    "cosine": HeadKind("thaw.heads.linear:CosineHead", PAIR_TYPES, constant_vectors=True),
+    "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, constant_vectors=True),
     "bilstm": HeadKind("thaw.heads.bilstm:BiLstmHead", options=BiLstmOptions),
     "crf": HeadKind("thaw.heads.crf:CrfHead", WORD_TYPES, pools=False),
     "bilstm_crf": HeadKind("thaw.heads.bilstm_crf:BiLstmCrfHead", WORD_TYPES, BiLstmOptions, pools=False),

@@ -26,7 +26,7 @@ class Head(nn.Module):
     too. `width` is that of the vectors which its last layer reads.
     """
 
-    fixed = False  # see VectorHead
+    constant_vectors = False  # see VectorHead
 
     def __init_subclass__(cls, **keywords):
         """Let a plug-in define, and call on its base, the methods of `FORMER_NAMES` by the names they once had."""
@@ -94,8 +94,8 @@ class VectorHead(Head):
     """A head that makes vectors of the states and ends in dropout and one matrix, `output` [C, F].
 
     A kind of head overrides `vectors` and, where it computes more than the matrix, `vector_flops`; at the end of its
-    own `__init__` it calls `initialise`. Where nothing learned or random has a part in `vectors`, the head is `fixed`:
-    on a frozen encoder they are computed once, and what is trained is `logits` alone.
+    own `__init__` it calls `initialise`. Where nothing learned or random has a part in `vectors`, the head has
+    `constant_vectors`: on a frozen encoder they are computed once, and what is trained is `logits` alone.
     """
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):

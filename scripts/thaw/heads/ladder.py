@@ -13,7 +13,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.heads.combination import Combination
 from thaw.heads.ladder_network import LadderNetwork
-from thaw.heads.ladder_pruning import take_over
+from thaw.heads.ladder_pruning import copy_pruned_layers
 from thaw.heads.operations import attention, matrix
 from thaw.schema.layers import LadderConfig
 
@@ -36,7 +36,7 @@ class Ladder(Combination):
     def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
         """Take the numbers of the encoder that training starts from, where the entry says so; see `Combination`.
 
-        Raises UserError for an encoder with inserts, and as `thaw.heads.ladder_pruning.take_over` does.
+        Raises UserError for an encoder with inserts, and as `thaw.heads.ladder_pruning.copy_pruned_layers` does.
         """
         if not self.pruned:
             return
@@ -47,7 +47,7 @@ class Ladder(Combination):
             )
         whole = Encoder.load(encoder)
         whole.put(trained or {})
-        take_over(self.network, whole, self.read[1:])
+        copy_pruned_layers(self.network, whole, self.read[1:])
 
     def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""

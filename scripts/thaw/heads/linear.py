@@ -34,11 +34,11 @@ class LinearHead(VectorHead):
         return 4 * width if separate_encoding else width
 
     @property
-    def fixed(self) -> bool:
+    def constant_vectors(self) -> bool:
         """Whether its vectors depend on no trained parameter; unknown for a custom head."""
         kind = HEAD_KINDS.get(self.entry.kind)
         learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
-        return kind is not None and kind.fixed and not learned
+        return kind is not None and kind.constant_vectors and not learned
 
     def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return tokens or words [N, n, D] that have seen each other, of states [N, n, d] with their mask.

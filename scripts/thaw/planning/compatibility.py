@@ -13,7 +13,7 @@ from thaw.schema.corpora import TaskConfig
 from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.head import HeadConfig, as_list
+from thaw.schema.head import LEARNED_POOLINGS, HeadConfig, as_list
 from thaw.schema.strategy import StrategyConfig
 
 
@@ -43,8 +43,9 @@ def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place:
     Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks; place
     of the strategy. Raises UserError for what one of them cannot read.
     """
-    return strategy.solved or (
-        strategy.head_alone and all(read_by(strategy, entry, head, place).fixed for entry in catalogue.heads(head))
+    return strategy.fits_to_convergence or (
+        strategy.head_alone
+        and all(read_by(strategy, entry, head, place).constant_vectors for entry in catalogue.heads(head))
     )
 
 
@@ -73,7 +74,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         raise UserError(
             f"{place}: head {name} compares two texts that are encoded separately (bi-encoder); say pairs: separate"
         )
-    if not strategy.solved:
+    if not strategy.fits_to_convergence:
         return
     if plugins.is_plugin(head.kind):
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
@@ -83,7 +84,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         what = f"the {head.layers.combine} of its layers is learned"
         raise UserError(f"{place}: lbfgs cannot fit head {name} ({what}); use frozen_sgd")
     for pooling in (head.separate_pooling if separate else head.pooling for separate in separate_views):
-        for learned in {"attention", "pooler"} & set(as_list(pooling)):
+        for learned in LEARNED_POOLINGS & set(as_list(pooling)):
             raise UserError(f"{place}: lbfgs cannot fit head {name} ({learned} pooling is learned too); use frozen_sgd")
 
 
@@ -124,7 +125,7 @@ def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> 
 
     Args: the strategy; the head's entry under it; type of the task.
     """
-    return head.stored_vectors(task_type in WORD_TYPES) if strategy.reads and strategy.solved else None
+    return head.stored_vectors(task_type in WORD_TYPES) if strategy.reads and strategy.fits_to_convergence else None
 
 
 def read_boundaries(

@@ -20,6 +20,7 @@ POOLED = {
     "attention": "learned attention over the tokens",
     "pooler": "the pretrained pooler on the first token",
 }
+LEARNED_POOLINGS = {"attention", "pooler"}
 KINDS = {
     "crf": "CRF",
     "bilstm_crf": "BiLSTM-CRF",
@@ -127,18 +128,18 @@ class HeadConfig(CatalogueEntry):
         return self
 
     @property
-    def fixed(self) -> bool:
+    def constant_vectors(self) -> bool:
         """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
         poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        learned = {"attention", "pooler"} & poolings or self.layers.learned
-        return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
+        learned = LEARNED_POOLINGS & poolings or self.layers.learned
+        return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].constant_vectors and not learned
 
     def stored_vectors(self, words: bool) -> str | None:
         """Return the part of a store that holds what the head reads of a frozen encoder, if vectors of layers suffice.
 
         Args: whether it reads words.
         """
-        if not self.fixed:
+        if not self.constant_vectors:
             return None
         if words:
             return "words"

@@ -1,4 +1,4 @@
-"""Fixed heads of one kind that train on the same vectors as one batched problem.
+"""Heads of one kind that train on the same constant vectors as one batched problem.
 
 Each member keeps its own parameters, order of rows and dropout, and its numbers do not depend on the other members: a
 single run is a batch of one. M members, N vectors, n of a batch, F width, D width of what a layer makes, C outputs.

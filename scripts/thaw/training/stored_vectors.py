@@ -1,4 +1,4 @@
-"""The vectors that a fixed head reads of a frozen encoder, from the pooled states of all layers in the store.
+"""The constant vectors that a head reads of a frozen encoder, from the pooled states of all layers in the store.
 
 No layer is computed, and no state of a token is read.
 
@@ -20,7 +20,7 @@ AT_ONCE = 1024  # rows that are read together
 
 
 class StoredReader(Reader):
-    """Reads vectors for a fixed head from a part of the store: pooled, or words."""
+    """Reads the constant vectors of a head from a part of the store: pooled, or words."""
 
     def __init__(self, part: str, head: Head, device: torch.device, known=None):
         """Keep the name of the part, the head and the device. Args: known, as for Reader."""
