@@ -18,7 +18,7 @@ from thaw.features.batch import send
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.training.head_vectors import Reader, Vectors
-from thaw.training.objectives import Supervised
+from thaw.training.objectives import Objective
 from thaw.training.run_state import EpochCost
 
 
@@ -114,7 +114,7 @@ class BatchedHeadTrainer:
         reader: Reader,
         store: FeatureStore,
         rows: np.ndarray,
-        objective: Supervised,
+        objective: Objective,
         words: list[int] | None,
     ):
         """Read the training rows. Args: heads, on their device; store; rows of train; objective; their word counts."""

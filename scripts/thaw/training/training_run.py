@@ -113,7 +113,7 @@ class TrainingRun:
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
         plain = not self.inserts and not phase.frozen_dropout
-        batched = plain and components == ["head"] and self.head.constant_vectors and hasattr(objective, "vector_loss")
+        batched = plain and components == ["head"] and self.head.constant_vectors and objective.on_vectors
         use_precision("fp32" if batched else phase.precision, self.device)
         if batched:
             known = None if self.trained else self.inputs.vectors
@@ -263,7 +263,7 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
         phase = run.phases[0]
-        batched = not run.head.words and hasattr(run.objective_of(phase), "vector_loss")
+        batched = not run.head.words and run.objective_of(phase).on_vectors
         groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():
