@@ -255,7 +255,7 @@ def _log_stage(runs: list[TrainingRun], number: int, stage: dict) -> None:
 
 
 def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
-    """Train runs in which a head trains alone on constant vectors, in one batch where batch size and epochs are the same.
+    """Train heads alone on constant vectors, the runs in one batch where batch size and epochs are the same.
 
     Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
     that has no loss of vectors.
