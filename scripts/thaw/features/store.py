@@ -145,11 +145,15 @@ class FeatureStore:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
         return Boundary(self._payload(boundary), split, self._columns(split)["input_ids"])
 
-    def vectors(self, part: str, split: str, rows) -> tuple[np.ndarray, str]:
-        """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype."""
+    def vectors(self, part: str, split: str, rows, *inner: list[int]) -> tuple[np.ndarray, str]:
+        """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype.
+
+        Args: inner, the numbers of the boundaries and, of `pooled`, the positions of the poolings that are read;
+        nothing else is.
+        """
         payload = self._payload(part)
         places = part_of(part, self.part_card(part).get("layers")).places(self, split, rows)
-        return payload.take(split, places), payload.dtype
+        return payload.take(split, places, *inner), payload.dtype
 
     def _payload(self, part: int | str) -> Payload:
         if part not in self._payloads:
