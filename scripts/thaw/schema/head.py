@@ -1,11 +1,12 @@
 """An entry of config/heads.yaml: a head, or one head for each type of task, and the layers that it reads."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
-from thaw.declarations.task_types import TASK_TYPES
+from thaw.declarations.task_types import TASK_TYPES, WORD_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import Context, Key, clauses, prose, written
 from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig, layers_text
@@ -41,8 +42,15 @@ def _kind(kind, head, context) -> str:
     return f"{KINDS.get(kind, kind.replace('_', ' '))} head"
 
 
-def pooled_by(pooling: str | list[str]) -> str:
-    """Return what tokens are pooled by; of several poolings the vectors are concatenated."""
+def pooled_by(pooling: str | list[str], context: Context) -> str:
+    """Return what tokens are pooled by where texts are read; each word is read by its first piece."""
+    texts = _pooled_texts(pooling) if context.texts else ""
+    words = "the first piece of each word" if context.words else ""
+    return f"{texts} (of words: the first piece of each)" if texts and words else texts or words
+
+
+def _pooled_texts(pooling: str | list[str]) -> str:
+    """Return what the tokens of a text are pooled by; of several poolings the vectors are concatenated."""
     return " and ".join(POOLED[name] for name in as_list(pooling)) + (", concatenated" * isinstance(pooling, list))
 
 
@@ -52,11 +60,13 @@ def as_list(pooling: str | list[str]) -> list[str]:
 
 
 def _pooling(pooling, head, context) -> str:
-    return f"pooling by {pooled_by(pooling)}"
+    if head.kind in HEAD_KINDS and not set(WORD_TYPES) & set(HEAD_KINDS[head.kind].task_types):
+        context = replace(context, words=False, texts=True)
+    return f"pooling by {pooled_by(pooling, context)}"
 
 
 def _separate_pooling(pooling, head, context) -> str:
-    return f"in a bi-encoder by {pooled_by(pooling)}"
+    return f"in a bi-encoder by {_pooled_texts(pooling)}" if context.texts else ""
 
 
 def _options(options, head, context) -> str:

@@ -21,13 +21,16 @@ from thaw.declarations.value_types import Key as Key
 class Context:
     """What a Methods text needs besides the model: names in print, entries that it leads to, keys that vary.
 
-    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies.
+    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies; whether
+    some tasks are on `texts`, and some on `words`.
     """
 
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     varied: dict[str, str] = field(default_factory=dict)
     search_seeds: int | None = None
+    texts: bool = True
+    words: bool = False
 
     def name(self, block: str, id: str) -> str:
         """Return what an entry is called in print."""

@@ -15,7 +15,9 @@ class ReadsConfig(ConfigModel):
     layers: Annotated[
         Layers | None, Key(lambda layers, _, context: layers and f"reads {layers_text(layers, context)}")
     ] = Field(None, description="which layers the head reads, and how they are combined; null: as its entry says")
-    pooling: Annotated[Poolings | None, Key(lambda pooling, *_: pooling and f"pools by {pooled_by(pooling)}")] = Field(
+    pooling: Annotated[
+        Poolings | None, Key(lambda pooling, _, context: pooling and f"pools by {pooled_by(pooling, context)}")
+    ] = Field(
         None,
         description="how the tokens of a text become one vector, of pairs in both readings; of a list, "
         "[mean, max, first], the vectors are concatenated; null: as its entry says",
