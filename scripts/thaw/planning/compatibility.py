@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
 from thaw.declarations.task_types import PROBED_TYPES, TARGET_OF_TYPE, WORD_TYPES
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
@@ -70,7 +70,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         where = catalogue.place("heads", name, "kind")
         raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {task_type}")
     separate_views = [catalogue.get("views", view, place).pairs == "separate" for view in views]
-    if head.kind == "cosine" and not all(separate_views):
+    if known and known.compares_texts and not all(separate_views):
         raise UserError(
             f"{place}: head {name} compares two texts that are encoded separately (bi-encoder); say pairs: separate"
         )
@@ -78,7 +78,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         return
     if plugins.is_plugin(head.kind):
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
-    if head.kind not in ("linear", "cosine"):
+    if head.kind not in LINEAR_KINDS:
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
     if head.layers.learned:
         what = f"the {head.layers.combine} of its layers is learned"

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
+from thaw.core.phrases import listing
+from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES, WORD_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import Context, Key, clauses, prose, written
@@ -22,24 +23,11 @@ POOLED = {
     "pooler": "the pretrained pooler on the first token",
 }
 LEARNED_POOLINGS = {"attention", "pooler"}
-KINDS = {
-    "crf": "CRF",
-    "bilstm_crf": "BiLSTM-CRF",
-    "bilstm": "BiLSTM",
-    "mlp": "MLP",
-    "bcn": "BCN",
-    "esim": "ESIM",
-    "highway_lstm": "highway LSTM",
-    "densenet": "DenseNet",
-    "bimpm": "BiMPM",
-    "bimpm_no_lstm": "BiMPM without LSTM",
-    "sim_transformer": "Sim-Transformer",
-    "bi_attention": "bi-attention",
-}
 
 
 def _kind(kind, head, context) -> str:
-    return f"{KINDS.get(kind, kind.replace('_', ' '))} head"
+    name = HEAD_KINDS[kind].in_print if kind in HEAD_KINDS else ""
+    return f"{name or kind.replace('_', ' ')} head"
 
 
 def pooled_by(pooling: str | list[str], context: Context) -> str:
@@ -131,8 +119,9 @@ class HeadConfig(CatalogueEntry):
     @model_validator(mode="after")
     def _several_poolings_are_plain(self):
         for several in (each for each in (self.pooling, self.separate_pooling) if isinstance(each, list)):
-            if self.kind not in ("linear", "cosine"):
-                raise ValueError(f"pooling: a list of several is for kinds linear and cosine, and not for {self.kind}")
+            if self.kind not in LINEAR_KINDS:
+                kinds = listing(LINEAR_KINDS)
+                raise ValueError(f"pooling: a list of several is for kinds {kinds}, and not for {self.kind}")
             if "pooler" in several or len(set(several)) < len(several):
                 raise ValueError("pooling: a list takes each way once, and not the pooler")
         return self
