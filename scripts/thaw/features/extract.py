@@ -14,7 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
 from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
-from thaw.features.parts import TokenStates, part_of
+from thaw.features.parts import Part, part_of
 from thaw.features.payload import Payload, floats
 from thaw.features.store import FeatureStore
 
@@ -108,7 +108,7 @@ def _gives_the_same(card: dict, device: str) -> bool:
 class Written:
     """A part of a store that is being written."""
 
-    part: TokenStates
+    part: Part
     payload: Payload
 
 

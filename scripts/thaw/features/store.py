@@ -157,9 +157,7 @@ class FeatureStore:
 
     def _payload(self, part: int | str) -> Payload:
         if part not in self._payloads:
-            card, path = self.part_card(part), self.payload_path(part)
-            if not path.is_file():
-                raise UserError(f"{path} is missing although its card is there; run its features step again")
+            card, path = self.part_card(part), self._existing_payload(part)
             kind = part_of(part, card.get("layers"))
             shapes = {name: kind.shape(self, name, card["width"]) for name in self.splits}
             self._payloads[part] = Payload.open(path, card["dtype"], shapes)
@@ -177,15 +175,20 @@ class FeatureStore:
                 remake(missing)
             cards = {part: self.part_card(part) for part in parts}
         for part, card in cards.items():
-            path = self.payload_path(part)
-            if not path.is_file():
-                raise UserError(f"{path} is missing although its card is there; run its features step again")
+            path = self._existing_payload(part)
             if checksum(path) != card["sha256"]:
                 path.unlink()
                 raise UserError(
                     f"{path} is not the file that its card describes (sha256 differs): the disk fails, or somebody "
                     "wrote to it; it was deleted, and run again the workflow makes it again"
                 )
+
+    def _existing_payload(self, part: int | str) -> Path:
+        """Return the path of a part's payload; one that is missing is a UserError."""
+        path = self.payload_path(part)
+        if not path.is_file():
+            raise UserError(f"{path} is missing although its card is there; run its features step again")
+        return path
 
     def payload_path(self, part: int | str) -> Path:
         """Return the path of a part's payload."""

@@ -42,7 +42,10 @@ class ScalarMix(Combination):
         return weights.softmax(0)
 
 
+COMBINATIONS = {"mix": ScalarMix, "ladder": Ladder}  # others are plain
+
+
 def combination(entry: LayersConfig, width: int, layers: int) -> Combination:
     """Return the module that combines what a head reads of an encoder of L layers."""
-    kind = {"mix": ScalarMix, "ladder": Ladder}.get(entry.combine, Combination)
-    return kind(entry, width, entry.reads(layers))
+    make = COMBINATIONS.get(entry.combine, Combination)
+    return make(entry, width, entry.reads(layers))
