@@ -58,7 +58,7 @@ def _separate_pooling(pooling, head, context) -> str:
 
 
 def _options(options, head, context) -> str:
-    values = head.chosen.model_dump() if head.kind in HEAD_KINDS else options
+    values = head.kind_options.model_dump() if head.kind in HEAD_KINDS else options
     return ", ".join(f"{name} {written(value)}" for name, value in values.items())
 
 
@@ -157,7 +157,7 @@ class HeadConfig(CatalogueEntry):
         return head.at_layer(chosen["layer"]) if head.layers.searched else head
 
     @property
-    def chosen(self) -> HeadOptions:
+    def kind_options(self) -> HeadOptions:
         """The options of one of Thaw's kinds, defaults filled in."""
         return options_of(self.kind, self.options)
 
