@@ -21,7 +21,7 @@ from thaw.declarations.probe_options import (
     StructuralOptions,
     TokenOptions,
 )
-from thaw.declarations.task_types import PAIR_TYPES, PROBED_TYPES, SCORE_TYPES, TASK_TYPES, WORD_TYPES
+from thaw.declarations.task_types import PAIR_TYPES, SCORE_TYPES, TASK_TYPES, TYPES_ON_WORDS
 
 LABEL_TYPES = tuple(name for name in TASK_TYPES if name not in SCORE_TYPES)
 
@@ -134,7 +134,7 @@ PROBES = {
         EDGES,
         (*LAYERS, "mix_figure"),
         "edge_f1",
-        types=(*WORD_TYPES, *PROBED_TYPES),
+        types=TYPES_ON_WORDS,
         serves="tags, spans and edges",
     ),
     "structural": ProbeKind(

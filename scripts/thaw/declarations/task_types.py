@@ -8,6 +8,9 @@ TEXT_TYPES = tuple(name for name in TASK_TYPES if name not in WORD_TYPES)  # one
 SCORE_TYPES = ("regression", "pair_regression")  # a number instead of labels
 
 PROBED_TYPES = ("edges",)  # no head serves them: they are for probes alone
+TYPES_ON_WORDS = (*WORD_TYPES, *PROBED_TYPES)  # of corpora with words instead of texts
+
+NO_TAG = -1  # prediction for a word that the model never saw: it counts as wrong
 
 METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
 

@@ -16,9 +16,7 @@ import numpy as np
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.files import finite
-from thaw.declarations.task_types import SCORE_TYPES
-
-NO_TAG = -1
+from thaw.declarations.task_types import NO_TAG, SCORE_TYPES
 
 
 def ratio(above, below) -> np.ndarray:

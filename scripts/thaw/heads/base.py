@@ -9,13 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thaw.declarations.task_types import PAIR_TYPES, SCORE_TYPES, WORD_TYPES
+from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, SCORE_TYPES, WORD_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
-NO_TAG = -1  # prediction for a word that the model never saw (thaw.evaluation.metrics counts it as wrong)
 FORMER_NAMES = {"name_outputs": "set_labels", "start": "init_from_targets"}
 
 
