@@ -9,15 +9,13 @@ vector.
 import numpy as np
 import torch
 
-from thaw.features.batch import send
+from thaw.features.batch import pieces, send
 from thaw.features.parts import POOLED
 from thaw.features.payload import floats
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.schema.head import as_list
 from thaw.training.head_vectors import Reader, Vectors
-
-AT_ONCE = 1024  # rows that are read together
 
 
 class StoredReader(Reader):
@@ -33,8 +31,9 @@ class StoredReader(Reader):
 
     @torch.no_grad()
     def _read(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
-        pieces = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
-        values = torch.cat([self._vectors(*store.vectors(self.part, split, piece, *self.inner)) for piece in pieces])
+        values = torch.cat(
+            [self._vectors(*store.vectors(self.part, split, piece, *self.inner)) for piece in pieces(rows)]
+        )
         return Vectors(values, None if words is None else store.words_with_token(split, rows))
 
     def _vectors(self, stored: np.ndarray, dtype: str) -> torch.Tensor:
