@@ -257,7 +257,7 @@ class StrategyConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
-    def _lbfgs_stands_alone(self):
+    def _lbfgs_fits_a_head_alone(self):
         fitted = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
         if fitted and (len(self.phases) > 1 or self.after or self.sweep or list(fitted[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
