@@ -127,10 +127,14 @@ class HeadConfig(CatalogueEntry):
         return self
 
     @property
+    def poolings(self) -> set[str]:
+        """The poolings of both readings of pairs."""
+        return {*as_list(self.pooling), *as_list(self.separate_pooling)}
+
+    @property
     def constant_vectors(self) -> bool:
         """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
-        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        learned = LEARNED_POOLINGS & poolings or self.layers.learned
+        learned = LEARNED_POOLINGS & self.poolings or self.layers.learned
         return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].constant_vectors and not learned
 
     def stored_vectors(self, words: bool) -> str | None:
@@ -142,9 +146,8 @@ class HeadConfig(CatalogueEntry):
             return None
         if words:
             return "words"
-        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        pooled = self.layers.reads_pooled or "max" not in poolings
-        return "pooled" if pooled and poolings <= {"first", "mean", "max"} else None
+        pooled = self.layers.reads_pooled or "max" not in self.poolings
+        return "pooled" if pooled and self.poolings <= {"first", "mean", "max"} else None
 
     def at_layer(self, layer: int) -> "HeadConfig":
         """Return the same head on one layer; 0 is the embeddings."""
