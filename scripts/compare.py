@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from thaw.api import run_comparison
 from thaw.core.files import write_text
 from thaw.core.runtime import run_step
+from thaw.declarations.task_types import SCORE_TYPES
 from thaw.outputs import wording
 
 
@@ -63,7 +64,7 @@ def _slices(result, frame) -> list[str]:
     """Return the mean credit of both by slice as a table."""
     corpus = result.corpus
     texts = corpus.texts or [corpus.words]
-    scale, unit = (1, "mean distance, negative") if result.task["type"].endswith("regression") else (100, "right, %")
+    scale, unit = (1, "mean distance, negative") if result.task["type"] in SCORE_TYPES else (100, "right, %")
     rows = [
         f"| {of} | {name} | {size} | {wording.number(scale * first, 2)} | {wording.number(scale * second, 2)} "
         f"| {wording.number(scale * (second - first), 2)} ± {wording.number(scale * error, 2)} |"

@@ -19,8 +19,9 @@ from thaw.heads.base import NO_TAG, word_targets
 from thaw.heads.registry import build, logit_shape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
-from thaw.schema.head import HeadConfig, LayerMixConfig
-from tiny_corpus import ENTRIES, Bench, tiny_corpus
+from thaw.schema.head import HeadConfig
+from thaw.schema.layers import LAST_LAYER
+from tiny_corpus import ENTRIES, small_berts
 from trained import TRAINS, check_training
 
 WIDTH, OUTPUTS, EXAMPLES, WORDS = 6, 3, 4, 3
@@ -33,7 +34,7 @@ def pytest_generate_tests(metafunc):
     mine = [folder for folder in folders if Path(folder, "heads.yaml").is_file()]
     catalogue = Catalogue([HOME / "config", *mine])
     # A head sees one state, whichever layers that is made of: tests/test_layers.py is about those.
-    last = {"layers": LayerMixConfig()}
+    last = {"layers": LAST_LAYER}
     entries = {n: catalogue.get("heads", n, "contract").model_copy(update=last) for n in catalogue.ids("heads")}
     if given:
         entries = {name: head for name, head in entries.items() if head.kind == given} or {
@@ -228,18 +229,8 @@ def test_precision(head, task_type, separate_encoding):
 
 @pytest.fixture(scope="module")
 def benches(tmp_path_factory):
-    """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
-    found = {}
-
-    def bench(task_type: str, separate_encoding: bool) -> Bench:
-        if (task_type, separate_encoding) not in found:
-            folder = tmp_path_factory.mktemp("bench")
-            view = {"pairs": "separate"} if separate_encoding else {}
-            corpus = tiny_corpus(folder / "data", task_type)
-            found[task_type, separate_encoding] = Bench(folder, "bert", corpus, task_type, **view)
-        return found[task_type, separate_encoding]
-
-    return bench
+    """Small BERTs on small corpora, by type of task and reading of pairs."""
+    return small_berts(tmp_path_factory)
 
 
 def test_training(head, task_type, separate_encoding, benches):

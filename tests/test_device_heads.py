@@ -16,7 +16,7 @@ from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.evaluation.metrics import METRICS, score
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
-from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.objectives import Supervised
@@ -130,7 +130,7 @@ def test_every_pooling(pooling, separate_encoding):
     ids=str,
 )
 def test_every_combination_of_layers(layers):
-    trained(HeadConfig(kind="linear", layers=LayerMixConfig(**layers)), "classification", False)
+    trained(HeadConfig(kind="linear", layers=layers), "classification", False)
 
 
 @pytest.mark.parametrize("phase", [{"clip_each": True}, {"optimizer": "bert_adam"}], ids=str)

@@ -13,7 +13,8 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
 from thaw.heads import convex, feature_selection
 from thaw.heads.convex import Solution
-from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.schema.head import HeadConfig
+from thaw.schema.layers import OneLayerConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
 from thaw.training.head_candidates import HeadCandidate, candidates, choose
@@ -76,11 +77,11 @@ def candidate(position: int, l2: float, fraction: float | None = None) -> HeadCa
 
 
 def test_of_equals_the_lowest_layer_the_fewest_features_and_the_strongest_penalty():
-    plain, best = LayerMixConfig(), LayerMixConfig(layer="best")
+    plain, best = OneLayerConfig(), OneLayerConfig(layer="best")
     found = [candidate(1, 1e-2), candidate(0, 1e-3), candidate(0, 1e-2)]
     assert choose(found, [0.5, 0.5, 0.5], best) == 2 and choose(found, [0.6, 0.5, 0.5], best) == 0
     assert choose(found, [None, 0.5, None], best) == 1 and choose(found[1:], [None, None], plain) == 1
-    lowest = LayerMixConfig(layer="lowest", margin=0.1)
+    lowest = OneLayerConfig(layer="lowest", margin=0.1)
     assert choose(found, [0.6, 0.3, 0.5], lowest) == 2 and choose(found, [0.7, 0.3, 0.5], lowest) == 0
     found = [candidate(0, 1.0, 1.0), candidate(0, 1e-2, 0.1), candidate(0, 1e-1, 0.1)]
     assert choose(found, [0.5, 0.5, 0.5], plain) == 2

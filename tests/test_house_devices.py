@@ -21,7 +21,7 @@ ALLOWED = {
     "anatomy.py: _run": "the same",
     "cutting.py: cut": "an exported model is made and checked on the CPU",
     "ladder_pruning.py: computes_the_same": "the encoder is read on the CPU, before the head is moved",
-    "ladder_pruning.py: take_over": "the same",
+    "ladder_pruning.py: copy_pruned_layers": "the same",
     "parity.py: _batch": "ids and lengths are drawn on the CPU, and the batch is sent as a whole",
     "dropout.py: _kept": "one number, with which numpy's generator begins",
     "elmo.py: warm_up": "the states that ELMo starts with are computed on the CPU, when it is converted",

@@ -14,9 +14,10 @@ from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
+from thaw.schema.layers import LadderConfig, OneLayerConfig, PlainCombinationConfig, ScalarMixConfig
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
@@ -42,13 +43,16 @@ AROUND = {
     StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],
     ReadsConfig: [{"pooling": "mean"}, {"layers": {"layer": 2}}],
     FurtherPretrainingConfig: [{"phase": {}}],
-    LayerMixConfig: [{}, {"combine": "mix"}, {"layer": "lowest"}, {"combine": "ladder"}],
+    OneLayerConfig: [{}, {"layer": "lowest"}],
+    PlainCombinationConfig: [{"combine": "mean"}],
+    ScalarMixConfig: [{"combine": "mix"}],
+    LadderConfig: [{"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }
 # other values of keys whose types alone do not say which there are
 OTHERS = {
     (PhaseConfig, "train"): ["embeddings"],
-    (LayerMixConfig, "width"): 64,
+    (LadderConfig, "width"): 64,
     (HeadConfig, "kind"): "bilstm",
     (HeadConfig, "options"): {"size": 7},
     (FurtherPretrainingConfig, "phase"): {"epochs": 9},
@@ -60,7 +64,12 @@ OTHERS = {
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
 SILENT = {"label", "about"}  # only printed: no sentence follows from them
-KEYS = [(model, name) for model in AROUND for name in model.model_fields if name not in SILENT]
+KEYS = [
+    (model, name)
+    for model in AROUND
+    for name, field in model.model_fields.items()
+    if name not in SILENT and len(get_args(field.annotation)) != 1  # with one word alone it names the model
+]
 
 
 def others(annotation, value) -> list:
@@ -182,9 +191,26 @@ def test_the_report_of_a_plan_has_all_that_its_sentences_need(home):
     assert text.endswith("Points shown: k = 0, k = 1, k = 2, k = 3, k = 4, k = 5, k = 6.")
     assert "(That run: Trains the head on the frozen encoder. AdamW" in methods.strategy("stack_then_finetune", spec)
     assert [text.split(",")[1] for _, text in methods.heads(spec)] == [
-        " pooling by the first token",
-        " pooling by the mean of the tokens",
+        " pooling by the first token (of words: the first piece of each)",
+        " pooling by the mean of the tokens (of words: the first piece of each)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "pooled"),
+    [
+        ({"texts": True}, "the mean of the tokens"),
+        ({"texts": False, "words": True}, "the first piece of each word"),
+        ({"texts": True, "words": True}, "the mean of the tokens (of words: the first piece of each)"),
+    ],
+)
+def test_the_methods_say_what_is_pooled_on_the_tasks_of_the_experiment(kinds, pooled):
+    strategy = StrategyConfig(phases=[PHASE], reads={"pooling": "mean"})
+    assert f"The head pools by {pooled}." in methods_text(strategy, Context(**kinds))
+    assert f"pooling by {pooled}, " in head_text(HeadConfig(kind="linear", pooling="mean"), Context(**kinds))
+    assert "pooling by the mean of the tokens," in head_text(
+        HeadConfig(kind="cosine", pooling="mean"), Context(**kinds)
+    )
 
 
 ALIASES = [(model, alias, name) for model in AROUND for alias, name in names(model).items() if alias != name]

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from pretended import pretended
 from test_contract_head import batch_of, cases, targets_of
-from test_layers import with_head
+from test_layers import layers_of, with_head
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
@@ -20,13 +20,13 @@ from thaw.features.batch import Batch
 from thaw.heads.ladder_network import LadderNetwork
 from thaw.heads.layer_mixing import combination
 from thaw.heads.registry import build
-from thaw.schema.head import HeadConfig, LayerMixConfig
+from thaw.schema.head import HeadConfig
 from thaw.training import progress
 from thaw.training.checkpoints import Start
 from thaw.training.progress import Progress
 from thaw.training.training_run import train
 from tiny import FAMILIES, tiny_encoder
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_berts
 from trained import check_training, equal, losses, tensors
 
 SMALL = {"combine": "ladder", "width": 8, "heads": 2, "feed_forward": 2}
@@ -39,7 +39,7 @@ KINDS += [("pair_classification", True), ("pair_classification", False), ("pair_
 def ladder(**entry):
     """Return a side network on an encoder of three layers of width 12, every number of it random."""
     torch.manual_seed(3)
-    found = combination(LayerMixConfig(**(SMALL | entry)), WIDE, LAYERS).eval()
+    found = combination(layers_of(**(SMALL | entry)), WIDE, LAYERS).eval()
     with torch.no_grad():
         for parameter in found.parameters():
             parameter.normal_(std=0.4)
@@ -141,9 +141,9 @@ def test_gates_begin_at_a_half_and_are_the_share_of_the_boundary():
 
 
 def test_without_a_width_it_has_an_eighth_of_the_encoders():
-    assert combination(LayerMixConfig(combine="ladder"), 384, 6).network.up.in_features == 48
+    assert combination(layers_of(combine="ladder"), 384, 6).network.up.in_features == 48
     with pytest.raises(ValueError, match="a ladder of width 47 .* cannot have 4 heads"):
-        combination(LayerMixConfig(combine="ladder"), 376, 6)
+        combination(layers_of(combine="ladder"), 376, 6)
 
 
 def test_dropout_is_for_training_alone():
@@ -156,7 +156,7 @@ def test_dropout_is_for_training_alone():
 @pytest.mark.parametrize("family", LIKE_BERT)
 def test_as_wide_as_the_encoder_and_with_closed_gates_a_pruned_start_is_the_encoder(family, tmp_path):
     folder = tiny_encoder(family, tmp_path)
-    entry = LayerMixConfig(combine="ladder", start="pruned", width=32, heads=4, feed_forward=1.5)
+    entry = layers_of(combine="ladder", start="pruned", width=32, heads=4, feed_forward=1.5)
     module = combination(entry, 32, 3).eval()
     module.start(folder)
     encoder, mask = Encoder.load(folder), torch.arange(7) < torch.tensor([[7], [4], [1]])
@@ -191,7 +191,7 @@ def test_after_another_task_a_pruned_start_is_of_the_encoder_that_was_trained_th
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in LIKE_BERT])
 def test_other_layers_can_not_be_pruned_and_say_so(family, tmp_path):
-    module = combination(LayerMixConfig(**SMALL, start="pruned"), 32, 3)
+    module = combination(layers_of(**SMALL, start="pruned"), 32, 3)
     with pytest.raises(UserError, match="start: pruned needs an encoder whose layers are those of BERT.*start: random"):
         module.start(tiny_encoder(family, tmp_path))
 
@@ -206,7 +206,7 @@ def test_other_layers_can_not_be_pruned_and_say_so(family, tmp_path):
     ],
 )
 def test_more_than_the_encoder_has_can_not_be_pruned(sizes, message, tmp_path):
-    module = combination(LayerMixConfig(combine="ladder", start="pruned", **sizes), 32, 3)
+    module = combination(layers_of(combine="ladder", start="pruned", **sizes), 32, 3)
     with pytest.raises(UserError, match=message):
         module.start(tiny_encoder("bert", tmp_path))
 
@@ -252,7 +252,7 @@ def test_pruning_keeps_what_has_the_largest_weights(tmp_path):
             rows, columns = (torch.randn(size, generator=draw).exp() for size in weight.shape)
             weight *= rows.unsqueeze(1) * columns
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    module = combination(LayerMixConfig(**SMALL, start="pruned", every=2), 32, 3)
+    module = combination(layers_of(**SMALL, start="pruned", every=2), 32, 3)
     module.start(folder)
     model = Encoder.load(folder).model
     names = {"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"}
@@ -308,18 +308,8 @@ def test_its_operations_are_counted():
 
 @pytest.fixture(scope="module")
 def benches(tmp_path_factory):
-    """A small BERT on a small corpus for (type of task, texts apart), made when it is asked for."""
-    found = {}
-
-    def bench(task_type: str, separate_encoding: bool = False) -> Bench:
-        if (task_type, separate_encoding) not in found:
-            folder = tmp_path_factory.mktemp("ladder")
-            view = {"pairs": "separate"} if separate_encoding else {}
-            corpus = tiny_corpus(folder / "corpus", task_type)
-            found[task_type, separate_encoding] = Bench(folder, "bert", corpus, task_type, **view)
-        return found[task_type, separate_encoding]
-
-    return bench
+    """Small BERTs on small corpora, by type of task and reading of pairs."""
+    return small_berts(tmp_path_factory)
 
 
 FROZEN = {"train": ["head"], "boundary": 3, "reads": [0, 1, 2]}
@@ -342,7 +332,7 @@ def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, laye
     spec = bench.spec(FROZEN | {"epochs": 4}, head=head_of(**layers))
     check_training(bench, spec)
     run, found = bench.train(spec)
-    assert run.evaluator.encoder is None and not run.head.fixed
+    assert run.evaluator.encoder is None and not run.head.constant_vectors
     counted = sum(parameter.numel() for parameter in run.head.parameters())
     assert found.cost["parameters"]["trained"] == counted
     assert found.cost["flops"] > 4 * 3 * run.head.combination.flops(bench.store.batch("train", np.array([0])))
@@ -350,7 +340,7 @@ def test_a_ladder_learns_from_the_store_alone(task_type, separate_encoding, laye
 
 def test_a_run_starts_from_the_layers_of_its_encoder(benches):
     bench, entry = benches("classification"), SMALL | {"start": "pruned"}
-    module = combination(LayerMixConfig(**entry), 32, 3)
+    module = combination(layers_of(**entry), 32, 3)
     module.start(bench.encoder)
     run = bench.run(bench.spec(FROZEN, head={"layers": entry}))
     assert equal(dict(run.head.combination.state_dict()), dict(module.state_dict()))

@@ -8,7 +8,7 @@ from thaw.encoders.parity import MARKER
 from thaw.heads.layer_mixing import combination
 from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
-from thaw.schema.head import LayerMixConfig
+from thaw.schema.head import HeadConfig
 from thaw.training.placing import prepare
 from tiny_corpus import Bench, tiny_corpus
 
@@ -23,9 +23,14 @@ def bench(tmp_path_factory):
     return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
 
 
+def layers_of(**entry):
+    """Return what a head's entry with such `layers` says of them."""
+    return HeadConfig(kind="linear", layers=entry).layers
+
+
 def combined(**entry):
     """Return the module that combines layers of an encoder with three of them, and what it gives."""
-    found = combination(LayerMixConfig(**entry), 8, 3)
+    found = combination(layers_of(**entry), 8, 3)
     return found, found(STATES, MASK)
 
 
@@ -118,7 +123,7 @@ def test_nothing_above_the_layer_that_is_read_is_run_or_counted(bench):
 
 @pytest.mark.parametrize("layers", [{"layer": 1}, {"combine": "concat", "last": 2}])
 def test_fixed_combinations_are_fitted_to_convergence(bench, tmp_path, layers):
-    read = LayerMixConfig(**layers).reads(3)
+    read = layers_of(**layers).reads(3)
     phase = {"optimizer": "lbfgs", "boundary": read[-1]} | ({"reads": read[:-1]} if read[:-1] else {})
     spec = bench.spec(phase, head={"layers": layers})
     folder = bench.step("fit_heads", {k: v for k, v in spec.items() if k != "seed"}, tmp_path / "run", "--seeds", 1)

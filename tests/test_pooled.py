@@ -68,6 +68,13 @@ def test_word_states_are_those_of_first_pieces_bit_for_bit(benches):
         states = bench.store.states(n, "train").gather(rows, batch)
         words = [states[i, piece] for i in range(3) for piece in batch.first_pieces[i] if piece >= 0]
         assert torch.equal(floats(stored, dtype)[:, n], torch.stack(words))
+    assert np.array_equal(bench.store.vectors("words", "train", rows, [3, 1])[0], stored[:, [3, 1]])
+
+
+def test_only_the_layers_and_poolings_that_are_asked_for_are_read(benches):
+    store, rows = benches["classification", "joint"].store, np.array([4, 1])
+    whole, _ = store.vectors("pooled", "train", rows)
+    assert np.array_equal(store.vectors("pooled", "train", rows, [2, 0], [1])[0], whole[:, [2, 0]][:, :, [1]])
 
 
 HEADS = [

@@ -136,7 +136,7 @@ def test_several_poolings_are_side_by_side(separate):
     state = head.combination(boundaries)
     pooled = torch.cat([make_pooling(name, 32)(state, batch.mask) for name in ("mean", "max", "first")], -1)
     vectors = head.vectors(state, batch)
-    assert head.fixed and head.output.weight.shape == (2, 3 * 4 * 8 * (4 if separate else 1))
+    assert head.constant_vectors and head.output.weight.shape == (2, 3 * 4 * 8 * (4 if separate else 1))
     assert torch.equal(vectors, head.compare(pooled[::2], pooled[1::2]) if separate else pooled)
 
 

@@ -32,7 +32,10 @@ class SquaredHead(LinearHead):
         return super().vectors(states, batch).square()
 ''',
     "scripts/thaw/declarations/heads.py": [
-        ('    "cosine": HeadKind(', '    "squared": HeadKind("thaw.heads.squared:SquaredHead", fixed=True),\n'),
+        (
+            '    "cosine": HeadKind(',
+            '    "squared": HeadKind("thaw.heads.squared:SquaredHead", constant_vectors=True),\n',
+        ),
     ],
     "config/heads.yaml": [("  linear:\n", "  squared:\n    label: Squared\n    kind: squared\n\n")],
 }

@@ -55,7 +55,7 @@ OBJECTIVE = {
     l2_to_start: Annotated[""",
     ),
     "training/objectives.py": (
-        "class MaskedLanguageModel:",
+        "class MaskedLanguageModel(Objective):",
         '''class ConfidencePenalty(Supervised):
     """The head's loss less the weighted entropy of its predictions (Pereyra et al. 2017), for classes of texts."""
 
@@ -71,7 +71,7 @@ OBJECTIVE = {
         return super().vector_loss(head, logits, targets) - self.weight * entropy
 
 
-class MaskedLanguageModel:''',
+class MaskedLanguageModel(Objective):''',
     ),
     "training/training_run.py": [
         ("import Objective, Supervised\n", "import ConfidencePenalty, Objective, Supervised\n"),

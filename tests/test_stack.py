@@ -1,4 +1,4 @@
-"""Fixed heads side by side: each member's numbers are those that it has alone, to the bit."""
+"""Heads on constant vectors, trained as a batch: each member's numbers are those that it has alone, to the bit."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,7 @@ def test_a_head_that_learns_below_its_vectors_is_not_stacked(benches):
     bench = benches["classification"]
     for head in ({"pooling": "attention"}, {"kind": "bilstm", "options": {"size": 4}}):
         run = bench.train(bench.spec(HEAD | {"epochs": 1, "rate": 1e-3}, head=head))[0]
-        assert not run.head.fixed and not isinstance(run.evaluator, BatchedHeadTrainer)
+        assert not run.head.constant_vectors and not isinstance(run.evaluator, BatchedHeadTrainer)
 
 
 @pytest.mark.parametrize("kind", HEAD_KINDS)
@@ -115,8 +115,8 @@ def test_the_plan_knows_which_heads_are_fixed(kind):
         }
         entry = HeadConfig(kind=kind, **more)
         head = build(entry, 8, 2, task, separate_encoding, 3)
-        assert entry.fixed == head.fixed, more
-        if head.fixed:
+        assert entry.constant_vectors == head.constant_vectors, more
+        if head.constant_vectors:
             states, batch = example(8, head.words, separate_encoding)
             assert not head.vectors(states, batch).requires_grad, more
 

@@ -1,9 +1,11 @@
 """A corpus of a few dozen sentences, and a bench on which small encoders are trained on it, as the rules do."""
 
+import functools
 import importlib
 import json
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -153,3 +155,18 @@ class Bench:
         folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--features", self.features)
         run_in_process(name, "--spec", canonical(spec), *folders, "--out", out, *more)
         return out
+
+
+def small_berts(tmp_path_factory) -> Callable[..., Bench]:
+    """Return a function of (type of task, whether texts of pairs are encoded separately) that makes each bench once.
+
+    Its encoder is a small BERT.
+    """
+
+    @functools.cache
+    def bench(task_type: str, separate_encoding: bool = False) -> Bench:
+        folder = tmp_path_factory.mktemp("small_bert")
+        view = {"pairs": "separate"} if separate_encoding else {}
+        return Bench(folder, "bert", tiny_corpus(folder / "data", task_type), task_type, **view)
+
+    return bench

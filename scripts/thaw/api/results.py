@@ -6,6 +6,7 @@ from thaw.adaptation.selectors import thawed_layers, trains_embeddings
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame.collection import Cards, joined, role, value
 
 # The step that made the records of each kind, and which columns the names in their paths are.
@@ -60,7 +61,7 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
     common |= {"flags": ";".join(flags), "digest": value(record, path, "digest")}
     if kind == "run":
         common |= _run(spec, path) | {"seed": int(names["seed"])}
-    if kind == "run" and value(task, path, "type").startswith("pair_"):
+    if kind == "run" and value(task, path, "type") in PAIR_TYPES:
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")
     rows, metrics = [], value(record, path, "spec", "task", "metrics")
     for split, scores in value(record, path, "scores").items():

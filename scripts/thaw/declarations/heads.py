@@ -9,11 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from thaw.core.errors import suggestion
 from thaw.declarations.loaded import Loaded
-from thaw.declarations.task_types import TASK_TYPES
-
-WORDS = tuple(name for name in TASK_TYPES if name in ("tagging", "spans"))
-PAIRS = tuple(name for name in TASK_TYPES if name.startswith("pair_"))
-TEXTS = tuple(name for name in TASK_TYPES if name not in WORDS)  # one text, or a pair
+from thaw.declarations.task_types import PAIR_TYPES, TASK_TYPES, TEXT_TYPES, WORD_TYPES
 
 
 class HeadOptions(BaseModel):
@@ -76,44 +72,73 @@ class SimTransformerOptions(MatchingOptions):
         return self
 
 
+NAMES_OF_TYPES = {
+    WORD_TYPES: "tagging and spans",
+    PAIR_TYPES: "pairs of texts",
+    TEXT_TYPES: "texts and pairs of texts",
+}
+
+
 @dataclass(frozen=True)
 class HeadKind(Loaded):
     """A kind of head.
 
     Attributes: source, its class; the types of task that it serves; the model of its options; whether `pooling` has a
-    meaning for it; fixed, whether nothing learned is between the encoder and the vectors that it reads, unless in
-    pooling or layers.
+    meaning for it; constant_vectors, whether nothing learned is between the encoder and the vectors that it reads,
+    unless in pooling or layers, so that these are the same in every pass; linear, whether it is no more than a matrix
+    on such vectors, so that it can be fitted to convergence, and may pool in several ways at once; compares_texts,
+    whether it needs the texts of a pair encoded separately; in_print, its name there, where it is not its id.
     """
 
     task_types: tuple[str, ...] = TASK_TYPES
     options: type[HeadOptions] = HeadOptions
     pools: bool = True
-    fixed: bool = False
+    constant_vectors: bool = False
+    linear: bool = False
+    compares_texts: bool = False
+    in_print: str = ""
 
     @property
     def serves(self) -> str:
         """What the kind is for, in words."""
-        return {WORDS: "tagging and spans", PAIRS: "pairs of texts", TEXTS: "texts and pairs of texts"}[self.task_types]
+        return NAMES_OF_TYPES[self.task_types]
 
 
 HEAD_KINDS = {
-    "linear": HeadKind("thaw.heads.linear:LinearHead", fixed=True),
-    "cosine": HeadKind("thaw.heads.linear:CosineHead", PAIRS, fixed=True),
-    "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, fixed=True),
-    "bilstm": HeadKind("thaw.heads.bilstm:BiLstmHead", options=BiLstmOptions),
-    "crf": HeadKind("thaw.heads.crf:CrfHead", WORDS, pools=False),
-    "bilstm_crf": HeadKind("thaw.heads.bilstm_crf:BiLstmCrfHead", WORDS, BiLstmOptions, pools=False),
-    "highway_lstm": HeadKind("thaw.heads.highway_lstm:HighwayLstmHead", options=BiLstmOptions),
-    "densenet": HeadKind("thaw.heads.densenet:DenseNetHead", options=DenseNetOptions),
-    "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXTS, BcnOptions, pools=False),
-    "esim": HeadKind("thaw.heads.esim:EsimHead", PAIRS, EsimOptions, pools=False),
-    "bimpm": HeadKind("thaw.heads.bimpm:BiMpmHead", PAIRS, MatchingOptions, pools=False),
-    "bimpm_no_lstm": HeadKind("thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead", PAIRS, MatchingOptions, pools=False),
-    "sim_transformer": HeadKind(
-        "thaw.heads.sim_transformer:SimTransformerHead", PAIRS, SimTransformerOptions, pools=False
+    "linear": HeadKind("thaw.heads.linear:LinearHead", constant_vectors=True, linear=True),
+    "cosine": HeadKind(
+        "thaw.heads.linear:CosineHead", PAIR_TYPES, constant_vectors=True, linear=True, compares_texts=True
     ),
-    "bi_attention": HeadKind("thaw.heads.bi_attention:BiAttentionHead", PAIRS, pools=False),
+    "mlp": HeadKind("thaw.heads.mlp:MlpHead", options=MlpOptions, constant_vectors=True, in_print="MLP"),
+    "bilstm": HeadKind("thaw.heads.bilstm:BiLstmHead", options=BiLstmOptions, in_print="BiLSTM"),
+    "crf": HeadKind("thaw.heads.crf:CrfHead", WORD_TYPES, pools=False, in_print="CRF"),
+    "bilstm_crf": HeadKind(
+        "thaw.heads.bilstm_crf:BiLstmCrfHead", WORD_TYPES, BiLstmOptions, pools=False, in_print="BiLSTM-CRF"
+    ),
+    "highway_lstm": HeadKind("thaw.heads.highway_lstm:HighwayLstmHead", options=BiLstmOptions, in_print="highway LSTM"),
+    "densenet": HeadKind("thaw.heads.densenet:DenseNetHead", options=DenseNetOptions, in_print="DenseNet"),
+    "bcn": HeadKind("thaw.heads.bcn:BcnHead", TEXT_TYPES, BcnOptions, pools=False, in_print="BCN"),
+    "esim": HeadKind("thaw.heads.esim:EsimHead", PAIR_TYPES, EsimOptions, pools=False, in_print="ESIM"),
+    "bimpm": HeadKind("thaw.heads.bimpm:BiMpmHead", PAIR_TYPES, MatchingOptions, pools=False, in_print="BiMPM"),
+    "bimpm_no_lstm": HeadKind(
+        "thaw.heads.bimpm_no_lstm:BiMpmNoLstmHead",
+        PAIR_TYPES,
+        MatchingOptions,
+        pools=False,
+        in_print="BiMPM without LSTM",
+    ),
+    "sim_transformer": HeadKind(
+        "thaw.heads.sim_transformer:SimTransformerHead",
+        PAIR_TYPES,
+        SimTransformerOptions,
+        pools=False,
+        in_print="Sim-Transformer",
+    ),
+    "bi_attention": HeadKind(
+        "thaw.heads.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False, in_print="bi-attention"
+    ),
 }
+LINEAR_KINDS = tuple(kind for kind, declared in HEAD_KINDS.items() if declared.linear)
 
 
 def options_of(kind: str, given: dict) -> HeadOptions:

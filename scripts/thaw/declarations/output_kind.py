@@ -42,13 +42,21 @@ class Addition(StrEnum):
     LAYERS = "the encoders' numbers of layers"
 
 
+class Use(StrEnum):
+    """What is made of an output besides itself."""
+
+    RUN_CELLS = "a cell is made of runs of one strategy on one task: the report says how to make it again"
+    VERDICTS = "the report counts its verdicts on published claims"
+    ADVICE = "it is printed when the workflow ends"
+
+
 @dataclass(frozen=True)
 class OutputKind(Loaded):
     """A kind of table or figure.
 
     source: its builder. about: what it shows, as the key comment of config/outputs.yaml says it. options: its own keys.
     needs: what an experiment must have for it. adds: what the plan adds to its spec. seeds: with fewer it decides
-    nothing; 0 where it only shows.
+    nothing; 0 where it only shows. use: what else is made of it, if anything.
     """
 
     about: str
@@ -56,3 +64,4 @@ class OutputKind(Loaded):
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
     seeds: int = 0
+    use: Use | None = None

@@ -21,10 +21,9 @@ from thaw.declarations.probe_options import (
     StructuralOptions,
     TokenOptions,
 )
-from thaw.declarations.task_types import PROBED_TYPES, TASK_TYPES
+from thaw.declarations.task_types import PAIR_TYPES, SCORE_TYPES, TASK_TYPES, TYPES_ON_WORDS
 
-LABELS = tuple(name for name in TASK_TYPES if not name.endswith("regression"))
-PAIRS = tuple(name for name in TASK_TYPES if name.startswith("pair_"))
+LABEL_TYPES = tuple(name for name in TASK_TYPES if name not in SCORE_TYPES)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ COMPARISON = ProbeInput(
 
 CURVES, LAYERS = ("probe_figure",), ("probe_figure", "heat_figure")
 CHANGE = ("change_figure",)
-LABELLED = {"types": LABELS, "serves": "labels and tags"}
+LABELLED = {"types": LABEL_TYPES, "serves": "labels and tags"}
 
 PROBES = {
     "linear": ProbeKind("thaw.probes.linear_probe:linear", LinearOptions, VECTORS, (*LAYERS, "normalised_figure")),
@@ -118,7 +117,7 @@ PROBES = {
         COMPARISON,
         ("gain_figure",),
         "next_sentence_loss",
-        types=PAIRS,
+        types=PAIR_TYPES,
         serves="pairs of texts",
     ),
     "surface": ProbeKind(
@@ -135,7 +134,7 @@ PROBES = {
         EDGES,
         (*LAYERS, "mix_figure"),
         "edge_f1",
-        types=("tagging", "spans", *PROBED_TYPES),
+        types=TYPES_ON_WORDS,
         serves="tags, spans and edges",
     ),
     "structural": ProbeKind(

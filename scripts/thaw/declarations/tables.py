@@ -2,7 +2,7 @@
 
 from thaw.declarations import output_options as options
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
-from thaw.declarations.output_kind import Addition, OutputKind, Requirement
+from thaw.declarations.output_kind import Addition, OutputKind, Requirement, Use
 
 RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
 
@@ -14,12 +14,14 @@ TABLES = {
         "HTML, as all tables",
         options.ScoresOptions,
         adds=(*RUNS, Addition.DRAWS),
+        use=Use.RUN_CELLS,
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
         "the same on the test splits of other tasks, for tasks that name some (`transfer_sets:`)",
         needs=(Requirement.TRANSFER,),
         adds=RUNS,
+        use=Use.RUN_CELLS,
     ),
     "paper_table": OutputKind(
         "thaw.outputs.tables.reproduction:build",
@@ -34,6 +36,7 @@ TABLES = {
         needs=(Requirement.CLAIMS,),
         adds=(*RUNS, Addition.CLAIMS),
         seeds=FEWEST_SEEDS,
+        use=Use.VERDICTS,
     ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
@@ -42,6 +45,7 @@ TABLES = {
         options.AdviceOptions,
         adds=(*RUNS, Addition.ADVICE, Addition.DRAWS),
         seeds=FEWEST_OF_INTERVAL,
+        use=Use.ADVICE,
     ),
     "serving_table": OutputKind(
         "thaw.outputs.tables.serving:build",

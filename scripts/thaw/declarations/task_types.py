@@ -2,7 +2,15 @@
 
 TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
 
+WORD_TYPES = ("tagging", "spans")  # a target for each word
+PAIR_TYPES = ("pair_classification", "pair_regression")
+TEXT_TYPES = tuple(name for name in TASK_TYPES if name not in WORD_TYPES)  # one text, or a pair
+SCORE_TYPES = ("regression", "pair_regression")  # a number instead of labels
+
 PROBED_TYPES = ("edges",)  # no head serves them: they are for probes alone
+TYPES_ON_WORDS = (*WORD_TYPES, *PROBED_TYPES)  # of corpora with words instead of texts
+
+NO_TAG = -1  # prediction for a word that the model never saw: it counts as wrong
 
 METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
 

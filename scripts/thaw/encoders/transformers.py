@@ -72,7 +72,9 @@ class Encoder(nn.Module):
         finally:
             self._entry.state = None
 
-    def reach(self, batch, wanted: list[int], state: torch.Tensor | None = None) -> dict[int, torch.Tensor]:
+    def compute_boundaries(
+        self, batch, wanted: list[int], state: torch.Tensor | None = None
+    ) -> dict[int, torch.Tensor]:
         """Return some boundaries above the start, each [B, T, d]; layers above the highest are not run.
 
         Mode and gradients are the caller's; state [B, T, d] where the encoder is resumed, as for a call.
@@ -105,7 +107,7 @@ class Encoder(nn.Module):
         training = self.training
         self.eval()
         try:
-            return self.reach(batch, wanted)
+            return self.compute_boundaries(batch, wanted)
         finally:
             self.train(training)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.data.corpus import Corpus
+from thaw.declarations.task_types import SCORE_TYPES
 from thaw.evaluation.metrics import majority, score
 from thaw.evaluation.result_files import Predictions, select_rows
 
@@ -60,7 +61,7 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
     read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, rows)
     gold = select_rows(corpus.targets(task, "train"), rows)
     targets = np.concatenate([np.asarray(tags) for tags in gold]) if corpus.words else gold
-    if not task["type"].endswith("regression") and len(np.unique(targets)) == 1:
+    if task["type"] not in SCORE_TYPES and len(np.unique(targets)) == 1:
         return _majority(task, corpus, rows, wanted)
     features, validation = read("train", rows), task["validation"]
     labels, judged = corpus.labels(task["target"]), select_rows(corpus.targets(task, validation), wanted[validation])
@@ -78,7 +79,7 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
 def _linear_model(task: dict, strength: float):
     from sklearn.linear_model import LogisticRegression, Ridge
 
-    if task["type"].endswith("regression"):
+    if task["type"] in SCORE_TYPES:
         return Ridge(alpha=1 / strength)
     return LogisticRegression(C=strength, max_iter=1000)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.data.corpus import Corpus
+from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
 from thaw.evaluation.result_files import Predictions
 
 
@@ -47,12 +48,12 @@ def _predictions(
 ) -> Predictions:
     """Return the predictions for N rows of a split; votes are those of each member."""
     index = {label: i for i, label in enumerate(labels)}
-    if task["type"].endswith("regression"):
+    if task["type"] in SCORE_TYPES:
         return Predictions(rows, np.mean(votes, axis=0))
     if by == "mean":
         shares = np.mean([np.stack(part["probabilities"].tolist()) for part in parts], axis=0)
         return Predictions(rows, shares.argmax(1), shares)
-    if task["type"] in ("tagging", "spans"):
+    if task["type"] in WORD_TYPES:
         sentences = zip(*votes, strict=True)
         return Predictions(rows, [[index[_most(tags)] for tags in zip(*each, strict=True)] for each in sentences])
     return Predictions(rows, np.array([index[_most(each)] for each in zip(*votes, strict=True)]))

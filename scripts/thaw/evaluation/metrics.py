@@ -16,8 +16,7 @@ import numpy as np
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.files import finite
-
-NO_TAG = -1
+from thaw.declarations.task_types import NO_TAG, SCORE_TYPES
 
 
 def ratio(above, below) -> np.ndarray:
@@ -181,7 +180,7 @@ def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> t
 
 def majority(task: dict, gold) -> int | float:
     """Return the constant prediction of a model without input: the most frequent class or tag, or the mean."""
-    return float(np.mean(gold)) if task["type"].endswith("regression") else int(np.bincount(_flat(gold)).argmax())
+    return float(np.mean(gold)) if task["type"] in SCORE_TYPES else int(np.bincount(_flat(gold)).argmax())
 
 
 def _nested(values) -> bool:

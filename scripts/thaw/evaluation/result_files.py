@@ -14,6 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, read_json, write_json, write_parquet, write_text
 from thaw.core.runtime import derive_seed
 from thaw.data.corpus import scored_part
+from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
 from thaw.evaluation.metrics import NO_TAG, majority, score
 from thaw.schema.corpora import SubsetConfig, TaskConfig
 
@@ -68,7 +69,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     `one_class` where a single class is ever predicted, `below_majority` where the main metric is below
     that of the most frequent class in train (an undefined score counts as 0).
     """
-    labels = None if task["type"].endswith("regression") else corpus.labels(task["target"])
+    labels = None if task["type"] in SCORE_TYPES else corpus.labels(task["target"])
     scores, rows = {}, {}
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
@@ -164,9 +165,9 @@ def _weak(task: dict, corpus, predictions: dict, scores: dict, labels) -> list[s
 
 def _named(task: dict, corpus, values) -> list:
     """Return encoded predictions as the corpus writes them: labels, floats, or lists of tags."""
-    if task["type"].endswith("regression"):
+    if task["type"] in SCORE_TYPES:
         return [float(value) for value in values]
     labels = corpus.labels(task["target"])
-    if task["type"] in ("tagging", "spans"):
+    if task["type"] in WORD_TYPES:
         return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
     return [labels[value] for value in values]

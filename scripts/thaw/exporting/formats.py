@@ -21,6 +21,7 @@ from thaw.exporting.finished_run import FinishedRun
 from thaw.heads import ladder_network
 from thaw.heads.ladder import network_settings, network_sizes
 from thaw.schema.head import HeadConfig
+from thaw.schema.layers import LadderConfig, OneLayerConfig
 
 LOADER = Path(__file__).with_name("standalone_model.py")
 CLOSE = 1e-5  # by which logits of the same numbers may differ, since a sum's order may
@@ -46,7 +47,7 @@ def write(source: FinishedRun, folder: Path) -> str:
         whole.save_pretrained(folder)
     write_tokenizer(source.encoder, source.reads == "words", source.view.max_length, folder)
     shutil.copyfile(LOADER, folder / "model.py")
-    if source.head.layers.combine == "ladder":
+    if isinstance(source.head.layers, LadderConfig):
         shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
     write_json(folder / "thaw.json", _facts(source, form, _layers(source, encoder, last)))
     return form
@@ -138,11 +139,12 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
     Args: the encoder, cut; path of the module whose output is its highest boundary, where the model's own is not.
     """
     kept = encoder.config.num_hidden_layers
-    if source.read == [kept] and last is None and source.head.layers.combine == "one":
+    if source.read == [kept] and last is None and isinstance(source.head.layers, OneLayerConfig):
         return {}
     entry = source.head.layers
-    said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": entry.norm, "last": last}
-    if entry.combine == "ladder":
+    norm = entry.model_dump().get("norm", False)
+    said = {"read": source.read, "of": kept, "combine": entry.combine, "norm": norm, "last": last}
+    if isinstance(entry, LadderConfig):
         width = encoder.config.hidden_size
         sizes = [len(source.read), width, *network_sizes(entry, width)]
         said["network"] = {"sizes": sizes, "settings": network_settings(entry)}

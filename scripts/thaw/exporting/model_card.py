@@ -3,9 +3,9 @@
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.exporting.finished_run import FinishedRun
-from thaw.schema.head import LayerMixConfig, as_list
+from thaw.schema.head import as_list
 from thaw.schema.keys import Context
-from thaw.schema.layers import layers_text
+from thaw.schema.layers import LAST_LAYER, layers_text
 from thaw.schema.phases import PhaseConfig
 
 EXAMPLES = {
@@ -44,7 +44,7 @@ def _about(source: FinishedRun) -> dict[str, str]:
     reads = {"text": f"one text, {length}", "words": f"a list of words, {length}"}
     reads["pair"] = f"two texts, each {length}" if source.separate_encoding else f"two texts in one sequence, {length}"
     head, layers = source.head.kind, ""
-    if source.head.layers != LayerMixConfig():
+    if source.head.layers != LAST_LAYER:
         said = layers_text(source.head.layers, Context())
         layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {

@@ -6,9 +6,16 @@ other), T tokens of the longest, W words of the longest.
 
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
 import torch
 
+TOGETHER = 1024  # rows of which a store is asked at a time
 ALIGNED = 16  # bytes: where a tensor begins among others
+
+
+def pieces(rows: np.ndarray) -> list[np.ndarray]:
+    """Return rows [N] in pieces, so that memory does not grow with their number."""
+    return [rows[start : start + TOGETHER] for start in range(0, len(rows), TOGETHER)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
 from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
-from thaw.features.parts import TokenStates, part_of
+from thaw.features.parts import Part, part_of
 from thaw.features.payload import Payload, floats
 from thaw.features.store import FeatureStore
 
@@ -64,7 +64,7 @@ def extract(
             encoder = encoder.to(place).eval()
             for split in store.splits:
                 _pass(store, encoder, split, written, place)
-            _look_again(store, encoder, written, place)
+            _check_against_second_pass(store, encoder, written, place)
             encoder.cpu()
         for one in written.values():
             one.payload.flush()
@@ -108,7 +108,7 @@ def _gives_the_same(card: dict, device: str) -> bool:
 class Written:
     """A part of a store that is being written."""
 
-    part: TokenStates
+    part: Part
     payload: Payload
 
 
@@ -117,7 +117,9 @@ def _states(encoder: Encoder, batch, written: dict[int | str, Written]) -> dict[
     return encoder.states(batch, sorted({n for one in written.values() for n in one.part.reads}))
 
 
-def _look_again(store: FeatureStore, encoder: Encoder, written: dict[int | str, Written], device) -> None:
+def _check_against_second_pass(
+    store: FeatureStore, encoder: Encoder, written: dict[int | str, Written], device
+) -> None:
     """Compare the written states with a second pass of the encoder, on the shortest training rows.
 
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.

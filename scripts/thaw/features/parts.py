@@ -18,33 +18,45 @@ from thaw.encoders import token_pooling
 POOLED = {"mean": token_pooling.mean, "max": token_pooling.maximum, "first": token_pooling.first_token}
 
 
-class TokenStates:
-    """The states of one boundary."""
+class Part:
+    """A part of a store. `reads` are the boundaries that it is made of."""
 
-    def __init__(self, boundary: int):
-        """Keep the number of the boundary."""
-        self.reads = [boundary]
+    def __init__(self, reads: list[int]):
+        """Keep the boundaries, rising."""
+        self.reads = reads
+
+    def shape(self, store, split: str, width: int) -> tuple[int, ...]:
+        """Return the shape of a split: positions, and what one holds."""
+        raise NotImplementedError
+
+    def places(self, store, split: str, rows) -> np.ndarray:
+        """Return the positions [n] of some rows, row after row."""
+        raise NotImplementedError
+
+    def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
+        """Return what is stored at these positions, on the CPU, of the states [S, T, d] by boundary of a batch."""
+        raise NotImplementedError
+
+
+class TokenStates(Part):
+    """The states of one boundary."""
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
         """Return the shape of a split."""
         return store.tokens(split), width
 
     def places(self, store, split: str, rows) -> np.ndarray:
-        """Return the positions [n] of some rows."""
+        """Return the positions of the tokens of some rows."""
         return store.places(split, rows)
 
     def values(self, states: dict[int, torch.Tensor], batch) -> torch.Tensor:
-        """Return what is stored at these positions, on the CPU, of the states [S, T, d] by boundary of a batch."""
+        """Return the states [tokens, d] of a batch."""
         (boundary,) = self.reads
         return states[boundary].cpu()[batch.host.mask]
 
 
-class PooledSequences(TokenStates):
+class PooledSequences(Part):
     """Pooled vectors of all layers."""
-
-    def __init__(self, layers: int):
-        """Take the number of layers L."""
-        self.reads = list(range(layers + 1))
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
         """Return the shape of a split."""
@@ -60,7 +72,7 @@ class PooledSequences(TokenStates):
         return torch.stack([torch.stack(pooled, 1) for pooled in each], 1).cpu()
 
 
-class WordStates(PooledSequences):
+class WordStates(Part):
     """The states of words in all layers."""
 
     def shape(self, store, split: str, width: int) -> tuple[int, ...]:
@@ -81,8 +93,11 @@ class WordStates(PooledSequences):
         return torch.stack([states[n].cpu()[row, token] for n in self.reads], 1)
 
 
-def part_of(part: int | str, layers: int | None) -> TokenStates:
-    """Return a part of a store. Args: the number of a boundary, pooled or words; the encoder's layers."""
-    if part == "pooled":
-        return PooledSequences(layers)
-    return WordStates(layers) if part == "words" else TokenStates(part)
+VECTOR_PARTS = {"pooled": PooledSequences, "words": WordStates}
+
+
+def part_of(part: int | str, layers: int | None) -> Part:
+    """Return a part of a store. Args: the number of a boundary, or the name of a part; the encoder's layers."""
+    if part in VECTOR_PARTS:
+        return VECTOR_PARTS[part](list(range(layers + 1)))
+    return TokenStates([part])

@@ -67,9 +67,14 @@ class Payload:
         self.tensors[split][places] = values.numpy()
         self._touch(values.nbytes)
 
-    def take(self, split: str, places: np.ndarray) -> np.ndarray:
-        """Return the values at some places [n] of a split, [n, d], as they are stored."""
-        rows = self.tensors[split].take(places, 0)  # numpy gathers rows in less time than torch
+    def take(self, split: str, places: np.ndarray, *inner: list[int]) -> np.ndarray:
+        """Return the values at some places [n] of a split, [n, d], as they are stored.
+
+        Args: inner, the indices that are read of each dimension between; by default all, [n, ..., d].
+        """
+        tensor = self.tensors[split]
+        # numpy gathers rows in less time than torch
+        rows = tensor[np.ix_(places, *inner)] if inner else tensor.take(places, 0)
         self._touch(rows.nbytes)
         return rows
 

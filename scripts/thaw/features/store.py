@@ -148,17 +148,19 @@ class FeatureStore:
         stored = stored_split(split, self.splits)
         return Boundary(self._payload(boundary), stored, self._columns(split)["input_ids"])
 
-    def vectors(self, part: str, split: str, rows) -> tuple[np.ndarray, str]:
-        """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype."""
+    def vectors(self, part: str, split: str, rows, *inner: list[int]) -> tuple[np.ndarray, str]:
+        """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype.
+
+        Args: inner, the numbers of the boundaries and, of `pooled`, the positions of the poolings that are read;
+        nothing else is.
+        """
         payload = self._payload(part)
         places = part_of(part, self.part_card(part).get("layers")).places(self, split, rows)
-        return payload.take(stored_split(split, self.splits), places), payload.dtype
+        return payload.take(stored_split(split, self.splits), places, *inner), payload.dtype
 
     def _payload(self, part: int | str) -> Payload:
         if part not in self._payloads:
-            card, path = self.part_card(part), self.payload_path(part)
-            if not path.is_file():
-                raise UserError(f"{path} is missing although its card is there; run its features step again")
+            card, path = self.part_card(part), self._existing_payload(part)
             kind = part_of(part, card.get("layers"))
             shapes = {name: kind.shape(self, name, card["width"]) for name in self.splits}
             self._payloads[part] = Payload.open(path, card["dtype"], shapes)
@@ -176,15 +178,20 @@ class FeatureStore:
                 remake(missing)
             cards = {part: self.part_card(part) for part in parts}
         for part, card in cards.items():
-            path = self.payload_path(part)
-            if not path.is_file():
-                raise UserError(f"{path} is missing although its card is there; run its features step again")
+            path = self._existing_payload(part)
             if checksum(path) != card["sha256"]:
                 path.unlink()
                 raise UserError(
                     f"{path} is not the file that its card describes (sha256 differs): the disk fails, or somebody "
                     "wrote to it; it was deleted, and run again the workflow makes it again"
                 )
+
+    def _existing_payload(self, part: int | str) -> Path:
+        """Return the path of a part's payload; one that is missing is a UserError."""
+        path = self.payload_path(part)
+        if not path.is_file():
+            raise UserError(f"{path} is missing although its card is there; run its features step again")
+        return path
 
     def payload_path(self, part: int | str) -> Path:
         """Return the path of a part's payload."""

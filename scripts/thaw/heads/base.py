@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, SCORE_TYPES, WORD_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
 
 IGNORED = -100  # target of a word that gives no loss: padding, or without a piece
-NO_TAG = -1  # prediction for a word that the model never saw (thaw.evaluation.metrics counts it as wrong)
 FORMER_NAMES = {"name_outputs": "set_labels", "start": "init_from_targets"}
 
 
@@ -25,7 +25,7 @@ class Head(nn.Module):
     too. `width` is that of the vectors which its last layer reads.
     """
 
-    fixed = False  # see VectorHead
+    constant_vectors = False  # see VectorHead
 
     def __init_subclass__(cls, **keywords):
         """Let a plug-in define, and call on its base, the methods of `FORMER_NAMES` by the names they once had."""
@@ -44,9 +44,9 @@ class Head(nn.Module):
         """
         super().__init__()
         self.entry, self.width, self.outputs, self.separate_encoding = entry, width, outputs, separate_encoding
-        self.words = task_type in ("tagging", "spans")
-        self.scores = task_type.endswith("regression")
-        self.pairs = task_type.startswith("pair_")
+        self.words = task_type in WORD_TYPES
+        self.scores = task_type in SCORE_TYPES
+        self.pairs = task_type in PAIR_TYPES
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return logits of states [S, T, d]: classes [B, C], scores [B], or tags [B, W, C]."""
@@ -93,8 +93,8 @@ class VectorHead(Head):
     """A head that makes vectors of the states and ends in dropout and one matrix, `output` [C, F].
 
     A kind of head overrides `vectors` and, where it computes more than the matrix, `vector_flops`; at the end of its
-    own `__init__` it calls `initialise`. Where nothing learned or random has a part in `vectors`, the head is `fixed`:
-    on a frozen encoder they are computed once, and what is trained is `logits` alone.
+    own `__init__` it calls `initialise`. Where nothing learned or random has a part in `vectors`, the head has
+    `constant_vectors`: on a frozen encoder they are computed once, and what is trained is `logits` alone.
     """
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):

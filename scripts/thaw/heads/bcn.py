@@ -39,7 +39,7 @@ class BcnHead(VectorHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the encoder, the integrator, the pooling and the maxout layers."""
-        size, pool = entry.chosen.size, entry.chosen.pool
+        size, pool = entry.kind_options.size, entry.kind_options.pool
         super().__init__(entry, 2 * size, outputs, task_type, separate_encoding)
         self.first = nn.Linear(width, size)
         self.encoding = PackedBiLstm(size, size)
@@ -84,7 +84,7 @@ class BcnHead(VectorHead):
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output; of a layer that reads padding, with it."""
-        size = self.entry.chosen.size
+        size = self.entry.kind_options.size
         if self.pairs:
             u, v, tokens = sizes(batch, self.separate_encoding)
             places, products = u + v, 1.5 * attention(2 * size, u, v)

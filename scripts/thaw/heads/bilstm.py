@@ -21,7 +21,7 @@ class BiLstmHead(LinearHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the BiLSTM, the pooling and the output."""
-        chosen = entry.chosen
+        chosen = entry.kind_options
         super().__init__(entry, 2 * chosen.size, outputs, task_type, separate_encoding)
         self.recurrent = PackedBiLstm(width, chosen.size, chosen.layers, entry.dropout)
         self.initialise()
@@ -32,5 +32,5 @@ class BiLstmHead(LinearHead):
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of the BiLSTM on all tokens, or all seen words, without padding."""
-        chosen, seen = self.entry.chosen, batch.first_pieces >= 0 if self.words else batch.mask
+        chosen, seen = self.entry.kind_options, batch.first_pieces >= 0 if self.words else batch.mask
         return bilstm(self.recurrent.lstm.input_size, chosen.size, chosen.layers, int(seen.sum()))

@@ -26,12 +26,12 @@ class BiMpmHead(VectorHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the BiLSTMs, a matching layer for each direction, and the last layer."""
-        size = entry.chosen.size
+        size = entry.kind_options.size
         super().__init__(entry, size, outputs, task_type, separate_encoding)
         self.streams = nn.ModuleList(
-            PerspectiveMatching(n, entry.chosen.perspectives) for n in self.make_reading(width, size)
+            PerspectiveMatching(n, entry.kind_options.perspectives) for n in self.make_reading(width, size)
         )
-        self.make_aggregation(len(self.streams) * STRATEGIES * entry.chosen.perspectives, size)
+        self.make_aggregation(len(self.streams) * STRATEGIES * entry.kind_options.perspectives, size)
         self.initialise()
 
     def make_reading(self, width: int, size: int) -> list[int]:
@@ -69,7 +69,7 @@ class BiMpmHead(VectorHead):
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output."""
         u, v, tokens = sizes(batch, self.separate_encoding)
-        perspectives = self.entry.chosen.perspectives
+        perspectives = self.entry.kind_options.perspectives
         widths = [stream.full.shape[1] for stream in self.streams]
         matched = sum(matching_flops(n, perspectives, *texts) for n in widths for texts in ((u, v), (v, u)))
         ends = matched + matrix(self.hidden.in_features, self.hidden.out_features, 1)

@@ -10,18 +10,18 @@ import torch
 from torch import nn
 
 from thaw.features.batch import Batch
-from thaw.schema.layers import LayerMixConfig
+from thaw.schema.layers import LayersConfig
 
 
 class Combination(nn.Module):
     """One state of several boundaries, without anything learned: the only one, their mean, sum or concatenation."""
 
-    def __init__(self, entry: LayerMixConfig, width: int, read: list[int]):
+    def __init__(self, entry: LayersConfig, width: int, read: list[int]):
         """Keep how the boundaries `read` are combined; `width` becomes that of the state."""
         super().__init__()
         self.read = read
         self.combine = entry.combine
-        self.width = width * len(read) if entry.combine == "concat" else width
+        self.width = entry.width_of(width, len(read))
 
     def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
         """Look at the encoder before the first update; by default do nothing.

@@ -47,10 +47,10 @@ class DenseNetHead(LinearHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make what brings the states to c channels, the blocks, the pooling and the output."""
-        size = entry.chosen.size
+        size = entry.kind_options.size
         super().__init__(entry, size + width, outputs, task_type, separate_encoding)
         self.narrowed = nn.Linear(width, size)
-        self.blocks = nn.ModuleList(Block(size, entry.chosen.kernel) for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(Block(size, entry.kind_options.kernel) for _ in range(BLOCKS))
         self.initialise()
 
     def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
@@ -63,6 +63,6 @@ class DenseNetHead(LinearHead):
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all convolutions on what is padded too."""
         places = (batch.first_pieces if self.words else batch.mask).numel()
-        size, kernel = self.entry.chosen.size, self.entry.chosen.kernel
+        size, kernel = self.entry.kind_options.size, self.entry.kind_options.kernel
         block = sum(matrix(kernel * size * (n + 1), size, places) for n in range(CONVOLUTIONS))
         return matrix(self.narrowed.in_features, size, places) + BLOCKS * block

@@ -23,7 +23,7 @@ class EsimHead(VectorHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make both BiLSTMs and the layers between."""
-        size = entry.chosen.size
+        size = entry.kind_options.size
         super().__init__(entry, size, outputs, task_type, separate_encoding)
         self.encoding = PackedBiLstm(width, size)
         self.enhanced = nn.Linear(8 * size, size)
@@ -48,7 +48,7 @@ class EsimHead(VectorHead):
 
     def vector_flops(self, batch: Batch) -> float:
         """Return the operations of all that is below the output; the layer between reads padding too."""
-        (u, v, tokens), size = sizes(batch, self.separate_encoding), self.entry.chosen.size
+        (u, v, tokens), size = sizes(batch, self.separate_encoding), self.entry.kind_options.size
         recurrent = bilstm(self.encoding.lstm.input_size, size, 1, tokens) + bilstm(size, size, 1, tokens)
         pairs = 1.5 * attention(2 * size, u, v) + matrix(8 * size, size, u + v) + matrix(8 * size, size, 1)
         return recurrent + pairs * len(batch)

@@ -41,7 +41,7 @@ class HighwayLstmHead(LinearHead):
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the layers, the pooling and the output."""
-        size, layers = entry.chosen.size, entry.chosen.layers
+        size, layers = entry.kind_options.size, entry.kind_options.layers
         super().__init__(entry, 2 * size, outputs, task_type, separate_encoding)
         self.layers = nn.ModuleList(HighwayLayer(2 * size if n else width, size) for n in range(layers))
         self.initialise()

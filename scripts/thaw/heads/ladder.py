@@ -13,9 +13,9 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.heads.combination import Combination
 from thaw.heads.ladder_network import LadderNetwork
-from thaw.heads.ladder_pruning import take_over
+from thaw.heads.ladder_pruning import copy_pruned_layers
 from thaw.heads.operations import attention, matrix
-from thaw.schema.layers import LayerMixConfig
+from thaw.schema.layers import LadderConfig
 
 
 class Ladder(Combination):
@@ -26,7 +26,7 @@ class Ladder(Combination):
     and feed-forward part; dropped layers have no block.
     """
 
-    def __init__(self, entry: LayerMixConfig, width: int, read: list[int]):
+    def __init__(self, entry: LadderConfig, width: int, read: list[int]):
         """Make the network, of random numbers as yet."""
         super().__init__(entry, width, read)
         self.pruned = entry.start == "pruned"
@@ -36,7 +36,7 @@ class Ladder(Combination):
     def start(self, encoder: Path, trained: dict[str, torch.Tensor] | None = None, inserts: bool = False) -> None:
         """Take the numbers of the encoder that training starts from, where the entry says so; see `Combination`.
 
-        Raises UserError for an encoder with inserts, and as `thaw.heads.ladder_pruning.take_over` does.
+        Raises UserError for an encoder with inserts, and as `thaw.heads.ladder_pruning.copy_pruned_layers` does.
         """
         if not self.pruned:
             return
@@ -47,7 +47,7 @@ class Ladder(Combination):
             )
         whole = Encoder.load(encoder)
         whole.put(trained or {})
-        take_over(self.network, whole, self.read[1:])
+        copy_pruned_layers(self.network, whole, self.read[1:])
 
     def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""
@@ -63,13 +63,13 @@ class Ladder(Combination):
         return (len(self.read) + 1) * matrix(wide, width, tokens) + len(network.blocks) * block
 
 
-def network_sizes(entry: LayerMixConfig, wide: int) -> tuple[int, int, int]:
+def network_sizes(entry: LadderConfig, wide: int) -> tuple[int, int, int]:
     """Return the width, the attention heads and the width of the feed-forward parts for an encoder of width d."""
-    width = entry.ladder_width(wide)
+    width = entry.block_width(wide)
     return width, entry.heads, round(width * entry.feed_forward)
 
 
-def network_settings(entry: LayerMixConfig) -> dict:
+def network_settings(entry: LadderConfig) -> dict:
     """Return what else `LadderNetwork` takes."""
     learned = entry.gates == "learned"
     return {"dropout": entry.dropout, "temperature": entry.temperature, "gates": learned, "norm": entry.norm}

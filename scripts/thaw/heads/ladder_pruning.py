@@ -53,7 +53,7 @@ class Kept:
 
 
 @torch.no_grad()
-def take_over(network: LadderNetwork, encoder: Encoder, numbers: list[int]) -> None:
+def copy_pruned_layers(network: LadderNetwork, encoder: Encoder, numbers: list[int]) -> None:
     """Give each block the weights of one of the encoder's layers, as far as they fit.
 
     Args: numbers of the layers, the lowest first. Raises UserError for an encoder whose layers compute otherwise than a
@@ -65,7 +65,7 @@ def take_over(network: LadderNetwork, encoder: Encoder, numbers: list[int]) -> N
     chosen = [layers[number - 1] for number in numbers]
     dimensions = largest(sum(map(use_of_dimensions, chosen)), network.up.in_features)
     for block, layer in zip(network.blocks, chosen, strict=True):
-        fill(block, layer, kept_of(layer, dimensions, count, block))
+        fill(block, layer, largest_units(layer, dimensions, count, block))
     picked = torch.eye(encoder.width)[dimensions]
     for projection, weight in [(network.up, picked.T), *((down, picked) for down in network.down)]:
         projection.weight.copy_(weight)
@@ -133,7 +133,7 @@ def use_of_dimensions(layer: Layer) -> torch.Tensor:
     return written + sum(module.weight.abs().sum(0) for module in reading)
 
 
-def kept_of(layer: Layer, dimensions: torch.Tensor, count: int, block: LadderBlock) -> Kept:
+def largest_units(layer: Layer, dimensions: torch.Tensor, count: int, block: LadderBlock) -> Kept:
     """Return what a block keeps of a layer, by the weights that are left on the dimensions that are kept.
 
     Of the H attention heads the h with the largest weights, of each of them e units of queries and keys together, and e

@@ -8,7 +8,7 @@ from torch import nn
 
 from thaw.heads.combination import Combination
 from thaw.heads.ladder import Ladder
-from thaw.schema.layers import LayerMixConfig
+from thaw.schema.layers import LayersConfig, ScalarMixConfig
 
 
 class ScalarMix(Combination):
@@ -19,7 +19,7 @@ class ScalarMix(Combination):
     dropout); where all would be left out, none is.
     """
 
-    def __init__(self, entry: LayerMixConfig, width: int, read: list[int]):
+    def __init__(self, entry: ScalarMixConfig, width: int, read: list[int]):
         """Make K weights, all 0, that is, the plain mean, and gamma 1."""
         super().__init__(entry, width, read)
         self.norm, self.dropout = entry.norm, entry.dropout
@@ -42,7 +42,10 @@ class ScalarMix(Combination):
         return weights.softmax(0)
 
 
-def combination(entry: LayerMixConfig, width: int, layers: int) -> Combination:
+COMBINATIONS = {"mix": ScalarMix, "ladder": Ladder}  # others are plain
+
+
+def combination(entry: LayersConfig, width: int, layers: int) -> Combination:
     """Return the module that combines what a head reads of an encoder of L layers."""
-    kind = {"mix": ScalarMix, "ladder": Ladder}.get(entry.combine, Combination)
-    return kind(entry, width, entry.reads(layers))
+    make = COMBINATIONS.get(entry.combine, Combination)
+    return make(entry, width, entry.reads(layers))

@@ -7,7 +7,8 @@ width of what the matrix reads: d, 4d for two texts, 1 for their cosine.
 import torch
 from torch.nn import functional
 
-from thaw.declarations.heads import HEAD_KINDS, WORDS
+from thaw.declarations.heads import HEAD_KINDS
+from thaw.declarations.task_types import WORD_TYPES
 from thaw.features.batch import Batch
 from thaw.heads.base import VectorHead
 from thaw.heads.operations import matrix
@@ -21,7 +22,7 @@ class LinearHead(VectorHead):
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling (none for words) and the output layer, for tokens or words of this width."""
         pooling = entry.separate_pooling if separate_encoding else entry.pooling
-        words = task_type in WORDS
+        words = task_type in WORD_TYPES
         pooled = width * (1 if words else len(as_list(pooling)))
         super().__init__(entry, self.reads(pooled, separate_encoding), outputs, task_type, separate_encoding)
         self.pooling = None if words else make_pooling(pooling, width)
@@ -33,11 +34,11 @@ class LinearHead(VectorHead):
         return 4 * width if separate_encoding else width
 
     @property
-    def fixed(self) -> bool:
+    def constant_vectors(self) -> bool:
         """Whether its vectors depend on no trained parameter; unknown for a custom head."""
         kind = HEAD_KINDS.get(self.entry.kind)
         learned = [*self.combination.parameters(), *(self.pooling.parameters() if self.pooling else ())]
-        return kind is not None and kind.fixed and not learned
+        return kind is not None and kind.constant_vectors and not learned
 
     def context(self, states: torch.Tensor, mask: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
         """Return tokens or words [N, n, D] that have seen each other, of states [N, n, d] with their mask.

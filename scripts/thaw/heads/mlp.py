@@ -18,8 +18,8 @@ class MlpHead(LinearHead):
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling, the hidden layer and the output."""
         super().__init__(entry, width, outputs, task_type, separate_encoding)
-        self.hidden = nn.Linear(self.width, entry.chosen.size)
-        self.width = entry.chosen.size
+        self.hidden = nn.Linear(self.width, entry.kind_options.size)
+        self.width = entry.kind_options.size
         self.output = nn.Linear(self.width, outputs)
         self.initialise()
 

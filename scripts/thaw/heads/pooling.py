@@ -76,7 +76,7 @@ class Pooler(nn.Module):
         return torch.tanh(self.dense(states[:, 0]))
 
 
-class Several(nn.Module):
+class ConcatenatedPoolings(nn.Module):
     """The vectors of several poolings side by side, [B, K d] for K of them."""
 
     def __init__(self, poolings: list[nn.Module]):
@@ -102,7 +102,7 @@ POOLINGS = {
 def make_pooling(name: str | list[str], width: int) -> nn.Module:
     """Return the module of a pooling, or of several whose vectors are concatenated, for states of this width."""
     if isinstance(name, list):
-        return Several([POOLINGS[one](width) for one in name])
+        return ConcatenatedPoolings([POOLINGS[one](width) for one in name])
     return POOLINGS[name](width)
 
 

@@ -22,7 +22,7 @@ class SimTransformerHead(BiMpmNoLstmHead):
 
     def make_aggregation(self, width: int, size: int) -> None:
         """Make what reads matches [B, n, m] of this width."""
-        chosen = self.entry.chosen
+        chosen = self.entry.kind_options
         self.widened = nn.Linear(width, size)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(size, chosen.heads, 4 * size, self.entry.dropout, batch_first=True)

@@ -3,6 +3,7 @@
 import re
 
 from thaw.core import phrases
+from thaw.declarations.decision import FEWEST_OF_INTERVAL
 
 listing, plural, rate = phrases.listing, phrases.plural, phrases.rate
 
@@ -54,7 +55,6 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
-ROWS_ALONE = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
 MISSING = "‡"
 NOT_RUN = "not run"
 DASH = "–"
@@ -99,6 +99,17 @@ def column_name(labels: dict, task: str, split: str, several: bool) -> str:
 def metric_name(labels: dict, metric: str) -> str:
     """Return a metric's name in print."""
     return METRIC_LABELS.get(metric) or labels.get("metrics", {}).get(metric, metric)
+
+
+def few_seeds(fewest: int, more: str = "") -> list[str]:
+    """Return the note of a table with so few seeds that its intervals say nothing of seeds. Args: what follows it."""
+    note = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
+    return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
+
+
+def points(margin: float) -> str:
+    """Return a margin in points."""
+    return f"{margin:g} {'point' if margin == 1 else 'points'}"
 
 
 def number(value: float | None, digits: int = 1) -> str:

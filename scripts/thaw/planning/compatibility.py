@@ -5,15 +5,15 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.declarations.heads import HEAD_KINDS, WORDS
-from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
+from thaw.declarations.task_types import PAIR_TYPES, TARGET_OF_TYPE, TYPES_ON_WORDS, WORD_TYPES
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
-from thaw.schema.head import HeadConfig, as_list
+from thaw.schema.head import LEARNED_POOLINGS, HeadConfig, as_list
 from thaw.schema.strategy import StrategyConfig
 
 
@@ -30,7 +30,7 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
     if kind != expected:
         raise UserError(f"{place}: type {task.type} expects a target of kind {expected}; {task.target} is a {kind}")
     texts = 0 if corpus.words else len(corpus.texts)
-    wanted = {"pair": 2, "tagg": 0, "span": 0, "edge": 0}.get(task.type[:4], 1)
+    wanted = 0 if task.type in TYPES_ON_WORDS else 2 if task.type in PAIR_TYPES else 1
     if texts != wanted:
         words = {0: "a words column", 1: "one text", 2: "two texts"}
         place = catalogue.place("tasks", name, "type")
@@ -43,8 +43,9 @@ def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place:
     Args: the strategy; id of a head, or of a set of heads, of which all must be so: it is the same for all tasks; place
     of the strategy. Raises UserError for what one of them cannot read.
     """
-    return strategy.solved or (
-        strategy.head_alone and all(read_by(strategy, entry, head, place).fixed for entry in catalogue.heads(head))
+    return strategy.fits_to_convergence or (
+        strategy.head_alone
+        and all(read_by(strategy, entry, head, place).constant_vectors for entry in catalogue.heads(head))
     )
 
 
@@ -69,21 +70,21 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         where = catalogue.place("heads", name, "kind")
         raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {task_type}")
     separate_views = [catalogue.get("views", view, place).pairs == "separate" for view in views]
-    if head.kind == "cosine" and not all(separate_views):
+    if known and known.compares_texts and not all(separate_views):
         raise UserError(
             f"{place}: head {name} compares two texts that are encoded separately (bi-encoder); say pairs: separate"
         )
-    if not strategy.solved:
+    if not strategy.fits_to_convergence:
         return
     if plugins.is_plugin(head.kind):
         raise UserError(f"{place}: lbfgs fits Thaw's linear head, and {name} is your own; use frozen_sgd")
-    if head.kind not in ("linear", "cosine"):
+    if head.kind not in LINEAR_KINDS:
         raise UserError(f"{place}: lbfgs fits a linear head, and {name} is {head.kind}; use frozen_sgd")
     if head.layers.learned:
         what = f"the {head.layers.combine} of its layers is learned"
         raise UserError(f"{place}: lbfgs cannot fit head {name} ({what}); use frozen_sgd")
     for pooling in (head.separate_pooling if separate else head.pooling for separate in separate_views):
-        for learned in {"attention", "pooler"} & set(as_list(pooling)):
+        for learned in LEARNED_POOLINGS & set(as_list(pooling)):
             raise UserError(f"{place}: lbfgs cannot fit head {name} ({learned} pooling is learned too); use frozen_sgd")
 
 
@@ -124,7 +125,7 @@ def vectors_read(strategy: StrategyConfig, head: HeadConfig, task_type: str) -> 
 
     Args: the strategy; the head's entry under it; type of the task.
     """
-    return head.stored_vectors(task_type in WORDS) if strategy.reads and strategy.solved else None
+    return head.stored_vectors(task_type in WORD_TYPES) if strategy.reads and strategy.fits_to_convergence else None
 
 
 def read_boundaries(
@@ -139,8 +140,7 @@ def read_boundaries(
     said, place = places
     try:
         read = entry.layers.reads(encoder.layers)
-        if entry.layers.combine == "ladder":
-            entry.layers.ladder_width(encoder.width)
+        entry.layers.check_width(encoder.width)
     except ValueError as error:
         raise UserError(f"{said}: {error}") from error
     layers = (c for chosen in trained for c in chosen if c.startswith("layer"))
@@ -157,7 +157,7 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
     """
     if catalogue.get("encoders", encoder, "encoders").kind != "sentence":
         return True
-    words = catalogue.get("tasks", task, "tasks").type in ("tagging", "spans", "edges")
+    words = catalogue.get("tasks", task, "tasks").type in TYPES_ON_WORDS
     return not words and all(chosen == ["head"] for chosen in trained)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from thaw.adaptation.selectors import thawed_layers
 from thaw.core.boundaries import BYTES
 from thaw.core.files import read_json
+from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
@@ -206,8 +207,7 @@ def _side_by_side(spec: dict, layers: int) -> int:
     if "read" in spec:
         return len(spec["read"])
     head = HeadConfig.model_validate(spec["head"])
-    concatenated = len(head.layers.reads(layers)) if head.layers.combine == "concat" else 1
-    return concatenated * len(as_list(head.pooling))
+    return head.layers.width_of(1, len(head.layers.reads(layers))) * len(as_list(head.pooling))
 
 
 def _bytes(plan: Plan, step: str, key: str) -> float:
@@ -228,7 +228,7 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     encoder = _encoder(plan, store)
     if step in ("fit_heads", "search_heads", "probe"):
         examples, tokens = _training(plan, store)
-        vectors = tokens if job.spec["task"]["type"] in ("tagging", "spans") else examples
+        vectors = tokens if job.spec["task"]["type"] in WORD_TYPES else examples
         return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * _side_by_side(job.spec, encoder.layers)
     longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)
     if step == "pretrain":

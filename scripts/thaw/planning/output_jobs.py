@@ -14,7 +14,7 @@ from thaw.planning.output_additions import additions
 from thaw.planning.output_context import OutputContext
 from thaw.planning.output_requirements import missing
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views, variant
+from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
 from thaw.schema.output import OutputConfig
@@ -31,11 +31,10 @@ def specs(
     lacks that was cut to what is there: the outputs are added that cannot be drawn of it. Of any other experiment
     such an output is a UserError.
     """
-    experiment, catalogue, planner, runs = context.experiment, context.catalogue, context.planner, context.runs
-    name = experiment.experiment
-    selection = _selection(experiment, catalogue, planner, runs, baselines)
+    experiment, catalogue = context.experiment, context.catalogue
+    name, selection = experiment.experiment, _selection(context, baselines)
     yield "collect", name, {"version": VERSIONS["collect"], "experiment": name, "digest": digests, **selection}
-    shown = {"labels": _labels(experiment, catalogue, runs), "order": _order(experiment, planner), "digest": digests}
+    shown = {"labels": _labels(experiment, catalogue, context.runs), "order": _order(context), "digest": digests}
     shown |= {"title": experiment.title, "notes": _notes(experiment, catalogue)}
     outputs = []
     for output in experiment.outputs:
@@ -54,10 +53,9 @@ def specs(
     yield "report", name, report | _methods(experiment, catalogue) | said
 
 
-def _selection(
-    experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPlanner, runs: list[RunPlan], baselines
-) -> dict:
+def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> dict:
     """Return the experiment's runs as axes whose product they are: a spec must stay short however many runs."""
+    experiment, catalogue, planner = context.experiment, context.catalogue, context.planner
     tasks = {}
     for name in experiment.tasks:
         task = catalogue.get("tasks", name, "tasks")
@@ -65,11 +63,11 @@ def _selection(
         tasks[name] = {"corpus": task.corpus, "views": views, "type": task.type, "metrics": task.metrics}
         tasks[name] |= {"validation": task.validation, "test": task.test}
     cells: dict[tuple, dict[str, list[RunPlan]]] = {}
-    for run in runs:
+    for run in context.runs:
         cells.setdefault((run.encoder, run.strategy, run.variant), {}).setdefault(run.task, []).append(run)
     grid = []
     for encoder in experiment.encoders:
-        order = [(encoder, *point) for point in _order_of(planner, encoder)]
+        order = [(encoder, *point) for point in context.order_of(encoder)]
         points = [_point(cells[point], planner) for point in order if point in cells]
         grid.append({"encoder": encoder, "strategies": points})
     external = [{"id": name, "tasks": list(entry.predictions)} for name, entry in experiment.external.items()]
@@ -137,21 +135,12 @@ def _needs(runs: list[RunPlan], corpus: str) -> list[dict]:
     return entries
 
 
-def _order_of(planner: RunPlanner, encoder: str) -> list[list[str]]:
-    """Return [strategy, variant] in the order in which the experiment names them."""
-    return [
-        [name, variant(planner.catalogue.get("strategies", name, "strategies"), value)]
-        for name, values in planner.selected(encoder)
-        for value in values
-    ]
-
-
-def _order(experiment: ExperimentConfig, planner: RunPlanner) -> dict:
+def _order(context: OutputContext) -> dict:
     """Return tasks and strategies in the experiment's own order, over all its encoders."""
     strategies = []
-    for encoder in experiment.encoders:
-        strategies += [point for point in _order_of(planner, encoder) if point not in strategies]
-    return {"tasks": experiment.tasks, "strategies": strategies}
+    for encoder in context.experiment.encoders:
+        strategies += [point for point in context.order_of(encoder) if point not in strategies]
+    return {"tasks": context.experiment.tasks, "strategies": strategies}
 
 
 def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> dict:

@@ -15,6 +15,8 @@ from thaw.core import layout
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
+from thaw.declarations.output_kind import Use
+from thaw.declarations.outputs import kinds_for
 from thaw.declarations.probes import draws
 from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
@@ -207,7 +209,8 @@ class Plan:
 
     def advice(self) -> list[str]:
         """Return the tables of advice of all experiments, as Markdown."""
-        named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] == "advice_table"]
+        kinds = kinds_for(Use.ADVICE)
+        named = [key for key, job in self.jobs["table"].items() if job.spec["kind"] in kinds]
         return [Path(file).with_suffix(".md").as_posix() for key in named for file in self.files("table", key)]
 
     def seeds_of_tables(self) -> list[SeedsOfTable]:

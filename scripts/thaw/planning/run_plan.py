@@ -7,6 +7,7 @@ from math import floor
 
 from thaw.core import layout
 from thaw.declarations.needs import NEEDS
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning.initial_weights import InitialWeights
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.strategy import StrategyConfig
@@ -154,7 +155,7 @@ def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:
 
 def is_pair(task: TaskConfig) -> bool:
     """Return whether a task is on pairs of texts."""
-    return task.type.startswith("pair_")
+    return task.type in PAIR_TYPES
 
 
 def pair_views(task: TaskConfig, pairs: str) -> tuple[str, ...]:

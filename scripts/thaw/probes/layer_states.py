@@ -32,7 +32,7 @@ class LayerStates:
         layers = []
         for number, boundary, encoder in self.sources:
             states = stored.get(boundary)
-            layers.append(encoder.reach(batch, [number], states)[number] if encoder else states)
+            layers.append(encoder.compute_boundaries(batch, [number], states)[number] if encoder else states)
         return batch, torch.stack(layers)
 
 

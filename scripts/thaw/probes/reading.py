@@ -58,8 +58,7 @@ class Reading(ProbeContext):
         for number, phase in zip(self.numbers, self.phases, strict=True):
             read = self._reader(number, phase)
             for split, rows in self.rows.items():
-                words = [len(tags) for tags in gold[split]] if self.words else None
-                layers[split].append(read(self.store, split, rows, words))
+                layers[split].append(read(self.store, split, rows, self.word_counts(split, rows)))
         self.splits = {split: Split(rows, gold[split], layers[split]) for split, rows in self.rows.items()}
 
     def fit(self, split: Split, gold=None) -> list[list[Solution]]:

@@ -1,14 +1,16 @@
 """An entry of config/heads.yaml: a head, or one head for each type of task, and the layers that it reads."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from thaw.declarations.heads import HEAD_KINDS, HeadOptions, options_of
-from thaw.declarations.task_types import TASK_TYPES
+from thaw.core.phrases import listing
+from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS, HeadOptions, options_of
+from thaw.declarations.task_types import TASK_TYPES, WORD_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import Context, Key, clauses, prose, written
-from thaw.schema.layers import LayerMixConfig, layers_text
+from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig, layers_text
 
 Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
 Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
@@ -20,28 +22,23 @@ POOLED = {
     "attention": "learned attention over the tokens",
     "pooler": "the pretrained pooler on the first token",
 }
-KINDS = {
-    "crf": "CRF",
-    "bilstm_crf": "BiLSTM-CRF",
-    "bilstm": "BiLSTM",
-    "mlp": "MLP",
-    "bcn": "BCN",
-    "esim": "ESIM",
-    "highway_lstm": "highway LSTM",
-    "densenet": "DenseNet",
-    "bimpm": "BiMPM",
-    "bimpm_no_lstm": "BiMPM without LSTM",
-    "sim_transformer": "Sim-Transformer",
-    "bi_attention": "bi-attention",
-}
+LEARNED_POOLINGS = {"attention", "pooler"}
 
 
 def _kind(kind, head, context) -> str:
-    return f"{KINDS.get(kind, kind.replace('_', ' '))} head"
+    name = HEAD_KINDS[kind].in_print if kind in HEAD_KINDS else ""
+    return f"{name or kind.replace('_', ' ')} head"
 
 
-def pooled_by(pooling: str | list[str]) -> str:
-    """Return what tokens are pooled by; of several poolings the vectors are concatenated."""
+def pooled_by(pooling: str | list[str], context: Context) -> str:
+    """Return what tokens are pooled by where texts are read; each word is read by its first piece."""
+    texts = _pooled_texts(pooling) if context.texts else ""
+    words = "the first piece of each word" if context.words else ""
+    return f"{texts} (of words: the first piece of each)" if texts and words else texts or words
+
+
+def _pooled_texts(pooling: str | list[str]) -> str:
+    """Return what the tokens of a text are pooled by; of several poolings the vectors are concatenated."""
     return " and ".join(POOLED[name] for name in as_list(pooling)) + (", concatenated" * isinstance(pooling, list))
 
 
@@ -51,15 +48,17 @@ def as_list(pooling: str | list[str]) -> list[str]:
 
 
 def _pooling(pooling, head, context) -> str:
-    return f"pooling by {pooled_by(pooling)}"
+    if head.kind in HEAD_KINDS and not set(WORD_TYPES) & set(HEAD_KINDS[head.kind].task_types):
+        context = replace(context, words=False, texts=True)
+    return f"pooling by {pooled_by(pooling, context)}"
 
 
 def _separate_pooling(pooling, head, context) -> str:
-    return f"in a bi-encoder by {pooled_by(pooling)}"
+    return f"in a bi-encoder by {_pooled_texts(pooling)}" if context.texts else ""
 
 
 def _options(options, head, context) -> str:
-    values = head.chosen.model_dump() if head.kind in HEAD_KINDS else options
+    values = head.kind_options.model_dump() if head.kind in HEAD_KINDS else options
     return ", ".join(f"{name} {written(value)}" for name, value in values.items())
 
 
@@ -80,8 +79,8 @@ class HeadConfig(CatalogueEntry):
     dropout: Annotated[float, Key("dropout {}", unit="probability")] = Field(
         0.1, ge=0, lt=1, description="dropout probability in training by gradient descent"
     )
-    layers: Annotated[LayerMixConfig, Key(lambda mix, _, context: f"reading {layers_text(mix, context)}")] = Field(
-        LayerMixConfig(), description="which layers it reads, and how they are combined"
+    layers: Annotated[Layers, Key(lambda layers, _, context: f"reading {layers_text(layers, context)}")] = Field(
+        LAST_LAYER, description="which layers it reads, and how they are combined"
     )
     initialisation: Annotated[
         Literal["bert", "kaiming"], Key({"bert": "BERT initialisation", "kaiming": "Kaiming initialisation"})
@@ -99,6 +98,10 @@ class HeadConfig(CatalogueEntry):
         pools = self.kind not in HEAD_KINDS or HEAD_KINDS[self.kind].pools
         return set(type(self).model_fields) - (set() if pools else {"pooling", "separate_pooling"})
 
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return f"for kind {self.kind}"
+
     @field_validator("options")
     @classmethod
     def _options_of_the_kind(cls, given: dict, info: ValidationInfo) -> dict:
@@ -107,14 +110,8 @@ class HeadConfig(CatalogueEntry):
         return options_of(kind, given).model_dump(exclude_defaults=True) if kind in HEAD_KINDS else given
 
     @model_validator(mode="after")
-    def _pooling_has_a_reader(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            raise ValueError(f"{key} has no meaning for kind {self.kind}; leave it out")
-        return self
-
-    @model_validator(mode="after")
     def _pooler_is_for_the_last_layer(self):
-        plain = self.kind == "linear" and self.layers == LayerMixConfig()
+        plain = self.kind == "linear" and self.layers == LAST_LAYER
         if "pooler" in (self.pooling, self.separate_pooling) and not plain:
             raise ValueError("pooling: pooler is for kind linear on the last layer alone, which it was pretrained on")
         return self
@@ -122,35 +119,39 @@ class HeadConfig(CatalogueEntry):
     @model_validator(mode="after")
     def _several_poolings_are_plain(self):
         for several in (each for each in (self.pooling, self.separate_pooling) if isinstance(each, list)):
-            if self.kind not in ("linear", "cosine"):
-                raise ValueError(f"pooling: a list of several is for kinds linear and cosine, and not for {self.kind}")
+            if self.kind not in LINEAR_KINDS:
+                kinds = listing(LINEAR_KINDS)
+                raise ValueError(f"pooling: a list of several is for kinds {kinds}, and not for {self.kind}")
             if "pooler" in several or len(set(several)) < len(several):
                 raise ValueError("pooling: a list takes each way once, and not the pooler")
         return self
 
     @property
-    def fixed(self) -> bool:
+    def poolings(self) -> set[str]:
+        """The poolings of both readings of pairs."""
+        return {*as_list(self.pooling), *as_list(self.separate_pooling)}
+
+    @property
+    def constant_vectors(self) -> bool:
         """Whether the vectors that it reads of a frozen encoder are the same in every pass, however it is trained."""
-        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        learned = {"attention", "pooler"} & poolings or self.layers.learned
-        return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].fixed and not learned
+        learned = LEARNED_POOLINGS & self.poolings or self.layers.learned
+        return self.kind in HEAD_KINDS and HEAD_KINDS[self.kind].constant_vectors and not learned
 
     def stored_vectors(self, words: bool) -> str | None:
         """Return the part of a store that holds what the head reads of a frozen encoder, if vectors of layers suffice.
 
-        Args: whether it reads words. A maximum over tokens has to be taken after layers are added up.
+        Args: whether it reads words.
         """
-        if not self.fixed:
+        if not self.constant_vectors:
             return None
         if words:
             return "words"
-        poolings = {*as_list(self.pooling), *as_list(self.separate_pooling)}
-        by_layer = self.layers.combine in ("one", "concat") or "max" not in poolings
-        return "pooled" if by_layer and poolings <= {"first", "mean", "max"} else None
+        pooled = self.layers.reads_pooled or "max" not in self.poolings
+        return "pooled" if pooled and self.poolings <= {"first", "mean", "max"} else None
 
     def at_layer(self, layer: int) -> "HeadConfig":
         """Return the same head on one layer; 0 is the embeddings."""
-        return self.model_copy(update={"layers": LayerMixConfig(layer=layer)})
+        return self.model_copy(update={"layers": OneLayerConfig(layer=layer)})
 
     @classmethod
     def of_run(cls, spec: dict, chosen: dict) -> "HeadConfig":
@@ -159,7 +160,7 @@ class HeadConfig(CatalogueEntry):
         return head.at_layer(chosen["layer"]) if head.layers.searched else head
 
     @property
-    def chosen(self) -> HeadOptions:
+    def kind_options(self) -> HeadOptions:
         """The options of one of Thaw's kinds, defaults filled in."""
         return options_of(self.kind, self.options)
 

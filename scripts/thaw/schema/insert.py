@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from thaw.schema.keys import ConfigModel, Key
 from thaw.schema.trainer_keys import PEFT_HINTS
@@ -50,11 +50,9 @@ class InsertConfig(ConfigModel):
         """Return the keys that the kind reads."""
         return {"kind", "top"} | KEYS[self.kind]
 
-    @model_validator(mode="after")
-    def _keys_of_the_kind(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            raise ValueError(f"{key} has no meaning with insert: {self.kind}; leave it out")
-        return self
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return f"with insert: {self.kind}"
 
     def make(self) -> dict:
         """Return what the insert is, wherever it is put, in the form that specs store."""

@@ -21,13 +21,16 @@ from thaw.declarations.value_types import Key as Key
 class Context:
     """What a Methods text needs besides the model: names in print, entries that it leads to, keys that vary.
 
-    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies.
+    Args: labels and entries by block and id; `varied`, what is said of keys that a search or a sweep varies; whether
+    some tasks are on `texts`, and some on `words`.
     """
 
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     varied: dict[str, str] = field(default_factory=dict)
     search_seeds: int | None = None
+    texts: bool = True
+    words: bool = False
 
     def name(self, block: str, id: str) -> str:
         """Return what an entry is called in print."""
@@ -67,6 +70,17 @@ class ConfigModel(BaseModel):
     def meaningful(self) -> set[str]:
         """Return the fields that have a meaning given the values of the others."""
         return set(type(self).model_fields)
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a field has no meaning, as an error says it: `with insert: ia3`."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _no_key_without_meaning(self):
+        for name in sorted(self.model_fields_set - self.meaningful()):
+            key = both_names(type(self), name)
+            raise ValueError(f"{key} has no meaning {self.refused_with(name)}; leave it out")
+        return self
 
 
 def key_of(model: type[BaseModel], name: str) -> Key:

@@ -1,139 +1,233 @@
-"""Which layers a head reads, and how they are combined: `layers` of an entry of config/heads.yaml, or under `reads`."""
+"""Which layers a head reads, and how they are combined: `layers` of an entry of config/heads.yaml, or under `reads`.
 
-from typing import Annotated, Literal
+Each way of combining them is a model of its own, chosen by the key `combine`. The modules that combine states are in
+thaw.heads: combination.py, layer_mixing.py, ladder.py.
+"""
 
-from pydantic import Field, model_validator
+from typing import Annotated, ClassVar, Literal, Union, get_args
 
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-LADDER = {"every", "width", "heads", "feed_forward", "gates", "temperature", "start"}  # keys of its own
+from thaw.core.errors import suggestion
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, names, written
+
 SEARCHED_LAYERS = {
     "best": "the layer with the best validation score",
     "lowest": "the lowest layer with a validation score within {} of the best",
 }
 
 
-def _layer(layer, mix, context) -> str:
+def _layer(layer, entry, context) -> str:
     if layer in SEARCHED_LAYERS:
-        return SEARCHED_LAYERS[layer].format(written(mix.margin))
+        return SEARCHED_LAYERS[layer].format(written(entry.margin))
     return "the last layer" if layer is None else "the embeddings" if layer == 0 else f"layer {layer}"
 
 
-def _last(last, mix, context) -> str:
+def _last(last, entry, context) -> str:
     return f"of the last {last} layers" if last else "of all layers and the embeddings"
 
 
-def _every(every, mix, context) -> str:
-    return f"of one layer in {every} from the top and the embeddings" if every > 1 else _last(None, mix, context)
+def _every(every, entry, context) -> str:
+    return f"of one layer in {every} from the top and the embeddings" if every > 1 else _last(None, entry, context)
 
 
-def _width(width, mix, context) -> str:
+def _width(width, entry, context) -> str:
     return f"width {width or 'an eighth of that of the encoder'}"
 
 
-def _layer_dropout(dropout, mix, context) -> str:
-    return f"{'layer ' * (mix.combine == 'mix')}dropout {written(dropout)}" if dropout else ""
+def _dropout(dropout, entry, context) -> str:
+    return f"dropout {written(dropout)}" if dropout else ""
 
 
-class LayerMixConfig(ConfigModel):
-    """Which layers a head reads, and how they are combined."""
+def _layer_dropout(dropout, entry, context) -> str:
+    return f"layer dropout {written(dropout)}" if dropout else ""
 
-    combine: Annotated[
-        Literal["one", "mix", "mean", "sum", "concat", "ladder"],
-        Key(
-            {
-                "mix": "a learned scalar mix",
-                "mean": "the mean",
-                "sum": "the sum",
-                "concat": "the concatenation",
-                "ladder": "through a ladder side network (Sung et al. 2022) the states",
-            }
-        ),
-    ] = Field(
-        "one",
-        description="one: a single layer; mix: learned scalar mix (Peters et al. 2018); ladder: ladder side network, a "
-        "narrow transformer that reads all layers and trains with the head (Sung et al. 2022)",
-    )
+
+Norm = Annotated[bool, Key({True: "each layer normalised"})]
+NORM = Field(False, description="normalise each layer to mean 0 and standard deviation 1 first")
+
+
+class LayersConfig(ConfigModel):
+    """Which layers a head reads, and how they are combined. What all ways of combining them share."""
+
+    combine: str
+    learned: ClassVar[bool] = False  # whether the combination has parameters that train with the head
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_of_this_way(cls, values):
+        """Refuse keys of other ways by name; a key of none is left to the error on unknown keys."""
+        others = {key for model in WAYS.values() for key in names(model)} - set(names(cls))
+        for key in sorted(others & set(values) if isinstance(values, dict) else ()):
+            raise ValueError(f"{key} has no meaning with combine: {values.get('combine', 'one')}; leave it out")
+        return values
+
+    @field_validator("combine", mode="before")
+    @classmethod
+    def _known_way(cls, word):
+        if str(word) not in WAYS:
+            raise ValueError(f"'{word}' is no way of combining layers{suggestion(str(word), list(WAYS))}")
+        return word
+
+    @property
+    def searched(self) -> bool:
+        """Whether validation chooses the layer, after a fit on each."""
+        return False
+
+    @property
+    def reads_pooled(self) -> bool:
+        """Whether states that are pooled first, by the maximum too, and then combined give the same vector."""
+        return False
+
+    def width_of(self, width: int, count: int) -> int:
+        """Return the width of the state of so many boundaries of width d."""
+        return width
+
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for an encoder of a width d that does not go with the entry; by default none."""
+
+    def reads(self, layers: int) -> list[int]:
+        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError."""
+        raise NotImplementedError
+
+
+class OneLayerConfig(LayersConfig):
+    """A single layer, by default the last."""
+
+    combine: Annotated[Literal["one"], Key()] = Field("one", description="one: a single layer")
     layer: Annotated[Annotated[int, Field(ge=0)] | Literal["best", "lowest"] | None, Key(_layer, unit="layer")] = Field(
         None,
-        description="one: which layer, 0 is the embeddings; null: the last. Under reads: of a strategy with lbfgs each "
+        description="which layer, 0 is the embeddings; null: the last. Under reads: of a strategy with lbfgs each "
         "layer has its own fit: best, the best one on validation; lowest, the lowest within margin of it",
     )
     margin: Annotated[float, Key(unit="score")] = Field(
         0.01, ge=0, lt=1, description="lowest: how much lower than the best layer's its validation score may be"
     )
-    last: Annotated[int | None, Key(_last, unit="layers")] = Field(
-        None, ge=1, description="number of layers from the top; null: all layers and the embeddings"
-    )
-    every: Annotated[int, Key(_every, unit="layers")] = Field(
-        1, ge=1, description="ladder: 2 reads every second layer from the top, and the embeddings"
-    )
-    norm: Annotated[bool, Key({True: "each layer normalised"})] = Field(
-        False, description="mix, ladder: normalise each layer to mean 0 and standard deviation 1 first"
-    )
-    dropout: Annotated[float, Key(_layer_dropout, unit="probability")] = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="mix: probability that a layer is left out in training; ladder: dropout of the projected layers "
-        "and in the blocks",
-    )
-    width: Annotated[int | None, Key(_width)] = Field(
-        None, ge=1, description="ladder: width of its blocks; null: an eighth of the encoder's"
-    )
-    heads: Annotated[int, Key("{} attention heads")] = Field(
-        4, ge=1, description="ladder: attention heads of each block; they divide its width"
-    )
-    feed_forward: Annotated[float, Key("feed-forward parts {} times as wide")] = Field(
-        4.0, gt=0, description="ladder: width of the feed-forward part of a block, as a multiple of its width"
-    )
-    gates: Annotated[Literal["learned", "fixed"], Key({"learned": "learned gates", "fixed": "gates fixed at 0.5"})] = (
-        Field("learned", description="ladder: share of a layer in what its block reads; fixed: 0.5")
-    )
-    temperature: Annotated[float, Key("gate temperature {}")] = Field(
-        0.1, gt=0, description="ladder: the share is sigmoid(alpha / temperature), and alpha begins at 0"
-    )
-    start: Annotated[
-        Literal["random", "pruned"],
-        Key({"random": "random start", "pruned": "started from the encoder's layers, pruned by weight magnitude"}),
-    ] = Field(
-        "random",
-        description="ladder: pruned starts each block from the largest weights of the encoder's own layer (encoders "
-        "with the layers of BERT)",
-    )
 
     def meaningful(self) -> set[str]:
-        """Return the keys that the way of combining reads."""
-        if self.combine == "one":
-            return {"combine", "layer"} | ({"margin"} if self.layer == "lowest" else set())
-        if self.combine == "ladder":
-            return {"combine", "norm", "dropout"} | LADDER - ({"temperature"} if self.gates == "fixed" else set())
-        return {"combine", "last"} | ({"norm", "dropout"} if self.combine == "mix" else set())
+        """Return the keys that are read of this layer."""
+        return {"combine", "layer"} | ({"margin"} if self.layer == "lowest" else set())
 
-    @model_validator(mode="after")
-    def _keys_of_the_way(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            where = "a layer that is not lowest" if key == "margin" else f"combine: {self.combine}"
-            where = "fixed gates" if key == "temperature" and self.combine == "ladder" else where
-            raise ValueError(f"{key} has no meaning with {where}; leave it out")
-        if self.width and self.width % self.heads:
-            raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
-        return self
-
-    @property
-    def learned(self) -> bool:
-        """Whether the combination has parameters that train with the head."""
-        return self.combine in ("mix", "ladder")
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "with a layer that is not lowest"
 
     @property
     def searched(self) -> bool:
         """Whether validation chooses the layer, after a fit on each."""
         return self.layer in SEARCHED_LAYERS
 
-    def ladder_width(self, wide: int) -> int:
-        """Return the width of a ladder's blocks on an encoder of width d.
+    @property
+    def reads_pooled(self) -> bool:
+        """Whether states that are pooled first give the same vector: nothing is combined."""
+        return True
 
-        An eighth of d that its attention heads do not divide is a ValueError.
+    def reads(self, layers: int) -> list[int]:
+        """Return the boundary that is read; where validation chooses the layer, all of them."""
+        if self.searched:
+            return list(range(layers + 1))
+        return _within([layers if self.layer is None else self.layer], self.layer, layers)
+
+
+class LastLayersConfig(LayersConfig):
+    """The last layers, or all of them with the embeddings."""
+
+    last: Annotated[int | None, Key(_last, unit="layers")] = Field(
+        None, ge=1, description="number of layers from the top; null: all layers and the embeddings"
+    )
+
+    def reads(self, layers: int) -> list[int]:
+        """Return the boundaries that are read, the uppermost ones."""
+        return _within(list(range(layers + 1 - (self.last or layers + 1), layers + 1)), self.last, layers)
+
+
+class PlainCombinationConfig(LastLayersConfig):
+    """The mean, the sum or the concatenation of layers, without anything learned."""
+
+    combine: Annotated[
+        Literal["mean", "sum", "concat"],
+        Key({"mean": "the mean", "sum": "the sum", "concat": "the concatenation"}),
+    ] = Field(description="mean, sum, or concat, the concatenation of the layers' states")
+
+    @property
+    def reads_pooled(self) -> bool:
+        """Whether states that are pooled first give the same vector; a maximum is taken after layers are added up."""
+        return self.combine == "concat"
+
+    def width_of(self, width: int, count: int) -> int:
+        """Return the width of the state of so many boundaries of width d."""
+        return width * count if self.combine == "concat" else width
+
+
+class ScalarMixConfig(LastLayersConfig):
+    """The learned scalar mix (Peters et al. 2018)."""
+
+    learned: ClassVar[bool] = True
+    combine: Annotated[Literal["mix"], Key({"mix": "a learned scalar mix"})] = Field(
+        description="mix: learned scalar mix (Peters et al. 2018)"
+    )
+    norm: Norm = NORM
+    dropout: Annotated[float, Key(_layer_dropout, unit="probability")] = Field(
+        0.0, ge=0, lt=1, description="probability that a layer is left out in training"
+    )
+
+
+class LadderConfig(LayersConfig):
+    """A ladder side network: a narrow transformer that reads all layers and trains with the head (Sung et al. 2022)."""
+
+    learned: ClassVar[bool] = True
+    combine: Annotated[
+        Literal["ladder"], Key({"ladder": "through a ladder side network (Sung et al. 2022) the states"})
+    ] = Field(description="ladder: ladder side network (Sung et al. 2022)")
+    every: Annotated[int, Key(_every, unit="layers")] = Field(
+        1, ge=1, description="2 reads every second layer from the top, and the embeddings"
+    )
+    norm: Norm = NORM
+    dropout: Annotated[float, Key(_dropout, unit="probability")] = Field(
+        0.0, ge=0, lt=1, description="dropout of the projected layers and in the blocks"
+    )
+    width: Annotated[int | None, Key(_width)] = Field(
+        None, ge=1, description="width of its blocks; null: an eighth of the encoder's"
+    )
+    heads: Annotated[int, Key("{} attention heads")] = Field(
+        4, ge=1, description="attention heads of each block; they divide its width"
+    )
+    feed_forward: Annotated[float, Key("feed-forward parts {} times as wide")] = Field(
+        4.0, gt=0, description="width of the feed-forward part of a block, as a multiple of its width"
+    )
+    gates: Annotated[Literal["learned", "fixed"], Key({"learned": "learned gates", "fixed": "gates fixed at 0.5"})] = (
+        Field("learned", description="share of a layer in what its block reads; fixed: 0.5")
+    )
+    temperature: Annotated[float, Key("gate temperature {}")] = Field(
+        0.1, gt=0, description="the share is sigmoid(alpha / temperature), and alpha begins at 0"
+    )
+    start: Annotated[
+        Literal["random", "pruned"],
+        Key({"random": "random start", "pruned": "started from the encoder's layers, pruned by weight magnitude"}),
+    ] = Field(
+        "random",
+        description="pruned starts each block from the largest weights of the encoder's own layer (encoders with the "
+        "layers of BERT)",
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that the gates read."""
+        return set(type(self).model_fields) - ({"temperature"} if self.gates == "fixed" else set())
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "with fixed gates"
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self):
+        if self.width and self.width % self.heads:
+            raise ValueError(f"width {self.width} is not divisible by {self.heads} heads")
+        return self
+
+    def block_width(self, wide: int) -> int:
+        """Return the width of the blocks on an encoder of width d.
+
+        An eighth of d that the attention heads do not divide is a ValueError.
         """
         width = self.width or wide // 8
         if not width or width % self.heads:
@@ -143,25 +237,40 @@ class LayerMixConfig(ConfigModel):
             )
         return width
 
+    def check_width(self, width: int) -> None:
+        """Raise ValueError for an encoder of whose width the heads do not divide an eighth."""
+        self.block_width(width)
+
     def reads(self, layers: int) -> list[int]:
-        """Return the boundaries that are read of an encoder of L layers; one that it lacks is a ValueError.
-
-        Where validation chooses the layer, they are all of them.
-        """
-        if self.combine == "one" and not self.searched:
-            read = [layers if self.layer is None else self.layer]
-        elif self.combine == "ladder":
-            if not layers:
-                raise ValueError("layers: combine: ladder needs an encoder with layers, and this one has none")
-            read = [0, *range(layers, 0, -self.every)[::-1]]
-        else:
-            read = list(range(layers + 1 - (layers + 1 if self.last is None else self.last), layers + 1))
-        if not 0 <= read[0] <= read[-1] <= layers:
-            raise ValueError(f"layers: {self.layer or self.last} is more than the encoder's {layers} layers")
-        return read
+        """Return the boundaries that are read of an encoder of L layers; an encoder without any is a ValueError."""
+        if not layers:
+            raise ValueError("layers: combine: ladder needs an encoder with layers, and this one has none")
+        return [0, *range(layers, 0, -self.every)[::-1]]
 
 
-def layers_text(mix: LayerMixConfig, context: Context) -> str:
+MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LadderConfig)
+WAYS = {word: model for model in MODELS for word in get_args(model.model_fields["combine"].annotation)}
+LAST_LAYER = OneLayerConfig()
+
+
+def _model_name(entry) -> str:
+    """Return the model that an entry is one of, by its `combine`; one with an unknown word is refused by any."""
+    way = entry.get("combine", "one") if isinstance(entry, dict) else getattr(entry, "combine", "one")
+    return WAYS.get(str(way), OneLayerConfig).__name__
+
+
+TAGGED = tuple(Annotated[model, Tag(model.__name__)] for model in MODELS)
+Layers = Annotated[Union[TAGGED], Discriminator(_model_name)]  # noqa: UP007
+
+
+def _within(read: list[int], said: int | None, layers: int) -> list[int]:
+    """Return boundaries as they are; any that an encoder of L layers lacks is a ValueError. Args: what names them."""
+    if not 0 <= read[0] <= read[-1] <= layers:
+        raise ValueError(f"layers: {said} is more than the encoder's {layers} layers")
+    return read
+
+
+def layers_text(entry: LayersConfig, context: Context) -> str:
     """Return which layers are read and how, as a Methods section says it."""
-    said = clauses(mix, context)
+    said = clauses(entry, context)
     return ", ".join([" ".join(said[:2]), *said[2:]])

@@ -70,11 +70,9 @@ class SelectConfig(ConfigModel):
         """Return the keys that the way of selecting reads."""
         return {"by", "fractions"} | SELECTIONS[self.by]
 
-    @model_validator(mode="after")
-    def _keys_of_the_way(self):
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            raise ValueError(f"{key} has no meaning with by: {self.by}; leave it out")
-        return self
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return f"with by: {self.by}"
 
 
 def say_selection(select, phase, context) -> str:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from thaw.core.phrases import plural
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import ConfigModel, Key, both_names, clauses, written
+from thaw.schema.keys import ConfigModel, Key, clauses, written
 from thaw.schema.phase_parts import (
     EarlyStoppingConfig,
     SelectConfig,
@@ -220,12 +220,14 @@ class PhaseConfig(ConfigModel):
         absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
         return set(type(self).model_fields) - absent - FITTED
 
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        if self.optimizer == "lbfgs" or name in FITTED:
+            return f"with optimizer {self.optimizer}"
+        return f"with schedule {self.schedule}"
+
     @model_validator(mode="after")
     def _keys_that_belong_together(self):
-        where = "optimizer lbfgs" if self.optimizer == "lbfgs" else f"schedule {self.schedule}"
-        for key in sorted(self.model_fields_set - self.meaningful()):
-            where = f"optimizer {self.optimizer}" if key in FITTED else where
-            raise ValueError(f"{both_names(type(self), key)} has no meaning with {where}; leave it out")
         if self.layer_rates and self.layer_decay < 1:
             raise ValueError(
                 "layer_learning_rates and layerwise_lr_decay both set the rate of each layer; leave one out"

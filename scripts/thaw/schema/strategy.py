@@ -225,7 +225,7 @@ class StrategyConfig(CatalogueEntry):
         return {PHASE_NAMES.get(key, key): value for key, value in sweep.items()} if isinstance(sweep, dict) else sweep
 
     @property
-    def solved(self) -> bool:
+    def fits_to_convergence(self) -> bool:
         """Whether a linear head is fitted to convergence."""
         return self.phases[0].optimizer == "lbfgs"
 
@@ -257,15 +257,15 @@ class StrategyConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
-    def _lbfgs_stands_alone(self):
-        solved = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
-        if solved and (len(self.phases) > 1 or self.after or self.sweep or list(solved[0].train) != ["head"]):
+    def _lbfgs_fits_a_head_alone(self):
+        fitted = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
+        if fitted and (len(self.phases) > 1 or self.after or self.sweep or list(fitted[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
-        if self.pairs == "best" and not solved:
+        if self.pairs == "best" and not fitted:
             raise ValueError("pairs: best is for optimizer lbfgs; take task, joint or separate")
-        if self.reads and self.reads.searched and not solved:
+        if self.reads and self.reads.searched and not fitted:
             raise ValueError(f"reads: layer: {self.reads.layers.layer} is for optimizer lbfgs; name one layer")
-        if solved and (self.search or self.rates_from):
+        if fitted and (self.search or self.rates_from):
             raise ValueError("optimizer lbfgs chooses its l2 itself; leave out search and rates_from")
         if self.search and self.rates_from:
             raise ValueError("search and rates_from both say where rates come from; leave one out")

@@ -6,16 +6,18 @@ from pydantic import Field, model_validator
 
 from thaw.schema.head import HeadConfig, Poolings, pooled_by
 from thaw.schema.keys import ConfigModel, Context, Key, clauses
-from thaw.schema.layers import LayerMixConfig, layers_text
+from thaw.schema.layers import Layers, layers_text
 
 
 class ReadsConfig(ConfigModel):
     """The layers that a head reads under a strategy, and how it pools the tokens of a text."""
 
     layers: Annotated[
-        LayerMixConfig | None, Key(lambda mix, _, context: mix and f"reads {layers_text(mix, context)}")
+        Layers | None, Key(lambda layers, _, context: layers and f"reads {layers_text(layers, context)}")
     ] = Field(None, description="which layers the head reads, and how they are combined; null: as its entry says")
-    pooling: Annotated[Poolings | None, Key(lambda pooling, *_: pooling and f"pools by {pooled_by(pooling)}")] = Field(
+    pooling: Annotated[
+        Poolings | None, Key(lambda pooling, _, context: pooling and f"pools by {pooled_by(pooling, context)}")
+    ] = Field(
         None,
         description="how the tokens of a text become one vector, of pairs in both readings; of a list, "
         "[mean, max, first], the vectors are concatenated; null: as its entry says",

@@ -87,9 +87,12 @@ def _described(model, loc: tuple, values: dict) -> str:
 
 
 def _model_at(model, loc: tuple):
-    """Follow field names down to the model that a path leads into."""
+    """Follow field names, and names of models of a union, down to the model that a path leads into."""
+    union: dict[str, type[BaseModel]] = {}
     for part in loc:
-        if isinstance(part, str) and part in model.model_fields:
+        if part in union:
+            model = union[part]
+        elif isinstance(part, str) and part in model.model_fields:
             nested = models_within(model.model_fields[part].annotation)
-            model = nested[0] if nested else model
+            model, union = nested[0] if nested else model, {one.__name__: one for one in nested}
     return model

@@ -25,8 +25,8 @@ def main() -> None:
     )
     spec = arguments.spec
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
-    solved = spec["phases"][0].get("optimizer") == "lbfgs"
-    run_relaxed_if_needed(lambda: (fit if solved else train)(spec, arguments))
+    fits_to_convergence = spec["phases"][0].get("optimizer") == "lbfgs"
+    run_relaxed_if_needed(lambda: (fit if fits_to_convergence else train)(spec, arguments))
     log(f"seeds {', '.join(map(str, arguments.seeds))} written to {arguments.out}")
 
 

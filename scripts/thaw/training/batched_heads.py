@@ -1,4 +1,4 @@
-"""Fixed heads of one kind that train on the same vectors as one batched problem.
+"""Heads of one kind that train on the same constant vectors as one batched problem.
 
 Each member keeps its own parameters, order of rows and dropout, and its numbers do not depend on the other members: a
 single run is a batch of one. M members, N vectors, n of a batch, F width, D width of what a layer makes, C outputs.
@@ -18,7 +18,7 @@ from thaw.features.batch import send
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.training.head_vectors import Reader, Vectors
-from thaw.training.objectives import Supervised
+from thaw.training.objectives import Objective
 from thaw.training.run_state import EpochCost
 
 
@@ -114,7 +114,7 @@ class BatchedHeadTrainer:
         reader: Reader,
         store: FeatureStore,
         rows: np.ndarray,
-        objective: Supervised,
+        objective: Objective,
         words: list[int] | None,
     ):
         """Read the training rows. Args: heads, on their device; store; rows of train; objective; their word counts."""

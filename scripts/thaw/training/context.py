@@ -13,6 +13,7 @@ import torch
 from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, rows_outside, subset_rows
+from thaw.declarations.task_types import WORD_TYPES
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, scored_rows, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
@@ -35,7 +36,7 @@ class TaskContext:
         self.inputs, self.layers = inputs, spec["layers"]
         self.task = task_with_defaults(spec["task"], spec["subset"])
         self.labels = self.corpus.labels(self.task["target"])
-        self.words = self.task["type"] in ("tagging", "spans")
+        self.words = self.task["type"] in WORD_TYPES
         self.rows = read_rows(spec, self.corpus)
         self.shape = Shape.of(read_json(self.encoder_folder / "config.json"))
 

@@ -11,7 +11,7 @@ import torch
 
 from thaw.heads.convex import Scale, Solution, fit_classes, fit_scores
 from thaw.heads.feature_selection import cluster_representatives, group_lasso, most_relevant
-from thaw.schema.head import LayerMixConfig
+from thaw.schema.layers import LayersConfig
 from thaw.schema.phases import PhaseConfig
 
 
@@ -72,29 +72,29 @@ def _selected(
         best = best_strength([score(position, solution) for solution in solutions], phase.l2)
         deviations = Scale.of(vectors).deviation[kept]
         relevance = (solutions[best].weight[:, kept] * deviations).norm(dim=0)
-    candidates = []
+    fitted = []
     for fraction in select.fractions:
         features = kept[most_relevant(relevance, fraction)]
-        candidates += [HeadCandidate(solution, position, fraction, len(features)) for solution in fit(features)]
-    return candidates
+        fitted += [HeadCandidate(solution, position, fraction, len(features)) for solution in fit(features)]
+    return fitted
 
 
-def choose(candidates: list[HeadCandidate], scores: list[float | None], layers: LayerMixConfig) -> int:
+def choose(tried: list[HeadCandidate], scores: list[float | None], layers: LayersConfig) -> int:
     """Return the index of the candidate with the best validation score.
 
-    Args: candidates; their scores; what the head reads: with `layer: lowest` only the lowest layer counts whose best
-    score is within the margin. Of equals the lowest layer is taken, then the fewest features, then the strongest
-    penalty.
+    Args: candidates that were tried; their scores; what the head reads: with `layer: lowest` only the lowest layer
+    counts whose best score is within the margin. Of equals the lowest layer is taken, then the fewest features, then
+    the strongest penalty.
     """
     scored = [-np.inf if score is None else score for score in scores]
-    allowed = range(len(candidates))
-    if layers.layer == "lowest":
+    allowed = range(len(tried))
+    if layers.searched and layers.layer == "lowest":
         least = max(scored) - layers.margin
-        lowest = min(one.position for one, score in zip(candidates, scored, strict=True) if score >= least)
-        allowed = [i for i in allowed if candidates[i].position == lowest]
+        lowest = min(one.position for one, score in zip(tried, scored, strict=True) if score >= least)
+        allowed = [i for i in allowed if tried[i].position == lowest]
     return max(
         allowed,
-        key=lambda i: (scored[i], -candidates[i].position, -(candidates[i].fraction or 0), candidates[i].solution.l2),
+        key=lambda i: (scored[i], -tried[i].position, -(tried[i].fraction or 0), tried[i].solution.l2),
     )
 
 

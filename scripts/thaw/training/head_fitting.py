@@ -70,7 +70,7 @@ class HeadFit:
         if self.layers.searched:
             self.heads = [self.context.build_head(head.at_layer(n)) for n in self.head.combination.read]
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
-        if not self.head.fixed:
+        if not self.head.constant_vectors:
             raise UserError(
                 f"optimizer lbfgs cannot fit a head with pooling: {self.head.entry.pooling}, which is learned too; "
                 "take pooling first, mean or max, or a strategy that trains with adamw, such as frozen_sgd"

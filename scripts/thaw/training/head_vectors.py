@@ -1,4 +1,4 @@
-"""The vectors that a fixed head reads of a frozen encoder: computed once, one a text, or one a word that has a token.
+"""The constant vectors that a head reads of a frozen encoder, one a text, or one a word that has a token.
 
 N vectors, d width of what the encoder gives, F width of a vector, B examples, S sequences, T tokens, W words.
 """
@@ -62,7 +62,7 @@ class Vectors:
 
 
 class Reader:
-    """Reads vectors for a fixed head: from stored states, or through the layers above them."""
+    """Reads the constant vectors of a head: from stored states, or through the layers above them."""
 
     def __init__(self, encoder: Encoder | None, head: Head, boundaries: list[int], device: torch.device, known=None):
         """Keep the frozen encoder (None where all is stored), the head, the stored boundaries and the device.

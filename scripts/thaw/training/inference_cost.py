@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from thaw.compute_cost.flops import encoder_flops
+from thaw.features.batch import pieces
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.training.context import TaskContext
-
-AT_ONCE = 1024  # rows whose lengths are read together
 
 
 def inference_cost(context: TaskContext, head: Head, inserted: int = 0) -> dict:
@@ -37,8 +36,7 @@ def inference_cost(context: TaskContext, head: Head, inserted: int = 0) -> dict:
 
 def _distinct(store: FeatureStore, split: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return one row of each shape among some rows, and how many have it: operations depend on lengths alone."""
-    pieces = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
-    lengths = np.concatenate([_lengths(store, split, piece) for piece in pieces])
+    lengths = np.concatenate([_lengths(store, split, piece) for piece in pieces(rows)])
     _, first, counts = np.unique(lengths, axis=0, return_index=True, return_counts=True)
     return rows[first], counts
 

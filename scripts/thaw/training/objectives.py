@@ -1,12 +1,10 @@
 """Training objectives: the loss of a batch, as a part of its own.
 
-A distillation objective is one more class with `loss`: it holds what a teacher gave for each training row (logits,
-states), asks the model for its own, and adds their distances to the head's loss; `vector_loss` does so with logits.
+A distillation objective is one more Objective: it holds what a teacher gave for each training row (logits, states),
+asks the model for its own, and adds their distances to the head's loss; `vector_loss` does so with logits.
 
 B examples, W words, N vectors, M runs, n of a batch, C outputs.
 """
-
-from typing import Protocol
 
 import torch
 
@@ -19,15 +17,31 @@ from thaw.training.masking import MaskedBatch
 from thaw.training.task_model import TaskModel
 
 
-class Objective(Protocol):
-    """What a model is trained towards."""
+class Objective:
+    """What a model is trained towards.
+
+    With `on_vectors` it also has the last two methods, by which heads train on constant vectors, several as a batch.
+    """
+
+    on_vectors = False
 
     def loss(self, model, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
+        raise NotImplementedError
+
+    def vector_targets(self, rows, vectors: Vectors) -> torch.Tensor:
+        """Return the target [N] of each vector of some rows, on the device of the vectors."""
+        raise NotImplementedError
+
+    def vector_loss(self, head: Head, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss of vectors, of batched heads that of each [M]: logits [M, n, C], targets [M, n]."""
+        raise NotImplementedError
 
 
-class Supervised:
+class Supervised(Objective):
     """The head's loss against the targets of the task."""
+
+    on_vectors = True
 
     def __init__(self, gold):
         """Keep the encoded targets of all rows of train."""
@@ -52,7 +66,7 @@ class Supervised:
         return head.loss(logits, targets)
 
 
-class MaskedLanguageModel:
+class MaskedLanguageModel(Objective):
     """The cross-entropy of masked tokens (Devlin et al. 2019, section 3.1)."""
 
     def __init__(self, precision: str):

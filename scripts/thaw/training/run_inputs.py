@@ -28,7 +28,7 @@ from thaw.training.adapted import AdaptedEncoder
 class Inputs:
     """The inputs of a run in one view.
 
-    `transfer_sets` holds other tasks' corpora, each with its store in that view; `vectors` the vectors that a fixed
+    `transfer_sets` holds other tasks' corpora, each with its store in that view; `vectors` the constant vectors that a
     head has read of the pretrained encoder, by folder of the store and split, for all runs that share these inputs;
     `adapted` the encoder as a run left it, where the store holds its states.
     """

@@ -89,7 +89,7 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
     if encoder is None:
         return head.combination(stored, batch.mask)
     wanted = [n for n in head.combination.read if n not in stored]
-    states = stored | encoder.reach(batch, wanted, stored.get(encoder.start))
+    states = stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
     return head.combination(states, batch.mask)
 
 

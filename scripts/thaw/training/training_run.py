@@ -105,7 +105,7 @@ class TrainingRun:
     def trainable(self, state: RunState, stage: dict, runs: list["TrainingRun"]) -> ModelTrainer | BatchedHeadTrainer:
         """Return what trains in a stage, with all that trained before it: the heads of several runs, or this model.
 
-        A fixed head on a frozen encoder trains on vectors that are computed once, alone or in a batch of heads.
+        Constant vectors of a frozen encoder are computed once, and their head trains on them, alone or in a batch.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
         objective = self.objective_of(phase)
@@ -113,7 +113,7 @@ class TrainingRun:
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
         plain = not self.inserts and not phase.frozen_dropout
-        batched = plain and components == ["head"] and self.head.fixed and hasattr(objective, "vector_loss")
+        batched = plain and components == ["head"] and self.head.constant_vectors and objective.on_vectors
         use_precision("fp32" if batched else phase.precision, self.device)
         if batched:
             known = None if self.trained else self.inputs.vectors
@@ -200,8 +200,8 @@ class TrainingRun:
 def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None = None) -> list[Trained]:
     """Train a batch of runs and return what each leaves; a single run is a list of one, and may write its progress.
 
-    Several runs read the same inputs, have a fixed head and one phase, in which the head alone trains, and differ in
-    seed and learning rates, not in batches and epochs.
+    Several runs read the same inputs, have a head with constant vectors and one phase, in which the head alone trains,
+    and differ in seed and learning rates, not in batches and epochs.
     """
     if progress:
         progress.restore(runs[0])
@@ -255,7 +255,7 @@ def _log_stage(runs: list[TrainingRun], number: int, stage: dict) -> None:
 
 
 def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
-    """Train runs in which a fixed head alone trains: in one batch where batch size and epochs are the same.
+    """Train heads alone on constant vectors, the runs in one batch where batch size and epochs are the same.
 
     Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
     that has no loss of vectors.
@@ -263,7 +263,7 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
         phase = run.phases[0]
-        batched = not run.head.words and hasattr(run.objective_of(phase), "vector_loss")
+        batched = not run.head.words and run.objective_of(phase).on_vectors
         groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():

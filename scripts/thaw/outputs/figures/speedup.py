@@ -12,7 +12,7 @@ CLAIM = 10
 WIDTH = 6.4  # inches, as are the height of a panel's title and axis and that of one of its lines
 FRAME, LINE = 1.0, 0.3
 WAYS = {"alone": "Alone: with the whole extraction", "shared": "Shared: with an equal share of the extraction"}
-CELL = ["subset", "encoder", "head", "task", "strategy", "variant"]
+NAMES = [*aggregate.GROUP, "task", "strategy", "variant"]  # of a line, as its row of the CSV begins
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -43,7 +43,7 @@ def build(data, spec: dict) -> panels.Figure:
 def savings(runs, whole: str):
     """Return a row for each task and strategy that trains only the head, with its speed-up over the full model.
 
-    Columns besides those of CELL: seconds_whole, seconds_alone, seconds_shared (means over seeds), and for both ways
+    Columns besides NAMES: seconds_whole, seconds_alone, seconds_shared (means over seeds), and for both ways
     the ratio of the means with the lowest and highest ratio of a seed. Seconds include the runs that a run starts from
     and feature extraction, but no search.
     """
@@ -51,11 +51,11 @@ def savings(runs, whole: str):
     own = present["train_seconds"] + present["after_seconds"]
     spent = {"shared": own + present["extraction_seconds"], "alone": own + present["extraction_whole_seconds"]}
     present = present.assign(**spent)
-    keys = ["subset", "encoder", "head", "task", "seed"]
+    keys = [*aggregate.GROUP, "task", "seed"]
     full = present.loc[present["strategy"] == whole, [*keys, "shared"]].rename(columns={"shared": "whole"})
     both = head_alone(present).merge(full, on=keys)
     both = both.assign(**{f"ratio_{way}": both["whole"] / both[way] for way in WAYS})
-    frame = both.groupby(CELL, sort=False).agg(
+    frame = both.groupby(NAMES, sort=False).agg(
         seconds_whole=("whole", "mean"),
         **{f"seconds_{way}": (way, "mean") for way in WAYS},
         **{f"{end}_{way}": (f"ratio_{way}", of) for way in WAYS for end, of in (("low", "min"), ("high", "max"))},

@@ -90,6 +90,11 @@ def summarise(runs, shown: str, order: dict):
     return _ordered(summary, order)
 
 
+def seconds_alone(row) -> float:
+    """Return the mean seconds of a row of a summary with the whole feature extraction, as for a single training."""
+    return row.seconds - row.extraction + row.extraction_whole
+
+
 def validation_means(runs) -> dict[tuple, float]:
     """Return the mean over seeds on validation, x 100, by task and `ROW`, where there is a score."""
     rows = runs[runs["main"].astype(bool) & (runs["role"] == "validation") & runs["value"].notna()]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled
@@ -88,7 +89,7 @@ def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted
     """
     validated = validated[validated["seed"].isin(seeds)].sort_values("seed")
     metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
-    costs = {ALONE: row.seconds - row.extraction + row.extraction_whole, SHARED: row.seconds}
+    costs = {ALONE: aggregate.seconds_alone(row), SHARED: row.seconds}
     costs |= {"memory_mb": row.memory, "trained_parameters": row.parameters}
     costs |= {INFERENCE: row.inference} if counted else {}
     by_row = 100 * predictions.by_row(validated, metric, split)

@@ -9,6 +9,7 @@ from thaw.core.boundaries import stored_parts_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
+from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
 from thaw.outputs.frame.runs_frame import COLUMNS
 
@@ -106,7 +107,7 @@ def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: di
             for pairs, view in entry["views"].items()
             if point.get("pairs", "joint") in (pairs, "best")
         }
-        is_pair = entry["type"].startswith("pair_")
+        is_pair = entry["type"] in PAIR_TYPES
         columns = {**row, "weights": weights, "pairs": point.get("pairs", "joint") if is_pair else "", **shown}
         results.append(CollectedResult("train", names, columns, stores, needs))
     return results

@@ -28,6 +28,7 @@ One row per result, split and metric.
     folder              of the result, below the results folder
 """
 
+from thaw.core import layout
 from thaw.core.errors import UserError
 
 TEXT = (
@@ -41,8 +42,7 @@ COLUMNS = (
     "flags missing synthetic carved protocol device digest folder"
 ).split()
 LATER = ("inference_layers", "inference_flops")  # columns that a table of runs from before them lacks
-CELL = ["task", "subset", "encoder", "head", "strategy", "variant"]
-RUN = [*CELL, "seed"]
+CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 
 def read_runs(path):

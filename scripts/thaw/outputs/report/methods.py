@@ -1,6 +1,7 @@
 """Sentences of the report, generated from settings and scores."""
 
 from thaw.declarations.decision import FEWEST_SEEDS
+from thaw.declarations.task_types import WORD_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
@@ -21,7 +22,7 @@ def strategy(id: str, spec: dict) -> str:
         "starts": {name: entry for name, entry in entries.items() if name not in listed},
         "further_pretraining": {name: FurtherPretrainingConfig.model_validate(entry) for name, entry in further},
     }
-    context = Context(spec["labels"], blocks, search_seeds=spec.get("search_seeds"))
+    context = _context(spec, entries=blocks, search_seeds=spec.get("search_seeds"))
     points = [wording.point(variant) for name, variant in spec["order"]["strategies"] if name == id]
     shown = f" Points shown: {', '.join(points)}." if any(points) else ""
     return methods_text(entries[id], context) + shown
@@ -30,7 +31,13 @@ def strategy(id: str, spec: dict) -> str:
 def heads(spec: dict) -> list[tuple[str, str]]:
     """Return (name, description) of each head. Args: spec of the report."""
     entries = {id: HeadConfig.model_validate(entry) for id, entry in spec["heads"].items()}
-    return [(entry.label or id, head_text(entry, Context(spec["labels"]))) for id, entry in entries.items()]
+    return [(entry.label or id, head_text(entry, _context(spec))) for id, entry in entries.items()]
+
+
+def _context(spec: dict, **more) -> Context:
+    """Return what sentences on an experiment need besides its settings. Args: spec of the report; parts of Context."""
+    words = {task["type"] in WORD_TYPES for task in spec["tasks"].values()}
+    return Context(spec["labels"], texts=False in words, words=True in words, **more)
 
 
 def subsets(spec: dict) -> list[str]:

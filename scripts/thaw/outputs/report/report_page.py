@@ -28,13 +28,14 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.runtime import log
+from thaw.declarations.output_kind import Use
+from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
 from thaw.outputs.report import dataset_facts, methods, provenance
 from thaw.outputs.tables import writers
 
-CELLS = ("strategy_table", "transfer_table")  # kinds of tables whose cells are runs of one strategy on one task
 SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
 
 
@@ -83,7 +84,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
-        "cells": CELLS,
+        "cells": kinds_for(Use.RUN_CELLS),
         "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels, results)],
         "cost": {"rows": cost_rows(summary, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
@@ -119,10 +120,11 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
 
 
 def _claims(outputs: list[dict], folder: Path) -> list[str]:
-    """Return a sentence about the published claims for each table of findings."""
+    """Return a sentence about the published claims for each table of verdicts on them."""
     import pandas
 
-    paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] == "finding_table"]
+    kinds = kinds_for(Use.VERDICTS)
+    paths = [layout.output(folder, "table", output["id"]) for output in outputs if output["kind"] in kinds]
     drawn = [path.with_suffix(".csv") for path in paths if not reason(path.with_suffix(""))]
     return [methods.claims(pandas.read_csv(path, keep_default_na=False)) for path in drawn]
 

@@ -88,10 +88,8 @@ def build(data, spec: dict) -> TextTable:
     """
     labels, groups, lines = spec["labels"], [], []
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
-    fitted, against = (
-        summary[summary["fitted"] & summary["mean"].notna()],
-        Contrasts(data.runs, spec["split"], data.predictions),
-    )
+    fitted = summary[summary["fitted"] & summary["mean"].notna()]
+    against = Contrasts(data.runs, spec["split"], data.predictions)
     for encoder, part in fitted.groupby("encoder", sort=False):
         rows = []
         for entry in spec["guidelines"]:
@@ -174,7 +172,7 @@ def _lines(one: Answered, encoder: str, said: list[dict], margin: float) -> list
 
 
 def _notes(margin: float, fewest: int) -> list[str]:
-    points = f"{margin:g} {'point' if margin == 1 else 'points'}"
+    points = wording.points(margin)
     notes = [
         "Each side is represented by the strategy and head that are best on validation. Difference: fine-tuned minus "
         "frozen, head with the most parameters minus head with the fewest; over these tasks, the mean, of a task's "
@@ -182,4 +180,4 @@ def _notes(margin: float, fewest: int) -> list[str]:
         f"Either: the 95 % CI of the difference is within {points} of 0. Otherwise the side that the whole CI favours, "
         f"or undecided if the CI contains 0. CI: {wording.CI}.",
     ]
-    return notes + [f"{wording.ROWS_ALONE} All answers from it are undecided."] * (fewest < FEWEST_OF_INTERVAL)
+    return notes + wording.few_seeds(fewest, "All answers from it are undecided.")

@@ -1,7 +1,7 @@
 """A table of comparisons: every strategy against one, with 95 % CI, effect size and p adjusted for all of them."""
 
 from thaw.core.errors import UserError
-from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
+from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
@@ -84,6 +84,4 @@ def _notes(whole: str, count: int, fewest: int) -> list[str]:
             f"With fewer than {wording.plural(FEWEST_SEEDS, 'seed')} no p is given: over n seeds it cannot be below "
             "2 / 2ⁿ, so that no difference can be significant."
         )
-    if fewest < FEWEST_OF_INTERVAL:
-        notes.append(wording.ROWS_ALONE)
-    return notes
+    return notes + wording.few_seeds(fewest)

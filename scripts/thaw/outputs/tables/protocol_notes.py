@@ -1,6 +1,5 @@
 """Footnotes of a reproduced table: the source of the published numbers, and how our protocol differs."""
 
-from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 
 MARKS = {"encoder": "ᵃ", "split": "ᵇ"}
@@ -77,7 +76,7 @@ def _seeds(comparison: dict, reproduced: dict) -> list[str]:
     said = wording.plural(numbers[0], "seed") if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} seeds"
     theirs = comparison.get("seeds")
     lines = [f"Reproduced with {said}; published with {theirs or 'an unstated number'}."]
-    return lines + [wording.ROWS_ALONE] * (numbers[0] < FEWEST_OF_INTERVAL)
+    return lines + wording.few_seeds(numbers[0])
 
 
 def _reasons(comparison: dict) -> list[str]:

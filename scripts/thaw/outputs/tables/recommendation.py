@@ -181,7 +181,7 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
 
 
 def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
-    points = f"{margin:g} {'point' if margin == 1 else 'points'}"
+    points = wording.points(margin)
     notes = [
         "Recommended: the cheapest strategy that is shown on validation to be within "
         f"{points} of the best, whichever that is: 95 % bounds that hold for all strategies together (multiple "
@@ -200,7 +200,7 @@ def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
             "Inference: operations of one prediction, in % of those after full fine-tuning, where they differ by 1 % "
             "or more: an encoder ends at the highest layer that its head reads, and a side network is added."
         )
-    return notes + [f"{wording.ROWS_ALONE} Nothing is recommended from it."] * (fewest < FEWEST_OF_INTERVAL)
+    return notes + wording.few_seeds(fewest, "Nothing is recommended from it.")
 
 
 def _unrun(runs, labels: dict) -> list[str]:

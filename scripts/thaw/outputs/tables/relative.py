@@ -99,4 +99,4 @@ def _notes(whole: str, near: list[str], fewest: int) -> list[str]:
     ]
     if near:
         notes.append(f"No ratios where {whole} is not clearly above chance: {wording.listing(near)}.")
-    return notes + [wording.ROWS_ALONE] * (fewest < FEWEST_OF_INTERVAL)
+    return notes + wording.few_seeds(fewest)

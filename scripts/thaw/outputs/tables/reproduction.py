@@ -7,6 +7,7 @@ import numpy as np
 from thaw.outputs import wording
 from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.frame.runs_frame import CELL
 from thaw.outputs.tables import protocol_notes
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable
 from thaw.statistics.aggregation import AGGREGATIONS, least, least_lasting, mean
@@ -16,7 +17,7 @@ DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
 HEADER = (
     "row column task encoder head strategy variant metric split scale printed ours low high by_rule difference seeds"
 )
-CELL = ["task", "encoder", "head", "strategy", "variant"]
+ADDRESS = [*(name for name in CELL if name != "subset"), "metric", "split"]  # of a number that is reproduced
 
 
 @dataclass
@@ -162,7 +163,7 @@ class Measured:
 
     def _rows(self, at: list[str]):
         """Return the rows of runs.csv at an address, one for each seed."""
-        wanted = dict(zip(CELL + ["metric", "split"], at, strict=True))
+        wanted = dict(zip(ADDRESS, at, strict=True))
         chosen = self.runs[self.runs["kind"].isin(["run", "ensemble"])]
         for key, value in wanted.items():
             chosen = chosen[chosen[key] == value]

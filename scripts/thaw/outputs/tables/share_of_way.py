@@ -90,13 +90,12 @@ def _way(row, full, sides: list[Resampled]) -> Way:
     if interval(whole - start, gap).low > 0:
         ratio = np.divide(100 * (reached - low), gap, out=np.full(len(gap), np.nan), where=gap > 0)
         share = interval(100 * (score - start) / (whole - start), ratio)
-    costs = [100 * _alone(row) / _alone(full), 100 * row.seconds / full.seconds, 100 * row.inference / full.inference]
+    costs = [
+        100 * aggregate.seconds_alone(row) / aggregate.seconds_alone(full),
+        100 * row.seconds / full.seconds,
+        100 * row.inference / full.inference,
+    ]
     return Way(row, sides[0].spread.seeds, (start, whole, score), share, *costs)
-
-
-def _alone(row) -> float:
-    """Return the seconds of training with the whole extraction, as for a single training."""
-    return row.seconds - row.extraction + row.extraction_whole
 
 
 def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
@@ -124,7 +123,7 @@ def _line(way: Way) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric, way.seeds]
     start, whole, score = way.scores
     ends = ["", "", ""] if share is None else [f"{value:.4f}" for value in (share.value, share.low, share.high)]
-    seconds = [f"{_alone(row):.6g}", f"{row.seconds:.6g}"]
+    seconds = [f"{aggregate.seconds_alone(row):.6g}", f"{row.seconds:.6g}"]
     costs = [f"{way.alone:.4f}", f"{way.shared:.4f}", f"{way.inference:.4f}" if way.inference == way.inference else ""]
     scores = [f"{value:.4f}" for value in (score, start, whole)]
     return [*cell, *scores, int(share is not None), *ends, *seconds, *costs]
@@ -138,4 +137,4 @@ def _notes(spec: dict, fewest: int) -> list[str]:
         "is not in the median. Below 0 % a strategy is worse than the start, above 100 % better than full fine-tuning.",
         f"Cost: seconds of training in % of those of {whole}, with the whole feature extraction, and in brackets with "
         "an equal share of it.",
-    ] + [wording.ROWS_ALONE] * (fewest < FEWEST_OF_INTERVAL)
+    ] + wording.few_seeds(fewest)
