@@ -6,6 +6,7 @@ from thaw.adaptation.selectors import thawed_layers, trains_embeddings
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.declarations.splits import splits_of
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame.collection import Cards, joined, role, value
 
@@ -64,8 +65,13 @@ def _rows(kind: str, path: Path, views: dict[str, str], cards: Cards) -> list[di
     if kind == "run" and value(task, path, "type") in PAIR_TYPES:
         common["pairs"] = value(record, path, "chosen").get("pairs") or views.get(spec["features"], "")
     rows, metrics = [], value(record, path, "spec", "task", "metrics")
+    task = splits_of(task, spec.get("subset", {}))
     for split, scores in value(record, path, "scores").items():
-        split_columns = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
+        split_columns = {
+            "split": split,
+            "role": role(split, task),
+            "n": value(record, path, "rows", split),
+        }
         for metric, score in scores.items():
             rows.append({**common, **split_columns, "metric": metric, "main": metric == metrics[0], "value": score})
     return rows

@@ -8,3 +8,9 @@ PARTS_OF_TRAIN = (HELD_OUT, RESERVED)
 def stored_split(split: str, stored) -> str:
     """Return the split whose files hold the rows of a split. Args: stored, the splits that there are files of."""
     return "train" if split in PARTS_OF_TRAIN and split not in stored else split
+
+
+def splits_of(task: dict, subset: dict) -> dict:
+    """Return a task, as a spec has it, with the validation and test splits of runs on a subset, as a spec has it."""
+    own = {"validation": HELD_OUT} if subset.get("validation") else {}
+    return task | own | ({"test": [*task.get("test", ["test"]), RESERVED]} if subset.get("reserved") else {})

@@ -37,13 +37,13 @@ MAY_CHANGE = 0.05
 
 
 def check(source: FinishedRun, folder: Path) -> dict:
-    """Read all test splits again with the export and return the comparison, as check.json has it."""
+    """Read the dataset's test splits again with the export and return the comparison, as check.json has it."""
     import pandas
 
     recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}
-    for split in source.task["test"]:
+    for split in (split for split in source.task["test"] if split in source.corpus.splits):
         predictions = export_predictions(source, folder, split)
-        rows = scored_part(source.corpus, split, source.spec["subset"])
+        rows = scored_part(source.corpus, split, source.task, source.spec["subset"])
         before, again = recorded["prediction"][recorded["split"] == split], select_rows(predictions, rows)
         changed = _changed(source, split, before, again)
         splits[split] = {

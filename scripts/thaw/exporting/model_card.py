@@ -83,9 +83,11 @@ def _further(said: dict) -> str:
 def _data(source: FinishedRun) -> str:
     """Return how many rows of which corpus were trained on, and where the corpus is from."""
     card = source.corpus.card
-    of, rows = card["source"], source.spec["subset"].get("rows") or card["splits"]["train"]["rows"]
+    of, subset = card["source"], source.spec["subset"]
+    rows, share = subset.get("rows") or card["splits"]["train"]["rows"], subset.get("validation")
+    chosen_by = f", {share:.0%} of them to choose by" if share else ""
     origin = {"files": ", ".join(of.get("files", [])), "synthetic": "synthetic, written by Thaw"}.get(of["kind"])
-    return f"{card['corpus']}, {rows} rows ({origin or of['id'] + ', revision ' + of['revision']})"
+    return f"{card['corpus']}, {rows} rows{chosen_by} ({origin or of['id'] + ', revision ' + of['revision']})"
 
 
 def _encoder(card: dict) -> str:

@@ -162,11 +162,18 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
 
 
 def check_start(
-    catalogue: Catalogue, strategy: StrategyConfig, trained: list[list[str]], same_views: bool, place: str
+    catalogue: Catalogue,
+    strategy: StrategyConfig,
+    trained: list[list[str]],
+    same_views: bool,
+    place: str,
+    own: tuple[str, str],
+    earlier_of: tuple[str, str],
 ) -> None:
-    """Find out whether a run leaves what another wants to start from.
+    """Find out whether a run leaves what another wants to start from, and has read no test row of the other.
 
-    Args: the other strategy; what the run's phases train; whether both read the same views; place of the other.
+    Args: the other strategy; what the run's phases train; whether both read the same views; place of the other; task
+    and subset of the other, and those of the run.
     """
     start, reads = strategy.start, strategy.reads
     earlier = catalogue.get("strategies", start.strategy, place)
@@ -180,3 +187,10 @@ def check_start(
     if earlier.phases[-1].optimizer != "lbfgs" and earlier.phases[-1].pick != start.epoch:
         kept = f"{start.strategy} keeps its {earlier.phases[-1].pick} epoch"
         raise UserError(f"{place}: after: checkpoint: {start.epoch} is asked for, but {kept}; change one of them")
+    corpora = [catalogue.get("tasks", task, place).corpus for task, _ in (own, earlier_of)]
+    reserved, known = (catalogue.get("subsets", subset, place).reserved for _, subset in (own, earlier_of))
+    if reserved and reserved != known and corpora[0] == corpora[1]:
+        raise UserError(
+            f"{place}: after: {earlier_of[0]} on the subset {earlier_of[1]} trains on rows of {corpora[0]} that "
+            f"{own[1]} reserves for testing; name a subset with reserved: {reserved}"
+        )

@@ -137,7 +137,8 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     """
     entry = _encoder(plan, key)
     examples, tokens = _training(plan, key)
-    share = min(1.0, spec["subset"].get("rows", examples) / examples)
+    subset = spec["subset"]
+    share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
     for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.of_spec(phase).stages(phase)):
@@ -162,10 +163,12 @@ def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
 
 
 def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
-    """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has."""
+    """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has, in all."""
     store = _store(plan, store_of(plan, job))
     examples, tokens = _training(plan, store.key)
-    share = min(1.0, job.spec["subset"].get("rows", examples) / examples) * (job.spec["rows"] != "none")
+    subset = job.spec["subset"]
+    share = min(1.0, subset.get("rows", examples) / examples) * (job.spec["rows"] != "none")
+    share = min(1.0, share + subset.get("reserved", 0) / examples)
     left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
     return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)), vectors=[])
 

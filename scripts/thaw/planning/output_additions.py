@@ -58,15 +58,16 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
 def _draws(entry: OutputConfig, context: OutputContext) -> dict:
     """Return for each subset that is one of several draws of a size the first of them.
 
-    Those that score a part of the test split are none of them: each draw has test rows of its own.
+    Those that score a part of the test split are none of them: each draw has test rows of its own. Subsets that divide
+    their rows differently are no draws of one size.
     """
     if entry.draws != "together":
         return {}
-    by_size: dict[int | None, list[str]] = {}
+    by_size: dict[tuple, list[str]] = {}
     for name in context.experiment.subsets:
         subset = context.catalogue.get("subsets", name, "subsets")
         if subset.scored is None:
-            by_size.setdefault(subset.rows, []).append(name)
+            by_size.setdefault((subset.rows, subset.validation, subset.reserved), []).append(name)
     first = {name: names[0] for names in by_size.values() if len(names) > 1 for name in names}
     return {"first_draws": first} if first else {}
 

@@ -16,6 +16,7 @@ from thaw.planning.output_requirements import missing
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import TRIAL, RunPlan, named_points, needed, pair_views
 from thaw.schema.catalogue import Catalogue
+from thaw.schema.entry import spec_of
 from thaw.schema.experiment import BASELINES, RUN_BASELINES, ExperimentConfig
 from thaw.schema.output import OutputConfig
 from thaw.schema.strategy import StrategyConfig
@@ -98,7 +99,14 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
         "baseline_runs": list(shown.values()),
         **({"external": external} if external else {}),
         **({"ensembles": ensembles} if ensembles else {}),
+        **({"own_splits": own} if (own := _own_splits(experiment, catalogue)) else {}),
     }
+
+
+def _own_splits(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, dict]:
+    """Return the keys of each subset that has splits of its own."""
+    entries = {name: catalogue.get("subsets", name, "subsets") for name in experiment.subsets}
+    return {name: spec_of(entry) for name, entry in entries.items() if entry.validation or entry.reserved}
 
 
 def _point(by_task: dict[str, list[RunPlan]], planner: RunPlanner) -> dict:

@@ -175,8 +175,8 @@ class RunPlanner:
                 "one as variant:"
             )
         run = self._run((*where, encoder, head, start.strategy, values[start.variant], seed), asked)
-        same_views = bool(start.task) or run.views == views
-        compatibility.check_start(self.catalogue, strategy, self.trained(run), same_views, place)
+        same = bool(start.task) or run.views == views
+        compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
 
     def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:

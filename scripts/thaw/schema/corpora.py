@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from thaw.declarations.splits import HELD_OUT, RESERVED
+from thaw.declarations.splits import splits_of
 from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
@@ -214,6 +214,4 @@ class SubsetConfig(CatalogueEntry):
 
     def of_runs(self, task: TaskConfig) -> TaskConfig:
         """Return a task with the validation split and the test splits of runs on this subset."""
-        own = {"validation": HELD_OUT} if self.validation else {}
-        own |= {"test": [*task.test, RESERVED]} if self.reserved else {}
-        return task.model_copy(update=own)
+        return task.model_copy(update=splits_of({"test": task.test}, self.model_dump()))

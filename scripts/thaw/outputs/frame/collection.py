@@ -9,6 +9,7 @@ from thaw.core.boundaries import stored_parts_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
+from thaw.declarations.splits import splits_of, stored_split
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
 from thaw.outputs.frame.runs_frame import COLUMNS
@@ -64,7 +65,8 @@ def selected(spec: dict) -> list[CollectedResult]:
 
     Spec: tasks {id: {corpus, views, type, metrics, validation, test}}, subsets, heads, head_tasks {head: its tasks,
     where not all}, seeds, grid [{encoder, strategies}], baselines [id], baseline_runs [{baseline, of, tasks, encoder,
-    head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}].
+    head, strategy, variant}], external [{id, tasks}], ensembles [{id, tasks}], own_splits {subset: its keys, where it
+    has splits of its own}.
     """
     bare = {"encoder": "", "head": "", "variant": "base", "thawed": 0, "embeddings": False}
 
@@ -130,7 +132,8 @@ def rows(spec: dict, results, logs) -> list[dict]:
     passes, cards, made = extraction_seconds(present, results), Cards(results), []
     repeated = sanity_flags.identical_runs([Path(results, result.folder) for result in present if result.stores])
     for result in everything:
-        task = spec["tasks"][result.row["task"]]
+        subset = spec.get("own_splits", {}).get(result.row["subset"], {})
+        task = splits_of(spec["tasks"][result.row["task"]], subset)
         common = {name: "" for name in COLUMNS} | {"folder": result.folder} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
@@ -158,7 +161,8 @@ class Cards:
         if not path.exists():
             return {}
         card = self.read(path)
-        carved = value(card, path, "splits", task["validation"], "carved_from") is not None
+        held = stored_split(task["validation"], value(card, path, "splits"))
+        carved = held == "train" or value(card, path, "splits", held, "carved_from") is not None
         total = value(card, path, "splits", "train", "rows")
         return {"synthetic": bool(value(card, path, "synthetic")), "carved": carved, "train_rows": total}
 
@@ -242,12 +246,14 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, re
     path = Path(results, result.folder, "metrics.json")
     record = read_json(path)
     phases, task = record.get("spec", {}).get("phases", []), value(record, path, "spec", "task")
+    subset = record["spec"].get("subset", {})
+    task = splits_of(task, subset)
     common = common | {
         "digest": value(record, path, "digest"),
         "optimizer": joined(phases, "optimizer", "adamw"),
         "precision": joined(phases, "precision", "fp32"),
         "protocol": task.get("protocol", "clean"),
-        "train_rows": record["spec"].get("subset", {}).get("rows", common["train_rows"]),
+        "train_rows": subset.get("rows", common["train_rows"]),
     }
     cut, flags = {}, value(record, path, "flags") + ["same_seeds"] * repeated
     if result.stores:

@@ -6,9 +6,11 @@ from zlib import crc32
 import numpy as np
 
 from thaw.core import layout
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
+from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import select_rows, task_with_defaults
 from thaw.evaluation.weighted_metrics import Scorer, scorer
@@ -72,12 +74,20 @@ class PredictionFiles:
         """Return what some rows of runs.csv score on resampled examples, [rows, D]."""
         folders = list(rows["folder"])
         new = [folder for folder in folders if (folder, metric, split) not in self._by_row]
-        if new:
-            key = crc32(f"{self._task(new[0])['corpus']}/{split}".encode())
-            drawn = RowDraws(self.groups(new[0], split), random_seed=key)
-            scores = drawn.scores([self.scorer(folder, metric, split) for folder in new])
-            self._by_row |= {(folder, metric, split): row for folder, row in zip(new, scores, strict=True)}
+        alike: dict[str, list[str]] = {}
+        for folder in new:
+            alike.setdefault(self._drawn_from(folder, split), []).append(folder)
+        for name, some in alike.items():
+            drawn = RowDraws(self.groups(some[0], split), random_seed=crc32(name.encode()))
+            scores = drawn.scores([self.scorer(folder, metric, split) for folder in some])
+            self._by_row |= {(folder, metric, split): row for folder, row in zip(some, scores, strict=True)}
         return np.stack([self._by_row[folder, metric, split] for folder in folders])
+
+    def _drawn_from(self, folder: str, split: str) -> str:
+        """Return the name of the examples that a run's are drawn from; draws of a subset hold out other rows."""
+        task, subset = self._task(folder), self._spec(folder).get("subset", {})
+        own = f"/{canonical(subset)}" if split == HELD_OUT else ""
+        return f"{task['corpus']}/{split}{own}"
 
     def _task(self, folder: str) -> dict:
         spec = self._spec(folder)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from thaw.declarations.splits import splits_of
 from thaw.outputs import wording
 from thaw.outputs.frame.collection import shown_split, value
 
@@ -33,8 +34,8 @@ class ProbeRecord:
 
     @property
     def task(self) -> dict:
-        """The task as its spec has it."""
-        return self.value("spec", "task")
+        """The task as its spec has it, with the splits of its subset."""
+        return splits_of(self.value("spec", "task"), self.record["spec"].get("subset", {}))
 
     def split(self, shown: str) -> str:
         """Return the split of the task that an output shows. Args: test (the task's first) or validation."""

@@ -8,7 +8,7 @@ One row per result, split and metric.
     weights             the folder below encoders/ and features/ that the run begins with: the encoder's, or that of
                         its further pretraining on a corpus
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on
-    train_rows          rows that it trained on: those of the subset, or all of train
+    train_rows          rows that it may learn from: those of the subset (held_out among them), or all of train
     main                True for the task's main metric
     role                train, validation, test, unseen (test rows that share no sentence with train), or transfer (a
                         split `<task>/<split>` of another task)

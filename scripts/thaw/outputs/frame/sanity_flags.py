@@ -16,6 +16,7 @@ import numpy as np
 
 from thaw.core import layout
 from thaw.core.files import read_json
+from thaw.declarations.splits import stored_split
 from thaw.evaluation.metrics import METRICS
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.phases import PhaseConfig
@@ -85,16 +86,17 @@ def _flat(notes: list[dict]) -> bool:
 
 
 def _of_scores(record: dict, card: dict) -> list[str]:
-    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
+    task = task_with_defaults(record["spec"]["task"], record["spec"].get("subset", {}))
     scores = record["scores"]
     main, validation = task["metrics"][0], task["validation"]
     tests, flags = [split for split in task["test"] if split in scores], []
-    if any(_all_seen(card, split) for split in (validation, *tests)):
+    parts = {split: card["splits"][stored_split(split, card["splits"])] for split in ("train", validation, *tests)}
+    if any(part.get("overlap_train", {}).get("share") == 1 for part in parts.values()):
         flags.append("all_seen")
-    labels = {split: part.get("labels", {}).get(task["target"], {}) for split, part in card["splits"].items()}
+    labels = {split: part.get("labels", {}).get(task["target"], {}) for split, part in parts.items()}
     if any(count and not labels["train"].get(label) for split in tests for label, count in labels[split].items()):
         flags.append("label_unknown")
-    least = {split: _constant(main, labels["train"], labels.get(split, {})) for split in (validation, *tests)}
+    least = {split: _constant(main, labels["train"], labels[split]) for split in (validation, *tests)}
     got = {split: -math.inf if scores[split][main] is None else scores[split][main] for split in scores}
     if any(least[split] - got[split] > 1 / math.sqrt(record["rows"][split]) for split in tests):  # two standard errors
         flags.append("test_below_majority")
@@ -102,10 +104,6 @@ def _of_scores(record: dict, card: dict) -> list[str]:
     if train >= LEARNT and held - least[validation] < GAINED * (1 - least[validation]):
         flags.append("memorised")
     return flags
-
-
-def _all_seen(card: dict, split: str) -> bool:
-    return card["splits"][split].get("overlap_train", {}).get("share") == 1
 
 
 def _constant(metric: str, train: dict[str, int], split: dict[str, int]) -> float:

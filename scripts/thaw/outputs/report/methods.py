@@ -41,13 +41,33 @@ def _context(spec: dict, **more) -> Context:
 
 
 def subsets(spec: dict) -> list[str]:
-    """Return a sentence for each subset of an experiment that is smaller than the dataset. Args: spec of the report."""
-    lines = []
+    """Return a sentence for each subset of an experiment that is smaller than the dataset, and for each way in which
+    subsets are divided. Args: spec of the report.
+    """
+    lines, divided = [], {}
     for name, entry in spec["subsets"].items():
+        label = spec["labels"]["subsets"].get(name, name)
         parts = [f"{wording.count(entry['rows'])} examples of train (draw {entry['draw']})"] if entry["rows"] else []
         parts += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
-        lines += [f"Subset {spec['labels']['subsets'].get(name, name)}: {wording.listing(parts)}."] if parts else []
-    return lines
+        lines += [f"Subset {label}: {wording.listing(parts)}."] if parts else []
+        divided.setdefault(_own_splits(entry), []).append(label)
+    return lines + [f"{wording.listing(labels)}: {text}" for text, labels in divided.items() if text]
+
+
+def _own_splits(entry: dict) -> str:
+    """Return what a subset sets aside to choose by and to test on. Args: its entry with every key."""
+    lines = []
+    if entry.get("validation"):
+        lines.append(
+            f"{wording.number(100 * entry['validation'], 0)} % of the examples are set aside (held_out): by them "
+            "epochs and settings are chosen, and the dataset's validation split is not read."
+        )
+    if entry.get("reserved"):
+        lines.append(
+            f"Up to {wording.count(entry['reserved'])} examples of train, which no draw takes, are a further test "
+            "split (reserved)."
+        )
+    return " ".join(lines)
 
 
 def encoder(entry: dict, card: dict) -> str:

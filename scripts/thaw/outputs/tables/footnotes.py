@@ -1,5 +1,6 @@
 """Footnotes of a table of scores: metrics, split, seeds, and what limits comparisons."""
 
+from thaw.declarations.splits import RESERVED
 from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
@@ -71,12 +72,15 @@ def _shared(fitted, labels: dict) -> list[str]:
 
 def _splits(shown, labels: dict) -> list[str]:
     """Return the sentence about tasks whose test scores are on a split of another name, such as GLUE's dev."""
-    other = shown[(shown["role"] == "test") & (shown["split"] != "test")]
+    other = shown[(shown["role"] == "test") & ~shown["split"].isin(["test", RESERVED])]
     parts = [
         f"{_tasks([task], labels)} on {wording.listing(dict.fromkeys(rows['split']))}"
         for task, rows in other.groupby("task", sort=False)
     ]
-    return [f"Scored on another split than test: {'; '.join(parts)}."] if parts else []
+    lines = [f"Scored on another split than test: {'; '.join(parts)}."] if parts else []
+    if (shown["split"] == RESERVED).any():
+        lines += ["Reserved: rows of train on which no run of a subset trains or chooses, the same for all draws."]
+    return lines
 
 
 def _carved(shown, labels: dict) -> list[str]:

@@ -39,7 +39,9 @@ def _entry(
         metric = finding.metrics.get(task, chosen.metrics[0])
         terms = [_term(term, encoder, experiment, catalogue) for term in finding.contrast]
         if all((task, encoder, *term[1:]) in present for term in terms):
-            tests += [{"task": task, "metric": metric, "split": split, "terms": terms} for split in chosen.test]
+            subsets = [catalogue.get("subsets", subset, "subsets") for subset in experiment.subsets]
+            splits = dict.fromkeys(split for subset in subsets for split in subset.of_runs(chosen).test)
+            tests += [{"task": task, "metric": metric, "split": split, "terms": terms} for split in splits]
     return entry | ({"tests": tests} if tests else {"reason": "its runs are not here"})
 
 
