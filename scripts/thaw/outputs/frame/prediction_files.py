@@ -12,7 +12,7 @@ from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import select_rows, task_with_defaults
 from thaw.evaluation.weighted_metrics import Scorer, scorer
-from thaw.statistics.bootstrap import Resampled, RowDraws, resampled
+from thaw.statistics.bootstrap import PartDraws, Resampled, RowDraws, resampled
 
 
 class PredictionFiles:
@@ -72,12 +72,19 @@ class PredictionFiles:
         """Return what some rows of runs.csv score on resampled examples, [rows, D]."""
         folders = list(rows["folder"])
         new = [folder for folder in folders if (folder, metric, split) not in self._by_row]
-        if new:
-            key = crc32(f"{self._task(new[0])['corpus']}/{split}".encode())
-            drawn = RowDraws(self.groups(new[0], split), random_seed=key)
-            scores = drawn.scores([self.scorer(folder, metric, split) for folder in new])
-            self._by_row |= {(folder, metric, split): row for folder, row in zip(new, scores, strict=True)}
+        alike: dict[bytes, list[str]] = {}  # draws of the training rows may bring validation rows of their own
+        for folder in new:
+            alike.setdefault(self._rows(folder, split).tobytes(), []).append(folder)
+        for same in alike.values():
+            scores = self._drawn(same[0], split).scores([self.scorer(folder, metric, split) for folder in same])
+            self._by_row |= {(folder, metric, split): row for folder, row in zip(same, scores, strict=True)}
         return np.stack([self._by_row[folder, metric, split] for folder in folders])
+
+    def _drawn(self, folder: str, split: str) -> RowDraws:
+        """Return the draws of the rows that a run was scored on, the same for all tasks of a corpus."""
+        corpus, groups = self._task(folder)["corpus"], self.groups(folder, split)
+        part = len(groups) < len(self._corpus(corpus).frame(split))
+        return (PartDraws if part else RowDraws)(groups, random_seed=crc32(f"{corpus}/{split}".encode()))
 
     def _task(self, folder: str) -> dict:
         return task_with_defaults(self._spec(folder)["task"])
