@@ -4,7 +4,8 @@
 python scripts/budget.py --configfile config/experiments/first.yaml --config budget=2h data_dir=path/to/data
 
 Further options are Snakemake's own, as --workflow-profile workflow/profiles/workstation or --cores 4. Cheap cells come
-first, one seed of each; a cell whose validation score is far below the best one's gets no further seed. No training
+first, one seed of each; a cell that is worse on validation than the best for sure, by the interval over seeds and rows,
+gets no further seed: so none is given up after a single seed. No training
 is started that would not fit into what is left; one that has begun is not cut off. The report and the
 advice list what was not run. Run it again, with a new budget, and it continues.
 

@@ -45,7 +45,7 @@ def write(plan, run, accuracy: float) -> None:
     """Write a run's result as the plan wants it, with this score."""
     job = plan.job(run.step, run.key)
     spec = job.spec | ({"seed": run.seed} if run.step == "fit_heads" else {})
-    record = {"digest": digest(spec), "scores": {"validation": {"accuracy": accuracy}}}
+    record = {"digest": digest(spec), "scores": {"validation": {"accuracy": accuracy}}, "rows": {"validation": 400}}
     write_json(f"{plan.results}/{run.folder}/metrics.json", record)
 
 
@@ -62,20 +62,37 @@ def test_cheap_cells_come_first_and_one_seed_of_each(place, tmp_path):
     assert len(took) == 3 and min(took) > turns[0].operations
 
 
-def test_what_lies_far_below_the_best_gets_no_further_seed(place, tmp_path):
+def test_what_is_worse_for_sure_gets_no_further_seed(place, tmp_path):
     plan = planned(place, tmp_path)
+    scores = {"frozen": (0.40, 0.40), "k01": (0.90, 0.90), "k02": (0.89, 0.91), "short_full": (0.70,)}
     for run in plan.runs["mine"]:
-        if run.seed == 1 or run.strategy == "frozen":
-            write(plan, run, {"frozen": 0.40, "short_full": 0.86}.get(run.strategy, 0.90))
+        mine = scores[run.variant if run.strategy == "short_top" else run.strategy]
+        if run.seed <= len(mine):
+            write(plan, run, mine[run.seed - 1])
     gone = time_budget.pruned(plan, "mine")
-    assert gone == {"runs/colour/all/tiny/linear/frozen/base": "pruned, 50.0 points below the best on validation"}
-    waiting = time_budget.pending_runs(plan, "mine")
-    assert names(waiting) == ["short_top k01 2", "short_top k02 2", "short_full base 2"]
-    gone = {waiting[0].run.cell: "pruned"}
-    assert names(time_budget.affordable(waiting, gone, 100, 100, lambda _: 10)) == [
-        "short_top k02 2",
-        "short_full base 2",
-    ]
+    assert list(gone) == ["runs/colour/all/tiny/linear/frozen/base"], "one seed of full may be one that failed"
+    assert gone.popitem()[1].startswith("pruned, 50.0 ± ")
+    assert names(time_budget.pending_runs(plan, "mine")) == ["short_full base 2"]
+
+
+def test_how_far_seeds_differ_decides_what_is_pruned(place, tmp_path):
+    """A strategy 20 points below, whose second seed trained: with a deviation of 12 points that says nothing."""
+    plan = planned(place, tmp_path)
+    kinds = {"frozen": (0.85, 0.85), "k01": (0.90, 0.89), "k02": (0.60, 0.90), "short_full": (0.91, 0.92)}
+    for run in plan.runs["mine"]:
+        write(plan, run, kinds[run.variant if run.strategy == "short_top" else run.strategy][run.seed - 1])
+    assert time_budget.pruned(plan, "mine") == {}
+    for run in plan.runs["mine"]:
+        if run.variant == "k02":
+            write(plan, run, (0.60, 0.61)[run.seed - 1])
+    assert [cell.rpartition("/")[2] for cell in time_budget.pruned(plan, "mine")] == ["k02"]
+
+
+def test_the_cells_of_a_slice(place, tmp_path):
+    waiting = time_budget.pending_runs(planned(place, tmp_path), "mine")[1:]
+    given_up = {waiting[0].run.cell: "pruned"}
+    chosen = time_budget.affordable(waiting, given_up, 100, 100, lambda _: 10)
+    assert names(chosen) == ["short_top k02 1", "short_full base 1"]
 
 
 def test_a_slice_has_what_fits_and_one_turn_at_least(place, tmp_path):

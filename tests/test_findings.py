@@ -78,6 +78,38 @@ def test_many_seeds_decide_nothing_that_the_test_rows_leave_open():
     assert crossed.p == alone.p and crossed.answer == "undecided" and crossed.needed.rows > 10_000
 
 
+def test_seeds_that_are_lacking_are_counted_for_all_tests_of_the_table():
+    """What is said to be lacking decides, if mean and deviation stay: with one seed more forty tests stay undecided."""
+    rng = np.random.default_rng(3)
+
+    def of_deviations(seeds: int) -> list:
+        deviations = rng.standard_normal((40, seeds))
+        deviations -= deviations.mean(1, keepdims=True)
+        return decided(list(1.5 + 1.5 * deviations / deviations.std(1, ddof=1, keepdims=True)), [HIGHER] * 40)
+
+    few = of_deviations(7)[0]
+    assert few.answer == "undecided" and few.needed.rows is None
+    assert of_deviations(8)[0].answer == "undecided", "for one test alone a seed more would do"
+    assert {one.answer for one in of_deviations(7 + few.needed.seeds)} == {"holds"}
+
+
+def test_draws_of_the_training_rows_are_seeds_only_where_that_is_asked_for(tmp_path):
+    """Eight draws with a seed each: apart they decide nothing, together they are eight seeds."""
+    names = [f"n100_d{draw}" for draw in range(1, 9)]
+    parts = [
+        scored_runs.write_scores(tmp_path, {"first": [first], "second": [second]}, name)
+        for name, first, second in zip(names, SCORES["first"], SCORES["second"], strict=True)
+    ]
+    runs, found = pandas.concat(parts, ignore_index=True), {}
+    spec = invented.shown("f", "finding_table") | {"findings": [entry()]}
+    for how, first in (("apart", {}), ("together", dict.fromkeys(names, names[0]))):
+        table = claims.build(OutputData(tmp_path, runs, first=first), spec)
+        lines = [dict(zip(table.header, line, strict=True)) for line in table.lines]
+        found[how] = [(line["subset"], line["seeds"], line["answer"]) for line in lines]
+    assert found["apart"] == [(name, 1, "undecided") for name in names]
+    assert found["together"] == [(names[0], 8, "holds")]
+
+
 def test_the_answer_over_tasks():
     assert verdicts.overall(["holds", "holds"]) == "holds" and verdicts.overall(["holds", "fails"]) == "fails"
     assert verdicts.overall(["holds", "undecided"]) == "undecided"

@@ -302,3 +302,30 @@ def test_an_interaction_of_two_factors_is_no_part_of_the_third():
         effects = [[name] for name in factors] + [["subset", "order"]]
         means.append([found[frozenset(effect)].variance for effect in effects])
     assert np.mean(means, axis=0) == pytest.approx([1, 1, 1, 4], abs=0.25)
+
+
+def test_parts_of_a_set_share_the_draws_of_the_groups_that_they_share():
+    parts = {name: np.array(groups) for name, groups in {"one": [7, 7, 3, 9], "other": [9, 4, 7]}.items()}
+    drawn = {name: np.concatenate(list(bootstrap.PartDraws(groups).examples())) for name, groups in parts.items()}
+    one, other = drawn["one"], drawn["other"]
+    assert one.shape == (1000, 4) and (one[:, 0] == one[:, 1]).all()
+    assert (one[:, 3] == other[:, 0]).all() and (one[:, 0] == other[:, 2]).all()
+    assert abs(np.corrcoef(one[:, 2], other[:, 1])[0, 1]) < 0.1
+    assert one.mean() == pytest.approx(1, abs=0.1) and one[:, 2].var() == pytest.approx(1, abs=0.15)
+    again = np.concatenate(list(bootstrap.PartDraws(parts["one"], number=1000).examples()))
+    assert (again == one).all()
+
+
+def test_seeds_with_rows_of_their_own_count_the_rows_once():
+    """Eight draws, each scored on its own 200 rows: the interval is that of eight independent scores."""
+    rng, inside, widths = np.random.default_rng(2), [], []
+    groups = [np.arange(200) + 200 * draw for draw in range(8)]
+    weights = [np.concatenate(list(bootstrap.PartDraws(names, 400).examples())) for names in groups]
+    for _ in range(100):
+        values = 100 * rng.normal(0.0, 0.25, (8, 200)) + rng.standard_normal((8, 1))
+        by_row = np.stack([(w @ row) / w.sum(1) for w, row in zip(weights, values, strict=True)])
+        made = bootstrap.resampled(values.mean(1), by_row, 200, paired=True)
+        ci = bootstrap.interval(made.value, made.draws)
+        inside.append(ci.low <= 0 <= ci.high)
+        widths.append((ci.high - ci.low) / (2 * t.ppf(0.975, 7) * values.mean(1).std(ddof=1) / np.sqrt(8)))
+    assert np.mean(inside) >= 0.9 and np.median(widths) == pytest.approx(1, abs=0.1)

@@ -76,7 +76,7 @@ class AdviceOptions(MarginOptions, DrawsOptions):
     """A margin, and what is compared within it."""
 
 
-class GuidelineOptions(MarginOptions, SplitOptions):
+class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
     """A margin on a split."""
 
 

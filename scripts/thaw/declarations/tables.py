@@ -33,8 +33,9 @@ TABLES = {
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
         "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",
+        options.DrawsOptions,
         needs=(Requirement.CLAIMS,),
-        adds=(*RUNS, Addition.CLAIMS),
+        adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
         seeds=FEWEST_SEEDS,
         use=Use.VERDICTS,
     ),
@@ -77,7 +78,7 @@ TABLES = {
         "(config/advice.yaml)",
         options.GuidelineOptions,
         (Requirement.SIDES,),
-        (*RUNS, Addition.GUIDELINES),
+        (*RUNS, Addition.GUIDELINES, Addition.DRAWS),
         FEWEST_OF_INTERVAL,
     ),
     "relative_table": OutputKind(

@@ -42,9 +42,10 @@ def tables(experiment: ExperimentConfig, jobs: dict[str, Job]) -> list[SeedsOfTa
         if job and (needed := OUTPUTS[job.spec["kind"]].seeds):
             findings = job.spec.get("findings")
             tests = None if findings is None else sum(len(entry.get("tests", [])) for entry in findings)
-            tests = tests and tests * len(experiment.subsets)
+            first = job.spec.get("first_draws", {})
+            draws = Counter(first.get(subset, subset) for subset in experiment.subsets)  # which count as further seeds
+            tests = tests and tests * len(draws)
             if tests != 0:
-                draws = Counter(job.spec.get("first_draws", {}).values()).values()  # which count as seeds of one table
-                planned = len(experiment.seeds) * min(draws, default=1)
+                planned = len(experiment.seeds) * max(draws.values())
                 needing.append(SeedsOfTable(output, tests, needed, planned))
     return needing

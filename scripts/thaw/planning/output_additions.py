@@ -1,12 +1,13 @@
 """What the plan adds to the spec of an output: one function for each addition that declarations name."""
 
-from thaw.core.digests import digest
+from thaw.core.digests import canonical, digest
 from thaw.declarations.output_kind import Addition
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
 from thaw.planning import confounders, recommendations
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs, table_comparison
+from thaw.schema.entry import spec_of
 from thaw.schema.output import OutputConfig
 
 
@@ -56,18 +57,19 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
 
 
 def _draws(entry: OutputConfig, context: OutputContext) -> dict:
-    """Return for each subset that is one of several draws of a size the first of them.
+    """Return for each subset that is one of several draws, alike in all else, the first of them.
 
     Those that score a part of the test split are none of them: each draw has test rows of its own. Subsets that divide
     their rows differently are no draws of one size.
     """
     if entry.draws != "together":
         return {}
-    by_size: dict[tuple, list[str]] = {}
+    by_size: dict[str, list[str]] = {}
     for name in context.experiment.subsets:
         subset = context.catalogue.get("subsets", name, "subsets")
         if subset.scored is None:
-            by_size.setdefault((subset.rows, subset.validation, subset.reserved), []).append(name)
+            alike = {key: value for key, value in spec_of(subset).items() if key != "draw"}
+            by_size.setdefault(canonical(alike), []).append(name)
     first = {name: names[0] for names in by_size.values() if len(names) > 1 for name in names}
     return {"first_draws": first} if first else {}
 

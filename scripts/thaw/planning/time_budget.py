@@ -1,16 +1,19 @@
-"""What is run next under a time budget: cheap cells first, one seed of each; clearly worse ones are pruned.
+"""What is run next under a time budget: cheap cells first, one seed of each; those that are worse for sure are pruned.
 
 A cell is a point of a strategy on a task, subset, encoder and head, over all seeds. No torch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf, sqrt
+from statistics import NormalDist, mean, variance
 
 from thaw.core.files import read_json
 from thaw.planning.cost_estimate import operations
 from thaw.planning.plan import Plan
 from thaw.planning.run_plan import RunPlan, needed
 
-PRUNING_MARGIN = 5.0  # points below the best on validation after a seed, beyond which no further seed is run
+PRUNING_MARGIN = 1.0  # points that a recommendation may lose by default: what is worse by more is never recommended
+NORMAL = NormalDist().inv_cdf(0.975)
 UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -58,28 +61,67 @@ def pending_runs(plan: Plan, experiment: str) -> list[PendingRun]:
 
 
 def pruned(plan: Plan, experiment: str) -> dict[str, str]:
-    """Return {folder of a cell: why} of those whose validation score is far below the best one's of their group.
+    """Return {folder of a cell: why} of those that are worse on validation than the best of their group, for sure.
 
-    Scores are means over the seeds that are there, by the task's main metric.
+    Scores are means over the seeds that are there, by the task's main metric. A cell is pruned where the whole 95 %
+    interval of its difference to the best is below minus the margin that a recommendation may lose.
     """
-    groups: dict[tuple, dict[str, list[float]]] = {}
+    groups: dict[tuple, dict[str, SeedScores]] = {}
     for run in plan.runs[experiment]:
         if not run.trial and plan.is_there(run):
             subset = plan.catalogue.get("subsets", run.subset, "subsets")
             task = subset.of_runs(plan.catalogue.get("tasks", run.task, "tasks"))
-            scores = read_json(plan.table.paths.result(run.folder))["scores"]
-            value = scores[task.validation][task.metrics[0]] or 0.0
+            record = read_json(plan.table.paths.result(run.folder))
+            value = record["scores"][task.validation][task.metrics[0]] or 0.0
             cells = groups.setdefault((run.task, run.subset, run.encoder, run.head), {})
-            cells.setdefault(run.cell, []).append(100 * value)
-    behind_best = {}
+            cell = cells.setdefault(run.cell, SeedScores(run.step == "fit_heads", record["rows"][task.validation]))
+            cell.values.append(100 * value)
+    why = {}
     for cells in groups.values():
-        means = {cell: sum(values) / len(values) for cell, values in cells.items()}
-        best = max(means.values())
-        behind = {cell: best - mean for cell, mean in means.items() if best - mean > PRUNING_MARGIN}
-        behind_best |= {
-            cell: f"pruned, {points:.1f} points below the best on validation" for cell, points in behind.items()
-        }
-    return behind_best
+        best = max(cells.values(), key=lambda cell: mean(cell.values))
+        for name, cell in cells.items():
+            behind, noise = mean(best.values) - mean(cell.values), _noise(cell, best, list(cells.values()))
+            if behind - noise > PRUNING_MARGIN:
+                why[name] = f"pruned, {behind:.1f} ± {noise:.1f} points below the best on validation"
+    return why
+
+
+@dataclass
+class SeedScores:
+    """The scores of a cell x 100 by seed, whether they are fits to convergence, and the rows that are scored."""
+
+    fitted: bool
+    rows: int
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def known(self) -> bool:
+        """Whether its deviation over seeds is known: a fit has none but that which its seeds show."""
+        return self.fitted or len(self.values) > 1
+
+    def by_seed(self, pooled: float) -> float:
+        """Return the variance of its mean over seeds. Args: that of a seed, pooled over what is trained."""
+        own = variance(self.values) if len(self.values) > 1 else 0.0
+        return (own if self.fitted else max(own, pooled)) / len(self.values)
+
+
+def _noise(cell: SeedScores, best: SeedScores, group: list[SeedScores]) -> float:
+    """Return the half width of the 95 % interval of a difference; infinite where no seed says how seeds differ.
+
+    Seeds: by Student's t with the deviation of all cells that have several seeds, or of these two if that is larger.
+    Validation rows: 100 / sqrt(4 N) points for each, as of an accuracy of a half, and as if the two were not paired.
+    """
+    from scipy.stats import t
+
+    if not (cell.known and best.known):
+        return inf
+    several = [one for one in group if len(one.values) > 1 and not one.fitted]
+    freedom = sum(len(one.values) - 1 for one in several)
+    pooled = sum((len(one.values) - 1) * variance(one.values) for one in several) / max(1, freedom)
+    seeds = cell.by_seed(pooled) + best.by_seed(pooled)
+    rows = 100**2 / (4 * cell.rows) + 100**2 / (4 * best.rows)
+    times = float(t.ppf(0.975, freedom)) if freedom else NORMAL
+    return sqrt(times**2 * seeds + NORMAL**2 * rows)
 
 
 def affordable(

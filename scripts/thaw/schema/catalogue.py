@@ -39,7 +39,7 @@ BLOCKS = {
 
 
 def shipped(home: Path) -> list[Path]:
-    """Return the folders of the catalogues that come with Thaw: the plain entries, those of papers and those of the grid."""
+    """Return the folders of the catalogues that come with Thaw: plain entries, those of papers and of the grid."""
     return [home / "config", home / "config/papers", home / "config/grid"]
 
 

@@ -6,6 +6,7 @@ S seeds, N examples, G groups of examples, D draws.
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -52,6 +53,26 @@ class RowDraws:
     def scores(self, runs: list[Scorer]) -> np.ndarray:
         """Return what each run scores on each draw of the examples, [S, D]; NaN where that is not defined."""
         return np.concatenate([np.stack([run(weights) for run in runs]) for weights in self.examples()], axis=1)
+
+
+class PartDraws(RowDraws):
+    """Resampled examples of a part of a set, whose other parts are resampled too.
+
+    How often a group is drawn depends on its name alone (a Poisson number with mean 1): parts that share groups share
+    their draws, and parts that share none are independent.
+    """
+
+    def __init__(self, groups: np.ndarray, number: int = DRAWS, random_seed: int = 0):
+        """Args: groups [N], the name of each example's group, the same in every part; D."""
+        super().__init__(groups, number, random_seed)
+        self.names = np.unique(groups)
+
+    def examples(self) -> Iterator[np.ndarray]:
+        """Yield how often each example was drawn, as `RowDraws.examples`; a draw of N examples has about N."""
+        streams = (np.random.default_rng((self.random_seed, 2, crc32(str(name).encode()))) for name in self.names)
+        drawn = np.stack([stream.poisson(1.0, self.number) for stream in streams], axis=1)
+        some = max(1, AT_ONCE // len(self.groups))
+        yield from (drawn[start : start + some, self.groups] for start in range(0, self.number, some))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ def verdicts(
     end, of which the one that is nearer to failing counts (Schuirmann 1987).
     """
     ways = [_ways(contrast, margin) for contrast, margin in zip(contrasts, margins, strict=True)]
-    tested = iter(adjusted([way for ends in ways for way in ends]))
+    tests = adjusted([way for ends in ways for way in ends])
+    tested, left = iter(tests), sum(p > alpha for _, p in tests)
     results = []
     for ends, mean, margin in zip(ways, means, margins, strict=True):
         pairs = [(way, next(tested)[1]) for way in ends]
@@ -49,7 +50,7 @@ def verdicts(
         borne_out = values.mean() > 0
         decided = p <= alpha and len(values) >= FEWEST_SEEDS and _on_one_side(ci, margin, borne_out)
         answer = (HOLDS if borne_out else FAILS) if decided else UNDECIDED
-        lacks = None if decided else needed(abs(values.mean()), mean.spread)
+        lacks = None if decided else needed(abs(values.mean()), mean.spread, alpha, max(1, left))
         results.append(Verdict(answer, mean.value, ci, p, len(values), lacks, effect_size(values)))
     return results
 

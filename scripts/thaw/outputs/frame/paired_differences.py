@@ -9,7 +9,7 @@ import numpy as np
 
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.frame.runs_frame import of_cell
 from thaw.statistics.bootstrap import Resampled, interval
 
 
@@ -62,9 +62,16 @@ class Contrasts:
         return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
 
     def best(self, cells: list[tuple]) -> tuple | None:
-        """Return the cell with the highest mean on validation, of equals the first; None where none has a score."""
-        means = self.validated.groupby(CELL)["value"].mean()
-        return max((cell for cell in cells if cell in means), key=means.get, default=None)
+        """Return the cell with the highest mean on validation, of equals the first; None where none has a score.
+
+        Means are over the seeds that all of them have; a cell with fewer seeds than another is left out.
+        """
+        scored = {cell: of_cell(self.validated, cell).set_index("seed")["value"] for cell in cells}
+        most = max((len(values) for values in scored.values()), default=0)
+        kept = {cell: values for cell, values in scored.items() if len(values) == most > 0}
+        shared = set.intersection(*(set(values.index) for values in kept.values())) if kept else set()
+        means = {cell: values[values.index.isin(shared)].mean() for cell, values in kept.items() if shared}
+        return max(means, key=means.get, default=None)
 
 
 def combined(rows, terms: list[tuple[float, tuple]], split: str, predictions: PredictionFiles) -> Contrast | None:

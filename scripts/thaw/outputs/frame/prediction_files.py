@@ -14,7 +14,7 @@ from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import select_rows, task_with_defaults
 from thaw.evaluation.weighted_metrics import Scorer, scorer
-from thaw.statistics.bootstrap import Resampled, RowDraws, resampled
+from thaw.statistics.bootstrap import PartDraws, Resampled, RowDraws, resampled
 
 
 class PredictionFiles:
@@ -74,20 +74,19 @@ class PredictionFiles:
         """Return what some rows of runs.csv score on resampled examples, [rows, D]."""
         folders = list(rows["folder"])
         new = [folder for folder in folders if (folder, metric, split) not in self._by_row]
-        alike: dict[str, list[str]] = {}
+        alike: dict[bytes, list[str]] = {}  # draws of the training rows may bring validation rows of their own
         for folder in new:
-            alike.setdefault(self._drawn_from(folder, split), []).append(folder)
-        for name, some in alike.items():
-            drawn = RowDraws(self.groups(some[0], split), random_seed=crc32(name.encode()))
-            scores = drawn.scores([self.scorer(folder, metric, split) for folder in some])
-            self._by_row |= {(folder, metric, split): row for folder, row in zip(some, scores, strict=True)}
+            alike.setdefault(self._rows(folder, split).tobytes(), []).append(folder)
+        for same in alike.values():
+            scores = self._drawn(same[0], split).scores([self.scorer(folder, metric, split) for folder in same])
+            self._by_row |= {(folder, metric, split): row for folder, row in zip(same, scores, strict=True)}
         return np.stack([self._by_row[folder, metric, split] for folder in folders])
 
-    def _drawn_from(self, folder: str, split: str) -> str:
-        """Return the name of the examples that a run's are drawn from; draws of a subset hold out other rows."""
-        task, subset = self._task(folder), self._spec(folder).get("subset", {})
-        own = f"/{canonical(subset)}" if split == HELD_OUT else ""
-        return f"{task['corpus']}/{split}{own}"
+    def _drawn(self, folder: str, split: str) -> RowDraws:
+        """Return the draws of the rows that a run was scored on, the same for all tasks of a corpus."""
+        corpus, groups = self._task(folder)["corpus"], self.groups(folder, split)
+        part = len(groups) < len(self._corpus(corpus).frame(split))
+        return (PartDraws if part else RowDraws)(groups, random_seed=crc32(f"{corpus}/{split}".encode()))
 
     def _task(self, folder: str) -> dict:
         spec = self._spec(folder)
