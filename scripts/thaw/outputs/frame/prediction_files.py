@@ -6,11 +6,9 @@ from zlib import crc32
 import numpy as np
 
 from thaw.core import layout
-from thaw.core.digests import canonical
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
-from thaw.declarations.splits import HELD_OUT
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import select_rows, task_with_defaults
 from thaw.evaluation.weighted_metrics import Scorer, scorer
