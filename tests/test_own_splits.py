@@ -9,22 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import prepared
-from output_records import OutputRecords
-from test_intermediate import planned
 from test_real_data import prepare_entry
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus, rows_outside, scored_part, subset_rows
-from thaw.declarations.outputs import OUTPUTS
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.features.excerpt import write_excerpt
 from thaw.features.payload import Payload
 from thaw.features.store import FeatureStore
-from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.report import methods
-from thaw.outputs.tables import writers
 from thaw.schema.corpora import SubsetConfig, TaskConfig
 from thaw.training.context import read_rows
 from thaw.training.head_fitting import HeadFit
@@ -264,67 +257,3 @@ def test_real_datasets_have_so_many_rows_of_each_part(catalogue, shared_data, tm
         train, held, test = (set(group[one[split]]) for split in ("train", "held_out", "reserved"))
         assert not train & held and not test & (train | held)
     assert found[0]["reserved"] == found[1]["reserved"] and found[0]["held_out"] != found[1]["held_out"]
-
-
-def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
-    kinds = ("strategy_table", "advice_table", "finding_table")
-    records = OutputRecords(tmp_path, kinds, "together", subsets=["divided_1", "divided_2"], probes=[], adapted=[])
-    path = records.results / "outputs/all_kinds/runs.csv"
-    own = pandas.read_csv(path).query("kind == 'run'")
-    assert dict(own.groupby("split")["role"].first()) == {
-        "colour_others/test": "transfer",
-        "held_out": "validation",
-        "reserved": "test",
-        "test": "test",
-        "train": "train",
-    }
-    assert set(own["n"][own["split"] == "reserved"]) == {16} and own["carved"].all() and set(own["train_rows"]) == {24}
-    made = {}
-    for kind in kinds:
-        spec = records.spec(kind)
-        data = OutputData(records.results, path, [], spec.get("first_draws"))
-        made[kind] = writers.FORMATS["md"](OUTPUTS[kind].load()(data, spec))
-    assert "| | colour | colour, reserved | weight | weight, reserved |" in made["strategy_table"].replace(", test", "")
-    assert "over 4 seeds" in made["strategy_table"] and "Reserved: rows of train" in made["strategy_table"]
-    assert "divided" not in made["advice_table"]
-    files, terms = PredictionFiles(records.results), {}
-    for split in ("held_out", "reserved", "test"):
-        rows = own[(own["split"] == split) & (own["strategy"] == "short_full") & (own["metric"] == "accuracy")]
-        terms[split] = files.by_row(rows[rows["seed"] == 2], "accuracy", split)
-    alike = {split: np.array_equal(*found) for split, found in terms.items()}
-    assert alike["test"], "equal predictions, equal draws"
-    assert not alike["held_out"], "each draw holds out other rows"
-
-
-def test_the_plan_of_a_search_names_the_subset_that_it_chooses_on(home, tmp_path):
-    one = "  one: {phases: [{train: [head, {top: 1}]}], search: {grid: {rate: [1e-5, 2e-4]}}}\n"
-    for subset, due in (
-        ("n100_d1", None),
-        ("n1000_r2", {"rows": 1000, "draw": 2, "validation": 0.2, "reserved": 2000}),
-    ):
-        plan = planned(home, tmp_path / subset, one, strategies=["one"], subsets=[subset])
-        (choice,) = plan.jobs["select"].values()
-        assert choice.spec.get("subset") == due
-        trial = next(job for job in plan.jobs["train"].values() if job.spec.get("trial"))
-        assert trial.spec["subset"] == (due or {"rows": 100})
-
-
-def test_a_start_that_trains_on_reserved_rows_is_refused(home, tmp_path):
-    kept = "  kept: {phases: [{train: [head, {top: 2}]}], keep: true}\n"
-    after = "  next: {{phases: [{{train: [head]}}], after: {{strategy: kept, task: sick_r{}}}}}\n"
-    chosen = {"tasks": ["sick_e"], "subsets": ["n1000_r1"], "strategies": ["next"], "sources": ["files"]}
-    with pytest.raises(UserError, match="sick_r on the subset all trains on rows of sick that n1000_r1 reserves for"):
-        planned(home, tmp_path / "all", kept + after.format(""), **chosen)
-    planned(home, tmp_path / "same", kept + after.format(", subset: n1000_r2"), **chosen)
-
-
-def test_the_report_says_what_is_set_aside_once_for_all_draws():
-    entry = SubsetConfig(rows=1000, validation=0.2, reserved=2000).model_dump()
-    spec = {"subsets": {"a": entry, "b": entry | {"draw": 2}}, "labels": {"subsets": {}}}
-    assert methods.subsets(spec) == [
-        "Subset a: 1,000 examples of train (draw 1).",
-        "Subset b: 1,000 examples of train (draw 2).",
-        "a and b: 20 % of the examples are set aside (held_out): by them epochs and settings are chosen, and the "
-        "dataset's validation split is not read. Up to 2,000 examples of train, which no draw takes, are a further test "
-        "split (reserved).",
-    ]
