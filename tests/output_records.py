@@ -15,6 +15,8 @@ from thaw.core.files import write_json, write_parquet
 from thaw.data.corpus import Corpus
 from thaw.declarations.outputs import OUTPUTS, step_of
 from thaw.declarations.probes import PROBES
+from thaw.declarations.splits import splits_of
+from thaw.evaluation.result_files import scored_rows, task_with_defaults
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
 from thaw.planning.configuration import load_plan
@@ -36,14 +38,17 @@ CLAIM = {
 class OutputRecords:
     """The plan, the results folder, and of each kind of output the spec and the data that its step gets."""
 
-    def __init__(self, folder: Path, **changes):
-        """Plan the experiment with one output of each kind, and write all that they are drawn from."""
+    def __init__(self, folder: Path, kinds=tuple(OUTPUTS), draws: str | None = None, **changes):
+        """Plan the experiment with one output of each kind, and write all that they are drawn from.
+
+        Args: kinds; draws, what outputs say that have this key; changes of the experiment.
+        """
         place = Workplace(folder, tiny_encoder("bert", folder / "source", LAYERS))
         self.results = folder / "results"
         _catalogues(place)
-        kinds = {f"a_{kind}": _entry(kind) for kind in OUTPUTS}
-        place.write("my/outputs.yaml", {"outputs": kinds})
-        self.plan = load_plan(_experiment(folder, list(kinds), changes), HOME, str(self.results))
+        entries = {f"a_{kind}": _entry(kind, draws) for kind in kinds}
+        place.write("my/outputs.yaml", {"outputs": entries})
+        self.plan = load_plan(_experiment(folder, list(entries), changes), HOME, str(self.results))
         for key, job in self.plan.jobs["prepare"].items():
             out = self.results / "data" / key
             run_in_process("prepare", "--spec", job.canonical, "--data-dir", folder / "data", "--out", out)
@@ -85,8 +90,8 @@ class OutputRecords:
 
     def _record(self, spec: dict, score: float) -> dict:
         """Return a metrics.json."""
-        task, corpus = spec["task"], self.corpora[spec["task"]["corpus"]]
-        rows = {split: len(corpus.frame(split)) for split in corpus.splits}
+        task, chosen = spec["task"], self._rows(spec)
+        rows = {"train": 16} | {split: len(positions) for split, positions in chosen.items()}
         metrics = dict.fromkeys(task["metrics"], score)
         scores = {split: metrics for split in rows}
         if spec.get("also"):
@@ -111,21 +116,28 @@ class OutputRecords:
             chosen = {"digest": spec["chosen"], "metric": spec["task"]["metrics"][0], "trials": trials}
             write_json(folder.parent / "chosen.json", chosen)
 
+    def _rows(self, spec: dict) -> dict[str, np.ndarray]:
+        """Return the rows that are scored, by split."""
+        task = task_with_defaults(spec["task"], spec["subset"])
+        return scored_rows(task, self.corpora[task["corpus"]], spec["subset"])
+
     def _write_predictions(self, folder: Path, spec: dict, right: bool) -> None:
         """Write predictions on validation and test: the labels, or those in reverse order."""
         corpus, parts = self.corpora[spec["task"]["corpus"]], []
-        for split in ("validation", "test"):
-            gold = corpus.frame(split)[spec["task"]["target"]]
-            given, rows = gold if right else gold.iloc[::-1], corpus.frame(split)["row"]
+        for split, positions in self._rows(spec).items():
+            frame = corpus.frame(split).iloc[positions]
+            gold, rows = frame[spec["task"]["target"]], frame["row"]
+            given = gold if right else gold.iloc[::-1]
             parts.append(pandas.DataFrame({"split": split, "row": rows, "prediction": list(given)}))
         write_parquet(folder / "predictions.parquet", pandas.concat(parts, ignore_index=True))
 
 
-def _entry(kind: str) -> dict:
-    """Return an entry of a kind, with the keys that it must have."""
+def _entry(kind: str, draws: str | None) -> dict:
+    """Return an entry of a kind, with the keys that it must have, and `draws` where it has that key."""
     fields = OUTPUTS[kind].options.model_fields
     needed = {name: REQUIRED[name] for name, field in fields.items() if field.is_required()}
-    return {"kind": kind, "caption": f"What a {kind} shows.", **needed}
+    asked = {"draws": draws} if draws and "draws" in fields else {}
+    return {"kind": kind, "caption": f"What a {kind} shows.", **needed, **asked}
 
 
 def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
@@ -147,6 +159,8 @@ def _catalogues(place: Workplace) -> None:
     tasks["tasks"]["colour_others"] = tasks["tasks"]["colour"] | {"corpus": "others"}
     tasks["tasks"]["colour"] = tasks["tasks"]["colour"] | {"also": [{"task": "colour_others"}]}
     tasks["subsets"] = {"few": {"rows": 16}, "more": {"rows": 32}}
+    divided = {"rows": 24, "validation": 0.25, "reserved": 16}
+    tasks["subsets"] |= {"divided_1": divided, "divided_2": divided | {"draw": 2}}
     search = {"search": {"grid": {"rate": ["1e-3", "1e-2"]}, "seeds": [1]}}
     strategies["strategies"]["short_search"] = strategies["strategies"]["short_full"] | search
     place.write("my/tasks.yaml", tasks)
@@ -198,6 +212,9 @@ def _write_probe(path: Path, spec: dict) -> None:
     ends = [
         made(layer, seed, main) | {"layer": layer, "seed": seed} for seed in spec["seeds"] for layer in spec["read"]
     ]
+    held = splits_of(spec["task"], spec["subset"]).get("validation", "validation")
+    for end in ends:
+        end["scores"] = {held if split == "validation" else split: scores for split, scores in end["scores"].items()}
     majority = {"test": dict.fromkeys(spec["task"].get("metrics", ["edge_f1"]), 0.4)}
     write_json(path, {"spec": spec, "digest": digest(spec), "main": main, "layers": ends, "majority": majority})
 

@@ -9,7 +9,7 @@ from thaw.core.boundaries import stored_parts_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
-from thaw.declarations.splits import splits_of, stored_split
+from thaw.declarations.splits import RESERVED, splits_of, stored_split
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
 from thaw.outputs.frame.runs_frame import COLUMNS
@@ -263,7 +263,8 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, re
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     common["flags"] = ";".join(flags)
     rows, main = [], value(record, path, "spec", "task", "metrics")[0]
-    for split, scores in value(record, path, "scores").items():
+    by_split = value(record, path, "scores").items()
+    for split, scores in sorted(by_split, key=lambda item: item[0] == RESERVED):  # after the dataset's own test splits
         split_facts = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
             measured = {"metric": metric, "main": metric == main, "value": score}

@@ -1,0 +1,92 @@
+"""Subsets with splits of their own in plans and outputs: what is refused, how tables and the report show them."""
+
+import numpy as np
+import pandas
+import pytest
+
+from output_records import OutputRecords
+from thaw.core.errors import UserError
+from thaw.declarations.outputs import OUTPUTS
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.prediction_files import PredictionFiles
+from thaw.outputs.report import methods
+from thaw.outputs.tables import writers
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.corpora import SubsetConfig
+
+
+def planned(home, folder, strategies: str, chosen: str, **changes):
+    """Plan the demo's first task with strategies of one's own."""
+    folder.mkdir()
+    (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
+    (folder / "tasks.yaml").write_text("tasks:\n  again: {base: acceptability}\n")
+    wish = {"catalogues": [str(folder)], "strategies": [chosen], "tasks": ["acceptability"], "baselines": []}
+    return load_plan(read_config([str(home / "config/config.yaml")], wish | {"seeds": [1]} | changes), home)
+
+
+def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
+    kinds = ("strategy_table", "advice_table", "finding_table")
+    records = OutputRecords(tmp_path, kinds, "together", subsets=["divided_1", "divided_2"], probes=[], adapted=[])
+    path = records.results / "outputs/all_kinds/runs.csv"
+    own = pandas.read_csv(path).query("kind == 'run'")
+    assert dict(own.groupby("split")["role"].first()) == {
+        "colour_others/test": "transfer",
+        "held_out": "validation",
+        "reserved": "test",
+        "test": "test",
+        "train": "train",
+    }
+    assert set(own["n"][own["split"] == "reserved"]) == {16} and own["carved"].all() and set(own["train_rows"]) == {24}
+    made = {}
+    for kind in kinds:
+        spec = records.spec(kind)
+        data = OutputData(records.results, path, [], spec.get("first_draws"))
+        made[kind] = writers.FORMATS["md"](OUTPUTS[kind].load()(data, spec))
+    columns = made["strategy_table"].partition("\n| |")[2].partition("\n")[0].split(" | ")
+    assert [name.strip().partition("<br>")[0] for name in columns] == [
+        f"{task}, {split}" for task in ("colour", "weight") for split in ("test", "reserved")
+    ]
+    assert "over 4 seeds" in made["strategy_table"] and "Reserved: rows of train" in made["strategy_table"]
+    assert "divided" not in made["advice_table"]
+    files, terms = PredictionFiles(records.results), {}
+    for split in ("held_out", "reserved", "test"):
+        rows = own[(own["split"] == split) & (own["strategy"] == "short_full") & (own["metric"] == "accuracy")]
+        terms[split] = files.by_row(rows[rows["seed"] == 2], "accuracy", split)
+    alike = {split: np.array_equal(*found) for split, found in terms.items()}
+    assert alike["test"], "equal predictions, equal draws"
+    assert not alike["held_out"], "each draw holds out other rows"
+
+
+def test_the_plan_of_a_search_names_the_subset_that_it_chooses_on(home, tmp_path):
+    one = "  one: {phases: [{train: [head, {top: 1}]}], search: {grid: {rate: [1e-5, 2e-4]}}}\n"
+    for subset, due in (
+        ("n100_d1", None),
+        ("n1000_r2", {"rows": 1000, "draw": 2, "validation": 0.2, "reserved": 2000}),
+    ):
+        plan = planned(home, tmp_path / subset, one, "one", subsets=[subset])
+        (choice,) = plan.jobs["select"].values()
+        assert choice.spec.get("subset") == due
+        trial = next(job for job in plan.jobs["train"].values() if job.spec.get("trial"))
+        assert trial.spec["subset"] == (due or {"rows": 100})
+
+
+def test_a_start_that_trains_on_reserved_rows_is_refused(home, tmp_path):
+    kept = "  kept: {phases: [{train: [head, {top: 2}]}], keep: true}\n"
+    after = "  next: {{phases: [{{train: [head]}}], after: {{strategy: kept, task: again{}}}}}\n"
+    chosen = {"subsets": ["n1000_r1"]}
+    message = "again on the subset all trains on rows of acceptability that n1000_r1 reserves for testing"
+    with pytest.raises(UserError, match=message):
+        planned(home, tmp_path / "all", kept + after.format(""), "next", **chosen)
+    planned(home, tmp_path / "same", kept + after.format(", subset: n1000_r2"), "next", **chosen)
+
+
+def test_the_report_says_what_is_set_aside_once_for_all_draws():
+    entry = SubsetConfig(rows=1000, validation=0.2, reserved=2000).model_dump()
+    spec = {"subsets": {"a": entry, "b": entry | {"draw": 2}}, "labels": {"subsets": {}}}
+    assert [line.replace("\u202f", ",") for line in methods.subsets(spec)] == [
+        "Subset a: 1,000 examples of train (draw 1).",
+        "Subset b: 1,000 examples of train (draw 2).",
+        "a and b: 20 % of the examples are set aside (held_out): by them epochs and settings are chosen, and the "
+        "dataset's validation split is not read. Up to 2,000 examples of train, which no draw takes, are a further "
+        "test split (reserved).",
+    ]
