@@ -88,7 +88,8 @@ def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted
     """
     validated = validated[validated["seed"].isin(seeds)].sort_values("seed")
     metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
-    costs = {ALONE: row.seconds - row.extraction + row.extraction_whole, SHARED: row.seconds}
+    trained = row.seconds + (row.search if row.search == row.search else 0.0)  # unknown in older tables of runs
+    costs = {ALONE: trained - row.extraction + row.extraction_whole, SHARED: trained}
     costs |= {"memory_mb": row.memory, "trained_parameters": row.parameters}
     costs |= {INFERENCE: row.inference} if counted else {}
     by_row = 100 * predictions.by_row(validated, metric, split)
