@@ -22,6 +22,7 @@ from thaw.core.runtime import run_step
 from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.confounders import of_selection
 from thaw.planning.plan import Plan
 
 HOME = Path(__file__).resolve().parents[1]
@@ -154,7 +155,8 @@ def main() -> None:
         print(
             f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
         )
-    for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables())]:
+    chosen = [sentence for experiment in plan.experiments for sentence in of_selection(experiment, plan.catalogue)]
+    for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables()), *chosen]:
         print(f"  {sentence}")
     if given.runs:
         print_runs(plan)

@@ -7,6 +7,7 @@ by both. What is printed of it is docs/statistics.md, which `python tests/statis
 import numpy as np
 
 from thaw.outputs.tables.guidelines import SIDES, UNDECIDED, answer
+from thaw.outputs.tables.share_of_way import share
 from thaw.statistics import bootstrap, non_inferiority, sign_flips, significance, variance_components
 from thaw.statistics.aggregation import least, least_lasting
 from thaw.statistics.verdicts import verdicts
@@ -18,7 +19,7 @@ ROWS = 500
 
 def simulated(times: int = 1) -> dict[str, list[dict]]:
     """Return the tables of the page by name, a line as {column: number}. Args: repeats, in hundreds."""
-    tables = (family, coverage, groups, verdict_errors, recommendations, components, layers, effects)
+    tables = (family, coverage, groups, verdict_errors, recommendations, components, layers, effects, shares)
     return {table.__name__: table(np.random.default_rng(7), 100 * times) for table in tables}
 
 
@@ -187,6 +188,32 @@ def effects(rng, number: int) -> list[dict]:
             {"seeds": seeds, "corrected": round(float(np.mean(corrected)), 2), "raw": round(float(raw.mean()), 2)}
         )
     return lines
+
+
+def shares(rng, number: int) -> list[dict]:
+    """Share of the way, of which the truth is three quarters: how often it is shown, and how often its CI holds it."""
+    lines = []
+    for seeds in (3, 6, 8):
+        line = {"seeds": seeds}
+        for way in (20, 4):
+            cis = []
+            for _ in range(number // 2):
+                rows = np.sqrt(BY_ROW) * rng.standard_normal((1, ROWS))
+                sides = [_side(rng, seeds, mean, rows) for mean in (60.0, 60.0 + way, 60.0 + 0.75 * way)]
+                cis.append(share(*sides))
+            shown = [ci for ci in cis if ci]
+            line |= {f"shown_{way}": _rate([ci is not None for ci in cis])}
+            line |= {f"inside_{way}": _rate([ci.low <= 75 <= ci.high for ci in shown])}
+        lines.append(line)
+    return lines
+
+
+def _side(rng, seeds: int, mean: float, rows: np.ndarray) -> bootstrap.Resampled:
+    """Return a strategy's mean score with its draws. Args: what all strategies have of each row, [1, ROWS]."""
+    own = np.sqrt(BY_BOTH / 2) * rng.standard_normal((seeds, ROWS)) + np.sqrt(BY_ROW / 2) * rng.standard_normal(ROWS)
+    by_seed = mean + rng.standard_normal((seeds, 1))
+    values = rows + own
+    return bootstrap.resampled(100 * values.mean(1) + by_seed[:, 0], 100 * values @ WEIGHTS.T + by_seed, ROWS)
 
 
 def _rate(values) -> float:

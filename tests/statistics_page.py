@@ -44,6 +44,12 @@ TABLES = {
         "bias_of_maximum": "Highest on test, too high",
     },
     "components": {"levels": "Levels", "mean": "Mean", "coverage": "Coverage"},
+    "shares": {"seeds": "Seeds"}
+    | {
+        f"{key}_{way}": f"{way} points: {title}"
+        for way in (20, 4)
+        for key, title in (("shown", "shown"), ("inside", "coverage"))
+    },
     "layers": {"sd": "sd", "first": "First k", "lasting": "From which on all"},
 }
 

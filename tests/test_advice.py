@@ -119,6 +119,14 @@ def drawn(tmp_path_factory):
     return table_of(results, runs_of(results, RATES))
 
 
+def test_trials_of_a_search_are_part_of_the_cost(drawn, tmp_path):
+    frame = runs_of(tmp_path, RATES)
+    frame.loc[frame["variant"] == "k01", "search_seconds"] = 400.0
+    before, after = (lines_of(table)["top_k", "k01"] for table in (drawn, table_of(tmp_path, frame)))
+    for cost, seconds in (("seconds_alone", 28.0), ("seconds_shared", 22.0)):
+        assert float(before[cost]) == seconds and float(after[cost]) == seconds + 400
+
+
 def test_the_table_says_what_to_take_and_what_papers_would(drawn):
     cells = cells_of(drawn)
     assert cells["Recommended"] == "Top k (k = 1)" and cells["Highest on validation"].startswith("Top k (k = 1) (")

@@ -3,7 +3,7 @@
 import pytest
 
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.confounders import sentences
+from thaw.planning.confounders import of_selection, sentences
 from thaw.planning.run_grid import RunPlanner
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
@@ -60,3 +60,20 @@ def test_every_table_is_told_and_no_figure(home, tmp_path):
         "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.), Top-k fine-tuning, own learning "
         "rates)"
     )
+
+
+def favoured(home, strategies, tasks=("sst2",), seeds=(1, 2)) -> list[str]:
+    chosen = {"tasks": list(tasks), "encoders": ["minilm"], "strategies": strategies, "seeds": list(seeds)}
+    experiment = ExperimentConfig(experiment="e", title="t", outputs=["main_table"], **chosen)
+    return of_selection(experiment, Catalogue(shipped(home)))
+
+
+def test_what_validation_favours_is_said_before_anything_runs(home):
+    """Seven penalties, on pairs with two ways to read them, against one setting; and a search on a reported seed."""
+    assert favoured(home, ["full", "stack_then_finetune"]) == []
+    (single,), (pair,) = favoured(home, ["frozen", "full"]), favoured(home, ["frozen", "full"], ["mrpc"])
+    assert single.endswith("compares: 7 (Linear probe (L-BFGS)); 1 (Full fine-tuning).")
+    assert pair.endswith("compares: 14 (Linear probe (L-BFGS)); 1 (Full fine-tuning).")
+    (warned,) = favoured(home, ["stack_searched"])
+    assert warned.startswith("Warning: Stack, then fine-tune, rates searched is searched with seed 1, which this")
+    assert favoured(home, ["stack_searched"], seeds=(2, 3)) == favoured(home, ["lee_full", "lee_top_k"]) == []

@@ -16,6 +16,7 @@ def keeps_its_promises(record: dict, slack: float) -> None:
     assert power[40, 8]["power_one"] > 0.6 and power[40, 10]["power_one"] > 0.9 and power[40, 10]["power_holm"] == 0
     enough = [line for line in record["coverage"] if line["seeds"] >= 3]
     assert all(line[f"sd_{sd}"] >= 0.95 - slack for line in enough for sd in (0, 1, 2))
+    assert all(line["inside_20"] >= 0.95 - slack and line["inside_4"] >= 0.85 for line in record["shares"])
     assert record["groups"][0]["by_group"] >= 0.95 - slack > 0.8 > record["groups"][0]["alone"]
     assert all(line["both_none"] <= 0.05 + slack for line in record["verdict_errors"])
     assert record["verdict_errors"][-1]["test_none"] > 0.1 and record["verdict_errors"][-1]["both_five"] > 0.9

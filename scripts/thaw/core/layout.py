@@ -79,6 +79,11 @@ def of_seed(seed: int) -> str:
     return f"seed{seed}"
 
 
+def of_trial(variant: str, trial: int) -> str:
+    """Return the variant of a trial of a search. Args: a strategy's variant; the trial's number, from 1."""
+    return f"trial{trial}" if variant == "base" else f"{variant}_trial{trial}"
+
+
 def makers(step: str) -> list[str]:
     """Return the steps that may have made a result of a step, which is where it is whoever made it."""
     return [other for other, place in PLACES.items() if place.file == PLACES[step].file]

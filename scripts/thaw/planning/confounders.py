@@ -38,6 +38,39 @@ def sentences(experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPl
     return [text for about, values in differences.items() if (text := _sentence(about, values, labels))]
 
 
+def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:
+    """Return a sentence for each thing by which validation favours a strategy: more choices, or seeds of a search.
+
+    A strategy that is chosen among many settings has the highest of as many scores on validation. A seed that chose
+    the settings and is reported too was selected by chance in part.
+    """
+    names = [named_points(item)[0] for item in experiment.strategies]
+    strategies = {name: catalogue.get("strategies", name, "strategies") for name in names}
+    labels = {name: one.label or name for name, one in strategies.items()}
+    pairs = any(is_pair(catalogue.get("tasks", task, "tasks")) for task in experiment.tasks)
+    counts = {name: str(_choices(one, pairs, catalogue)) for name, one in strategies.items()}
+    about = "Settings among which validation chooses, for the score that it then compares:"
+    given = [_sentence(about, counts, labels)]
+    for name, one in strategies.items():
+        search = one.search or (one.rates_from and catalogue.get("strategies", one.rates_from, "strategies").search)
+        both = sorted(set(search.seeds[: experiment.search_seeds]) & set(experiment.seeds)) if search else []
+        given += [
+            f"Warning: {labels[name]} is searched with seed {seed}, which this experiment reports too: what chose the "
+            "settings is then part of the result; search with other seeds, as seeds: [101]."
+            for seed in both[:1]
+        ]
+    return list(filter(None, given))
+
+
+def _choices(strategy: StrategyConfig, pairs: bool, catalogue: Catalogue) -> int:
+    """Return among how many settings validation chooses. Args: whether there are tasks on pairs."""
+    if strategy.rates_from:
+        return _choices(catalogue.get("strategies", strategy.rates_from, "strategies"), pairs, catalogue)
+    if strategy.solved:
+        return len(strategy.phases[0].l2) * (2 if pairs and strategy.pairs == "best" else 1)
+    return len(strategy.search.trials()) if strategy.search else 1
+
+
 def _poolings(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, str]:
     """Return how the heads that pool make one vector of a text, by the heads' names in print."""
     heads = [planner.head_of(head, task) for head in experiment.heads for task in experiment.tasks]

@@ -127,8 +127,8 @@ def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
 
 def variant(strategy: StrategyConfig, value: int | None, trial: int = 0) -> str:
     """Return the id of a point of a strategy's sweep, such as k03, or of a trial, such as trial2; else base."""
-    point = [] if value is None else [f"{next(iter(strategy.sweep))}{value:02d}"]
-    return "_".join(point + [f"trial{trial}"] * bool(trial)) or "base"
+    point = "base" if value is None else f"{next(iter(strategy.sweep))}{value:02d}"
+    return layout.of_trial(point, trial) if trial else point
 
 
 def named_points(item: str | dict[str, list[int]]) -> tuple[str, list[int] | None]:

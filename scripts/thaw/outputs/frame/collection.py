@@ -13,6 +13,8 @@ from thaw.declarations.splits import RESERVED, splits_of, stored_split
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
 from thaw.outputs.frame.runs_frame import COLUMNS
+from thaw.outputs.frame.search_costs import search_seconds
+from thaw.outputs.frame.underfit import underfit_runs
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def rows(spec: dict, results, logs) -> list[dict]:
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
     budget = missing_results.budget(spec, results)
     passes, cards, made = extraction_seconds(present, results), Cards(results), []
-    repeated = sanity_flags.identical_runs([Path(results, result.folder) for result in present if result.stores])
+    trained = [(Path(results, result.folder), result.row) for result in present if result.stores]
+    repeated = sanity_flags.identical_runs([folder for folder, _ in trained])
+    compared = {"same_seeds": repeated, "underfit": underfit_runs(trained)}
     for result in everything:
         subset = spec.get("own_splits", {}).get(result.row["subset"], {})
         task = splits_of(spec["tasks"][result.row["task"]], subset)
@@ -143,8 +147,8 @@ def rows(spec: dict, results, logs) -> list[dict]:
             )
             made += _gap_rows(common | {"missing": reason}, task)
         else:
-            again = Path(results, result.folder) in repeated
-            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards, again)
+            flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]
+            made += _score_rows(result, common | passes.get(result.folder, {}), results, cards, flags)
     return made
 
 
@@ -236,13 +240,14 @@ def _costs(result: CollectedResult, results) -> dict:
         "flops": value(record, path, "flops"),
         "trained_parameters": value(record, path, "parameters", "trained"),
         "peak_memory_mb": value(record, path, "peak_memory_mb"),
+        "search_seconds": search_seconds(result.needs, results),
         "device": value(record, path, "hardware", "device"),
         **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
     }
 
 
-def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, repeated: bool) -> list[dict]:
-    """Return one row per split and metric of a present result. Args: repeated: another seed has identical losses."""
+def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, compared: list) -> list[dict]:
+    """Return one row per split and metric of a present result. Args: compared: flags that other runs lead to."""
     path = Path(results, result.folder, "metrics.json")
     record = read_json(path)
     phases, task = record.get("spec", {}).get("phases", []), value(record, path, "spec", "task")
@@ -255,7 +260,7 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, re
         "protocol": task.get("protocol", "clean"),
         "train_rows": subset.get("rows", common["train_rows"]),
     }
-    cut, flags = {}, value(record, path, "flags") + ["same_seeds"] * repeated
+    cut, flags = {}, value(record, path, "flags") + compared
     if result.stores:
         common |= _costs(result, results)
         flags += cards.warnings(record, path.parent)

@@ -36,12 +36,12 @@ TEXT = (
     "protocol device digest folder"
 ).split()
 COLUMNS = (
-    "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs split "
-    "role metric main value n train_rows truncated train_seconds after_seconds total_seconds extraction_seconds "
-    "extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb inference_layers inference_flops "
-    "flags missing synthetic carved protocol device digest folder"
+    "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs "
+    "split role metric main value n train_rows truncated train_seconds after_seconds search_seconds total_seconds "
+    "extraction_seconds extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb "
+    "inference_layers inference_flops flags missing synthetic carved protocol device digest folder"
 ).split()
-LATER = ("inference_layers", "inference_flops")  # columns that a table of runs from before them lacks
+LATER = ("inference_layers", "inference_flops", "search_seconds")  # columns that a table of runs from before them lacks
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 

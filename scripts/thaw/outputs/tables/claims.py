@@ -6,6 +6,7 @@ never another seed.
 
 from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import Contrast, combined
+from thaw.outputs.frame.runs_frame import of_cell
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 
@@ -24,11 +25,17 @@ def build(data, spec: dict) -> TextTable:
         for test in entry.get("tests", [])
         for subset in dict.fromkeys(data.runs.loc[data.runs["kind"] == "run", "subset"])
     ]
-    contrasts = [_contrast(data, entries[index]["encoder"], test) for index, test in tests]
-    kept = [(index, test, contrast) for (index, test), contrast in zip(tests, contrasts, strict=True) if contrast]
+    by_entry: dict[int, list[tuple[dict, Verdict | str]]] = {}
+    kept = []
+    for index, test in tests:
+        contrast = _contrast(data, entries[index]["encoder"], test)
+        weak = _underfit(data.runs, entries[index]["encoder"], test, names) if contrast else ""
+        if weak:
+            by_entry.setdefault(index, []).append((test, weak))
+        elif contrast:
+            kept.append((index, test, contrast))
     margins = [_margin(entries[index]) for index, _, _ in kept]
     decided = verdicts([one.by_seed for *_, one in kept], [one.resampled for *_, one in kept], margins)
-    by_entry: dict[int, list[tuple[dict, Verdict]]] = {}
     for (index, test, _), verdict in zip(kept, decided, strict=True):
         by_entry.setdefault(index, []).append((test, verdict))
     rows = [_row(entry, by_entry.get(index, []), names) for index, entry in enumerate(entries)]
@@ -54,12 +61,27 @@ def _contrast(data, encoder: str, test: dict) -> Contrast | None:
     return combined(rows, terms, test["split"], data.predictions)
 
 
+def _underfit(runs, encoder: str, test: dict, labels: dict) -> str:
+    """Return which strategies of a test are underfit in half of their runs or more; empty where none is.
+
+    Such a contrast compares lengths of training. A linear probe is one of the functions that each strategy with its
+    head can learn, so that this is said of any term, not of the full model alone.
+    """
+    weak = []
+    for _, *point in test["terms"]:
+        rows = of_cell(runs, (test["task"], test["subset"], encoder, *point))
+        flags = rows.loc[(rows["split"] == test["split"]) & (rows["metric"] == test["metric"]), "flags"]
+        if 2 * flags.str.split(";").map(lambda names: "underfit" in names).sum() >= len(flags):
+            weak.append(wording.strategy_name(labels["strategies"], *point[1:]))
+    return f"underfit: {wording.listing(dict.fromkeys(weak))}" if weak else ""
+
+
 def _margin(entry: dict) -> dict:
     return {key: entry[key] for key in ("above", "within") if key in entry}
 
 
-def _row(entry: dict, tested: list[tuple[dict, Verdict]], labels: dict) -> Row:
-    answer = overall([verdict.answer for _, verdict in tested])
+def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) -> Row:
+    answer = overall([verdict.answer for _, verdict in tested if isinstance(verdict, Verdict)])
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
@@ -74,15 +96,17 @@ def _place(test: dict, tests: list[dict], labels: dict) -> str:
     return f"{name}, {labels['subsets'].get(test['subset'], test['subset'])}" if len(subsets) > 1 else name
 
 
-def _said(verdict: Verdict) -> str:
-    """Return an answer with difference, interval, effect and p."""
+def _said(verdict: Verdict | str) -> str:
+    """Return an answer with difference, interval, effect and p; of what is not tested the reason."""
+    if isinstance(verdict, str):
+        return f"{NOT_TESTABLE}, {verdict}"
     ci = f"{wording.number(verdict.contrast)} [{wording.number(verdict.ci.low)}, {wording.number(verdict.ci.high)}]"
     effect = "" if verdict.effect is None else f", d_z {wording.number(verdict.effect)}"
     lacks = f"; {wording.lacking(verdict.needed)}" if verdict.needed else ""
     return f"{verdict.answer} ({ci}{effect}, p {wording.number(verdict.p, 2)}{lacks})"
 
 
-def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
+def _lines(entry: dict, tested: list[tuple[dict, Verdict | str]]) -> list[list]:
     common = [entry["id"], entry["claim"], entry["paper"], entry["encoder"]]
     margin = " ".join(f"{key} {value}" for key, value in _margin(entry).items())
     if not tested:
@@ -90,10 +114,13 @@ def _lines(entry: dict, tested: list[tuple[dict, Verdict]]) -> list[list]:
         return [[*common, *[""] * 4, margin, *[""] * 5, NOT_TESTABLE, "", "", why, ""]]
     lines = []
     for test, verdict in tested:
+        where = [test["task"], test["subset"], test["split"], test["metric"], margin]
+        if isinstance(verdict, str):
+            lines.append([*common, *where, *[""] * 5, NOT_TESTABLE, "", "", verdict, ""])
+            continue
         numbers = [verdict.contrast, verdict.ci.low, verdict.ci.high, verdict.p]
         lacks = [verdict.needed.seeds, verdict.needed.rows or ""] if verdict.needed else ["", ""]
         effect = "" if verdict.effect is None else f"{verdict.effect:.4f}"
-        where = [test["task"], test["subset"], test["split"], test["metric"], margin]
         plain = [f"{number:.4f}" for number in numbers]
         lines.append([*common, *where, *plain, verdict.seeds, verdict.answer, *lacks, "", effect])
     return lines
@@ -108,4 +135,6 @@ def _notes() -> list[str]:
         "A claim holds if it holds on all tasks and subsets and fails if it fails on one. Both need p at most 0.05, "
         "six seeds or more, and a 95 % CI on one side of the margin; else it is undecided. What would decide it "
         "assumes the same mean and standard deviations.",
+        "Not testable where half of a strategy's runs or more are underfit: on their own training rows more than a "
+        "point below the linear probe of the same head, or still improving when they ended.",
     ]

@@ -85,17 +85,25 @@ def _way(row, full, sides: list[Resampled]) -> Way:
 
     Args: its row and that of full fine-tuning; what start, full fine-tuning and strategy score over the same seeds.
     """
-    (start, whole, score), (low, high, reached) = ([getattr(s, name) for s in sides] for name in ("value", "draws"))
-    gap, share = high - low, None
-    if interval(whole - start, gap).low > 0:
-        ratio = np.divide(100 * (reached - low), gap, out=np.full(len(gap), np.nan), where=gap > 0)
-        share = interval(100 * (score - start) / (whole - start), ratio)
     costs = [
         100 * aggregate.seconds_alone(row) / aggregate.seconds_alone(full),
         100 * row.seconds / full.seconds,
         100 * row.inference / full.inference,
     ]
-    return Way(row, sides[0].spread.seeds, (start, whole, score), share, *costs)
+    start, whole, score = (side.value for side in sides)
+    return Way(row, sides[0].spread.seeds, (start, whole, score), share(*sides), *costs)
+
+
+def share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | None:
+    """Return the share of the way from start to full fine-tuning in %, with its 95 % CI.
+
+    None where the 95 % CI of the way itself is not above 0. Draws without a way to go are left out.
+    """
+    gap = whole.draws - start.draws
+    if not interval(whole.value - start.value, gap).low > 0:
+        return None
+    ratio = np.divide(100 * (score.draws - start.draws), gap, out=np.full(len(gap), np.nan), where=gap > 0)
+    return interval(100 * (score.value - start.value) / (whole.value - start.value), ratio)
 
 
 def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:

@@ -1,0 +1,88 @@
+"""Runs that had not learnt their training rows: the flag, and what it does to a finding; what a search cost."""
+
+import pytest
+
+import invented
+import scored_runs
+from test_findings import SCORES, entry
+from thaw.core.files import write_json, write_text
+from thaw.outputs.frame.collection import CollectedNeed
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.frame.search_costs import search_seconds
+from thaw.outputs.frame.underfit import underfit_runs
+from thaw.outputs.tables import claims
+from thaw.statistics.verdicts import HOLDS, NOT_TESTABLE
+
+PLACE = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "seed": 1, "pairs": "joint"}
+LBFGS, ADAMW = {"train": ["head"], "optimizer": "lbfgs"}, {"train": ["all"]}
+
+
+def written(folder, train, phase, history="", head="linear", chosen=None, **place):
+    """Write a run that scored so much on its training rows; return its folder and row."""
+    spec = {"task": {"metrics": ["accuracy"]}, "phases": [phase], "head": {"kind": head}}
+    scores = {} if train == "none" else {"train": {"accuracy": train}}
+    write_json(folder / "metrics.json", {"spec": spec, "scores": scores, "chosen": chosen or {}})
+    write_text(folder / "history.csv", history)
+    return folder, PLACE | place
+
+
+def epochs(*scores: float, split="validation") -> str:
+    lines = [f"1,{epoch},0.5,1e-4,{score}" for epoch, score in enumerate(scores, 1)]
+    return "\n".join([f"phase,epoch,loss,rate,{split}_accuracy", *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    "train, more, underfit",
+    [
+        (0.80, {}, True),
+        (0.895, {}, False),
+        (None, {}, True),
+        ("none", {}, False),
+        (0.80, {"seed": 2}, False),
+        (0.80, {"subset": "n100"}, False),
+        (0.80, {"pairs": "separate"}, False),
+        (0.80, {"head": "mlp"}, False),
+        (0.95, {"history": epochs(0.5, 0.7, 0.8, 0.83)}, True),
+        (0.95, {"history": epochs(0.5, 0.7, 0.8, 0.83, split="train")}, True),
+        (0.95, {"history": epochs(0.5, 0.7, 0.83, 0.835)}, False),
+        (0.95, {"history": epochs(0.5, 0.84, 0.8, 0.83)}, False),
+        (0.95, {"history": epochs(0.5, 0.8, 0.83)}, False),
+    ],
+)
+def test_a_run_below_the_probe_on_its_own_rows_or_still_rising_is_underfit(tmp_path, train, more, underfit):
+    probe = written(tmp_path / "frozen", 0.90, LBFGS, pairs="best", chosen={"pairs": "joint"})
+    run = written(tmp_path / "full", train, ADAMW, **more)
+    assert underfit_runs([probe, run]) == ({run[0]} if underfit else set())
+
+
+def test_a_probe_of_chosen_features_is_no_measure(tmp_path):
+    chosen = written(tmp_path / "head2toe", 0.99, LBFGS | {"select": {"by": "clusters"}})
+    assert underfit_runs([chosen, written(tmp_path / "full", 0.80, ADAMW)]) == set()
+
+
+@pytest.mark.parametrize("count, answer", [(8, NOT_TESTABLE), (4, NOT_TESTABLE), (3, HOLDS)])
+def test_a_finding_about_an_underfit_strategy_is_not_testable(tmp_path, count, answer):
+    runs = scored_runs.write_scores(tmp_path, SCORES)
+    weak = (runs["strategy"] == "second") & (runs["seed"] <= count)
+    runs.loc[weak, "flags"] = "validation_flat;underfit"
+    table = claims.build(OutputData(tmp_path, runs), invented.shown("f", "finding_table") | {"findings": [entry()]})
+    (line,) = (dict(zip(table.header, line, strict=True)) for line in table.lines)
+    assert line["answer"] == table.groups[0].rows[0].cells[1].text == answer
+    assert ("underfit: second" in line["reason"]) == (answer == NOT_TESTABLE)
+
+
+def test_the_seconds_of_a_search_are_those_of_all_its_trials(tmp_path):
+    names = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "strategy": "full", "variant": "base"}
+    one = CollectedNeed("settings", "select", names)
+    write_json(tmp_path / one.folder / "chosen.json", {"trials": [{"seeds": {"101": 0.5, "102": 0.6}}] * 2})
+    for trial in (1, 2):
+        for seed in (101, 102):
+            folder = f"runs/t/all/e/linear/full/trial{trial}/seed{seed}"
+            write_json(tmp_path / folder / "cost.json", {"seconds": {"train": float(seed)}})
+    heads = CollectedNeed("settings", "search_heads", names | {"strategy": "head", "variant": "k02"})
+    write_json(tmp_path / "runs/t/all/e/linear/head/k02/cost.json", {"seconds": {"train": 7.0}})
+    start = CollectedNeed("start", "train", names | {"seed": 1})
+    assert search_seconds([one, start, heads, one], tmp_path) == 2 * (101 + 102) + 7
+    assert search_seconds([start], tmp_path) == 0.0
+    (tmp_path / folder / "cost.json").unlink()
+    assert search_seconds([one], tmp_path) is None
