@@ -9,7 +9,8 @@ from thaw.core.files import read_json
 def search_seconds(needs, results) -> float | None:
     """Return the seconds of training of all trials of the searches that a run needs, 0 without one.
 
-    None where a search or a trial has left no record of its cost. Args: needs, as `CollectedResult` has them; the results folder.
+    None where a search or a trial has left no record of its cost. Args: needs, as `CollectedResult` has
+    them; the results folder.
     """
     searches = {need.folder: need for need in needs if need.role == "settings"}
     files = [path for need in searches.values() for path in _costs(need, Path(results))]
