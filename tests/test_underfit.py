@@ -86,3 +86,5 @@ def test_the_seconds_of_a_search_are_those_of_all_its_trials(tmp_path):
     assert search_seconds([start], tmp_path) == 0.0
     (tmp_path / folder / "cost.json").unlink()
     assert search_seconds([one], tmp_path) is None
+    (tmp_path / one.folder / "chosen.json").unlink()
+    assert search_seconds([one], tmp_path) is None

@@ -9,7 +9,8 @@ from thaw.core.files import read_json
 def search_seconds(needs, results) -> float | None:
     """Return the seconds of training of all trials of the searches that a run needs, 0 without one.
 
-    None where a trial has left no record of its cost. Args: needs, as `CollectedResult` has them; the results folder.
+    None where a search or a trial has left no record of its cost. Args: needs, as `CollectedResult` has
+    them; the results folder.
     """
     searches = {need.folder: need for need in needs if need.role == "settings"}
     files = [path for need in searches.values() for path in _costs(need, Path(results))]
@@ -21,7 +22,7 @@ def search_seconds(needs, results) -> float | None:
 def _costs(need, results: Path) -> list[Path]:
     """Return the cost.json of a search: of the one job that trains all trials, or of each run that is a trial."""
     folder = results / need.folder
-    if need.step == "search_heads":
+    if need.step == "search_heads" or not (folder / "chosen.json").is_file():
         return [folder / "cost.json"]
     trials = [
         need.names | {"variant": layout.of_trial(need.names["variant"], number), "seed": seed}
