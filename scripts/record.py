@@ -71,7 +71,7 @@ def _alike(values: list[dict]) -> list[list[dict]]:
 
 def with_records(page: str) -> str:
     """Return a page's text with the tables and notes that it names."""
-    return SHOWN.sub(lambda found: found[1] + "\n" + part(found[3], found[4], found[2]) + "\n" + found[5], page)
+    return SHOWN.sub(lambda match: match[1] + "\n" + part(match[3], match[4], match[2]) + "\n" + match[5], page)
 
 
 def part(experiment: str, table: str, kind: str) -> str:

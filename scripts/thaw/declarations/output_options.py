@@ -19,6 +19,14 @@ class SplitOptions(OutputOptions):
     split: Literal["test", "validation"] = Field("test", description="the scores that are shown")
 
 
+class RunSplitOptions(OutputOptions):
+    """An output that shows the scores of runs on one split, which may be the rows that subsets reserve."""
+
+    split: Literal["test", "validation", "reserved"] = Field(
+        "test", description="the scores that are shown; reserved: on the rows of train that subsets reserve for testing"
+    )
+
+
 class DrawsOptions(OutputOptions):
     """An output that may put draws together."""
 
@@ -29,11 +37,11 @@ class DrawsOptions(OutputOptions):
     )
 
 
-class ScoresOptions(SplitOptions, DrawsOptions):
+class ScoresOptions(RunSplitOptions, DrawsOptions):
     """Scores of a split."""
 
 
-class CostOptions(SplitOptions, DrawsOptions):
+class CostOptions(RunSplitOptions, DrawsOptions):
     """Scores against a cost."""
 
     cost: Literal["seconds", "flops", "parameters", "inference"] = Field(
@@ -88,7 +96,7 @@ class WholeOptions(OutputOptions):
     )
 
 
-class WholeSplitOptions(WholeOptions, SplitOptions, DrawsOptions):
+class WholeSplitOptions(WholeOptions, RunSplitOptions, DrawsOptions):
     """A comparison with the full model on a split."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from thaw.declarations.output_kind import Requirement
 from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import drawn_by, draws
+from thaw.declarations.splits import RESERVED
 from thaw.planning import recommendations
 from thaw.planning.output_context import OutputContext
 from thaw.planning.papers import claim_runs
@@ -18,7 +19,15 @@ from thaw.schema.output import OutputConfig
 def missing(entry: OutputConfig, context: OutputContext) -> str:
     """Return why an output cannot be drawn of an experiment; empty where it can."""
     reasons = (REQUIREMENTS[need](entry, context) for need in OUTPUTS[entry.kind].needs)
-    return next(filter(None, reasons), "")
+    return next(filter(None, reasons), "") or _reserved(entry, context)
+
+
+def _reserved(entry: OutputConfig, context: OutputContext) -> str:
+    names = context.experiment.subsets
+    lacking = [name for name in names if not context.catalogue.get("subsets", name, "subsets").reserved]
+    if getattr(entry, "split", "") != RESERVED or not lacking:
+        return ""
+    return f"it shows scores on reserved rows, and subset {lacking[0]} reserves none; name one that does, as n1000_r1"
 
 
 def _sizes(entry: OutputConfig, context: OutputContext) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from thaw.declarations.splits import splits_of
+from thaw.declarations.splits import PARTS_OF_TRAIN, splits_of
 from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
@@ -187,6 +187,8 @@ class TaskConfig(CatalogueEntry):
             if metric in METRICS + EDGE_METRICS and metric not in fitting:
                 fitting = ", ".join(fitting)
                 raise ValueError(f"metric {metric} does not fit type {self.type}; it takes {fitting}")
+        if taken := {self.validation, *self.test} & set(PARTS_OF_TRAIN):
+            raise ValueError(f"{min(taken)} is the name of rows that a subset takes from train; rename the split")
         if self.protocol == "clean" and self.validation in self.test:
             raise ValueError("validation is also a test split: name another, or say protocol: paper")
         return self

@@ -268,8 +268,7 @@ def _score_rows(result: CollectedResult, common: dict, results, cards: Cards, co
         cut = cards.truncated(result.stores.get(common["pairs"]) or next(iter(result.stores.values())))
     common["flags"] = ";".join(flags)
     rows, main = [], value(record, path, "spec", "task", "metrics")[0]
-    by_split = value(record, path, "scores").items()
-    for split, scores in sorted(by_split, key=lambda item: item[0] == RESERVED):  # after the dataset's own test splits
+    for split, scores in value(record, path, "scores").items():
         split_facts = {"split": split, "role": role(split, task), "n": value(record, path, "rows", split)}
         for metric, score in scores.items():
             measured = {"metric": metric, "main": metric == main, "value": score}
@@ -296,6 +295,8 @@ def shown_split(task: dict, split: str) -> str:
 
 def role(split: str, task: dict) -> str:
     """Return what a scored split is for."""
+    if split == RESERVED:
+        return RESERVED
     if split in task.get("test", ["test"]):
         return "test"
     if "/" in split:

@@ -10,8 +10,8 @@ One row per result, split and metric.
     value               score as a fraction, empty where it is undefined; n: rows that it was computed on
     train_rows          rows that it may learn from: those of the subset (held_out among them), or all of train
     main                True for the task's main metric
-    role                train, validation, test, unseen (test rows that share no sentence with train), or transfer (a
-                        split `<task>/<split>` of another task)
+    role                train, validation, test, reserved (rows of train that a subset reserves), unseen (test rows that
+                        share no sentence with train), or transfer (a split `<task>/<split>` of another task)
     optimizer           of the run's phases; lbfgs means that all seeds share one convex fit
     precision           of the run's phases
     pairs               how pairs of texts were read: joint or separate; empty where the task has none

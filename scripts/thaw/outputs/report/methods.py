@@ -64,7 +64,7 @@ def _own_splits(entry: dict) -> str:
         )
     if entry.get("reserved"):
         lines.append(
-            f"Up to {wording.count(entry['reserved'])} examples of train, which no draw takes, are a further test "
+            f"Up to {wording.count(entry['reserved'])} examples of train, which no draw takes, are one more test "
             "split (reserved)."
         )
     return " ".join(lines)

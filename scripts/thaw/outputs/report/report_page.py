@@ -36,7 +36,7 @@ from thaw.outputs.frame.runs_frame import RUN
 from thaw.outputs.report import dataset_facts, methods, provenance
 from thaw.outputs.tables import writers
 
-SPLITS = {"train": 0, "validation": 1, "test": 2, "unseen": 3, "transfer": 4}
+SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
 
 
 def page(content: dict, command: str) -> str:

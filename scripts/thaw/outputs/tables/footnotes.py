@@ -72,7 +72,7 @@ def _shared(fitted, labels: dict) -> list[str]:
 
 def _splits(shown, labels: dict) -> list[str]:
     """Return the sentence about tasks whose test scores are on a split of another name, such as GLUE's dev."""
-    other = shown[(shown["role"] == "test") & ~shown["split"].isin(["test", RESERVED])]
+    other = shown[(shown["role"] == "test") & (shown["split"] != "test")]
     parts = [
         f"{_tasks([task], labels)} on {wording.listing(dict.fromkeys(rows['split']))}"
         for task, rows in other.groupby("task", sort=False)
