@@ -6,9 +6,9 @@ from thaw.adaptation.selectors import thawed_layers, trains_embeddings
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.declarations.splits import splits_of
+from thaw.declarations.splits import role, splits_of
 from thaw.declarations.task_types import PAIR_TYPES
-from thaw.outputs.frame.collection import Cards, joined, role, value
+from thaw.outputs.frame.collection import Cards, joined, value
 
 # The step that made the records of each kind, and which columns the names in their paths are.
 KINDS = {

@@ -9,7 +9,7 @@ from thaw.core.boundaries import stored_parts_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
-from thaw.declarations.splits import RESERVED, splits_of, stored_split
+from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
 from thaw.outputs.frame.runs_frame import COLUMNS
@@ -286,21 +286,3 @@ def _gap_rows(common: dict, task: dict) -> list[dict]:
     bare = {"metric": task["metrics"][0], "main": True, "n": 0}
     splits = dict.fromkeys([task["validation"], *task["test"]])
     return [{**common, **bare, "split": split, "role": role(split, task)} for split in splits]
-
-
-def shown_split(task: dict, split: str) -> str:
-    """Return the split that an output shows of a task. Args: `split`, test (the task's first) or validation."""
-    return task.get("test", ["test"])[0] if split == "test" else task.get("validation", "validation")
-
-
-def role(split: str, task: dict) -> str:
-    """Return what a scored split is for."""
-    if split == RESERVED:
-        return RESERVED
-    if split in task.get("test", ["test"]):
-        return "test"
-    if "/" in split:
-        return "transfer"
-    if split.endswith("_unseen"):
-        return "unseen"
-    return "train" if split == "train" else "validation"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from thaw.declarations.splits import splits_of
+from thaw.declarations.splits import shown_split, splits_of
 from thaw.outputs import wording
-from thaw.outputs.frame.collection import shown_split, value
+from thaw.outputs.frame.collection import value
 
 PRETRAINED = "pretrained"
 BETWEEN_SEEDS = "between_seeds"
