@@ -32,21 +32,21 @@ def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):
     assert dict(own.groupby("split")["role"].first()) == {
         "colour_others/test": "transfer",
         "held_out": "validation",
-        "reserved": "test",
+        "reserved": "reserved",
         "test": "test",
         "train": "train",
     }
     assert set(own["n"][own["split"] == "reserved"]) == {16} and own["carved"].all() and set(own["train_rows"]) == {24}
-    made = {}
-    for kind in kinds:
-        spec = records.spec(kind)
+    made, shown = {}, [(kind, records.spec(kind)) for kind in kinds]
+    for kind, spec in [*shown, ("reserved", records.spec("strategy_table") | {"split": "reserved"})]:
         data = OutputData(records.results, path, [], spec.get("first_draws"))
-        made[kind] = writers.FORMATS["md"](OUTPUTS[kind].load()(data, spec))
-    columns = made["strategy_table"].partition("\n| |")[2].partition("\n")[0].split(" | ")
-    assert [name.strip().partition("<br>")[0] for name in columns] == [
-        f"{task}, {split}" for task in ("colour", "weight") for split in ("test", "reserved")
-    ]
-    assert "over 4 seeds" in made["strategy_table"] and "Reserved: rows of train" in made["strategy_table"]
+        table = OUTPUTS[spec["kind"]].load()(data, spec)
+        made[kind] = writers.FORMATS["md"](table)
+    for kind, split in (("strategy_table", "test"), ("reserved", "reserved")):
+        columns = made[kind].partition("\n| |")[2].partition("\n")[0].split(" | ")
+        assert [name.strip().partition("<br>")[0] for name in columns] == ["colour", "weight"]
+        assert "over 4 seeds" in made[kind] and f", on {split}." in made[kind]
+    assert "Reserved: rows of train" in made["reserved"] and "Reserved" not in made["strategy_table"]
     assert "divided" not in made["advice_table"]
     files, terms = PredictionFiles(records.results), {}
     for split in ("held_out", "reserved", "test"):
@@ -61,7 +61,7 @@ def test_the_plan_of_a_search_names_the_subset_that_it_chooses_on(home, tmp_path
     one = "  one: {phases: [{train: [head, {top: 1}]}], search: {grid: {rate: [1e-5, 2e-4]}}}\n"
     for subset, due in (
         ("n100_d1", None),
-        ("n1000_r2", {"rows": 1000, "draw": 2, "validation": 0.2, "reserved": 2000}),
+        ("n1000_r2", {"rows": 1000, "draw": 2, "validation": 0.2, "reserved": 1000}),
     ):
         plan = planned(home, tmp_path / subset, one, "one", subsets=[subset])
         (choice,) = plan.jobs["select"].values()
@@ -87,6 +87,25 @@ def test_the_report_says_what_is_set_aside_once_for_all_draws():
         "Subset a: 1,000 examples of train (draw 1).",
         "Subset b: 1,000 examples of train (draw 2).",
         "a and b: 20 % of the examples are set aside (held_out): by them epochs and settings are chosen, and the "
-        "dataset's validation split is not read. Up to 2,000 examples of train, which no draw takes, are a further "
+        "dataset's validation split is not read. Up to 2,000 examples of train, which no draw takes, are one more "
         "test split (reserved).",
     ]
+
+
+def test_an_output_on_reserved_rows_is_refused_where_a_subset_has_none(home, tmp_path):
+    one = "  one: {phases: [{train: [head, {top: 1}]}]}\n"
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/outputs.yaml").write_text(
+        "outputs:\n  mine: {kind: strategy_table, split: reserved, caption: A.}\n"
+    )
+    chosen = {"outputs": ["mine"], "subsets": ["n1000_r1", "n100_d1"]}
+    chosen["catalogues"] = [str(tmp_path / "own"), str(tmp_path / "one")]
+    with pytest.raises(UserError, match="it shows scores on reserved rows, and subset n100_d1 reserves none"):
+        planned(home, tmp_path / "one", one, "one", **chosen)
+    planned(
+        home,
+        tmp_path / "two",
+        one,
+        "one",
+        **chosen | {"subsets": ["n1000_r1"]} | {"catalogues": [str(tmp_path / "own"), str(tmp_path / "two")]},
+    )
