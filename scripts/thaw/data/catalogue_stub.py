@@ -24,10 +24,10 @@ METRICS = {
     "spans": ["span_f1", "accuracy"],
 }
 STUB = """\
-# Written by scripts/new.py after a look at {file} ({rows} rows). Correct what it guessed.
+# Written by thaw new after a look at {file} ({rows} rows). Correct what it guessed.
 # It belongs into {catalogue}/tasks.yaml. Next, in the repository's folder (this prints what would run;
 # `snakemake --workflow-profile workflow/profiles/workstation` instead of the program runs it):
-#     python scripts/plan.py --configfile config/config.yaml \\
+#     thaw plan --configfile config/config.yaml \\
 #         --config experiment={name} title={name} 'catalogues=[{catalogue}]' 'tasks=[{name}]' \
 'strategies=[frozen, full]' data_dir={folder}
 

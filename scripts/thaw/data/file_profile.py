@@ -1,6 +1,6 @@
 """A user's file at a first look: its format, encoding, quoting and header, and its columns as raw values.
 
-Only `scripts/new.py` needs it, for the first draft of a catalogue entry. csv.Sniffer is no help: it knows no header
+Only `thaw new` needs it, for the first draft of a catalogue entry. csv.Sniffer is no help: it knows no header
 above texts of many lengths, and takes a quote at the beginning of a text for quoting.
 """
 

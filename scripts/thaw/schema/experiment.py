@@ -121,7 +121,7 @@ class ExperimentConfig(ConfigModel):
     )
     budget: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?[smh]$")] | None = Field(
         None,
-        description="time limit for scripts/budget.py, as 2h, 45m or 90s: cheap runs first, outputs from finished runs",
+        description="time limit for thaw budget, as 2h, 45m or 90s: cheap runs first, outputs from finished runs",
     )
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: folders of results and logs")
 
