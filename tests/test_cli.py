@@ -3,14 +3,20 @@
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
+import torch
+import yaml
 
 import forked
+import thaw
 from thaw.cli import list_command, show_command
 from thaw.cli.main import COMMANDS
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import leading_files
+from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+from thaw.core.code_digests import closure
 from thaw.core.errors import UserError
 from thaw.core.home import HOME, IN_CHECKOUT, release
 
@@ -40,6 +46,22 @@ def test_without_words_it_prints_its_help_and_the_version_has_a_commit():
     assert forked.run([THAW]).stdout == forked.run([THAW, "--help"]).stdout
     assert forked.run([THAW, "--version"]).stdout == f"thaw {release()}\n"
     assert IN_CHECKOUT and (HOME / "Snakefile").is_file()
+
+
+def test_the_version_is_in_one_place_and_in_what_names_it(home):
+    assert tomllib.loads((home / "pyproject.toml").read_text())["tool"]["hatch"]["version"]["path"].endswith(
+        "__init__.py"
+    )
+    citation = yaml.safe_load((home / "CITATION.cff").read_text())
+    assert citation["version"] == thaw.__version__
+    dated = f"\n## {thaw.__version__} ({citation['date-released'].isoformat()})\n"
+    assert dated in (home / "CHANGELOG.md").read_text()
+
+
+def test_a_cost_names_this_thaw_and_a_release_changes_the_code_of_no_step():
+    cost = measure_cost(Stopwatch(), torch.device("cpu"))
+    assert cost["versions"]["thaw"] == release() and cost["versions"]["thaw"].startswith(thaw.__version__)
+    assert "thaw" not in closure("thaw.steps.train") and "thaw.core.home" in closure("thaw.steps.train")
 
 
 @pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are budget, check,")])
