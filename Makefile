@@ -31,7 +31,7 @@ help:  ## this list
 
 demo: $(INSTALLED)  ## run the default experiment on the embedded data; no network beyond the install
 	@touch $(VENV)/started
-	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) $(ARGS)
+	@thaw demo --cores $(CORES) $(ARGS)
 	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
 	elif [ -e $(REPORT) ]; then echo "Nothing to be done for the report; it is in $(REPORT)"; fi
 
@@ -45,8 +45,7 @@ paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; th
 	@echo "The paper is in results/outputs/$(EXPERIMENT)/paper.pdf"
 
 papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="config/experiments/offline.yaml"
-	@snakemake --workflow-profile workflow/profiles/workstation --cores $(CORES) \
-	    --configfile config/experiments/papers.yaml $(ARGS)
+	@thaw run config/experiments/papers.yaml $(ARGS) --cores $(CORES)
 
 test: $(INSTALLED)  ## style and all unmarked tests
 	@ruff check scripts tests
@@ -101,6 +100,7 @@ $(INSTALLED): requirements.txt
 	| while read -r verb name rest; do case "$$verb $$rest" in \
 	    "Collecting (from -r"*|"Processing (from -r"*) echo "  $${name##*/}";; \
 	    "Installing"*) echo "unpacking them all";; esac; done
+	@$(VENV)/bin/python -m pip install --quiet --progress-bar off --no-deps --no-build-isolation -e .
 	@touch $@
 
 # What the benchmark compares with has environments of its own, so that it cannot change ours.

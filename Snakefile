@@ -18,6 +18,7 @@ config/*.yaml (catalogues) define what exists, and what is wanted is in config/c
 how it is computed in scripts/thaw/steps/, one module per rule of the same name.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -32,9 +33,11 @@ report: "workflow/report/workflow.rst"
 
 
 HOME = Path(workflow.basedir)
-sys.path.insert(0, str(HOME / "scripts"))
+# Beside this file in a checkout; in a wheel this file is in thaw/home, below the folder that holds the package.
+CODE = HOME / "scripts" if (HOME / "scripts").is_dir() else HOME.parents[1]
+sys.path.insert(0, str(CODE))
 # A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(HOME / 'scripts')!r}; ")
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
 from thaw.planning.configuration import load_plan
 from thaw.core.errors import UserError
@@ -48,6 +51,8 @@ if not {"experiment", "experiments"} & set(config):
 try:
     PLAN = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
 except UserError as mistake:
+    if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
+        sys.exit(f"error: {mistake}")
     raise WorkflowError(str(mistake)) from None
 
 

@@ -1,49 +1,8 @@
-#!/usr/bin/env python3
-"""Label new text with an exported model: one line in, one prediction out, in the same order.
+"""An old name of `thaw predict`, kept for one version."""
 
-python scripts/predict.py my_model < lines.txt
-
-    a model of texts     reads one text a line                           writes its label, or its score
-    a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
-    a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
-                         spaces (punctuation is a word of its own)       a tab between, and an empty line after each
-                                                                         sentence, as CoNLL files have it
-Text is UTF-8. Lines are predicted in batches of some hundred, so a file may be of any length.
-"""
-
-import argparse
-import itertools
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from thaw.core.errors import UserError
-from thaw.core.runtime import run_step
-
-
-def main() -> None:
-    """Predict the lines of standard input."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that scripts/export.py wrote")
-    columns = "after each label or tag, those of all labels, in the order of thaw.json, separated by tabs"
-    parser.add_argument("--probabilities", action="store_true", help=columns)
-    arguments = parser.parse_args()
-    if not (arguments.folder / "thaw.json").is_file():
-        raise UserError(
-            f"{arguments.folder} is not an exported model (no thaw.json); create one with scripts/export.py"
-        )
-    from thaw.exporting.standalone_model import Model
-    from thaw.exporting.text_lines import examples, printed
-
-    model = Model(arguments.folder)
-    if arguments.probabilities and not model.labels:
-        raise UserError("--probabilities: this model gives scores, which have none; leave it out")
-    sys.stdout.reconfigure(encoding="utf-8")
-    asked, kept = itertools.tee(examples(sys.stdin.buffer, model.reads))
-    for prediction, example in zip(model.predict_with_probabilities(asked), kept, strict=True):
-        print(printed(example, prediction, model.reads, arguments.probabilities))
-
+from thaw.cli.main import main
 
 if __name__ == "__main__":
-    run_step(main)
+    main(["predict", *sys.argv[1:]])

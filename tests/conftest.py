@@ -21,7 +21,7 @@ DRY = os.environ.get("THAW_TEST_DEVICE")  # cpu or pretended: tests/gpu is tried
 
 
 def pytest_addoption(parser):
-    """Let scripts/contract.py name the part that it tries, and the folders in which it lies."""
+    """Let `thaw check` name the part that it tries, and the folders in which it lies."""
     parser.addoption("--part", help="import path of an own part, tried instead of Thaw's own")
     parser.addoption("--catalogues", nargs="*", default=[], help="folders in which it lies")
 

@@ -150,9 +150,10 @@ def test_advice_is_given_on_the_seeds_that_are_there(tmp_path):
 
 @pytest.mark.slow
 def test_an_experiment_under_a_budget_has_its_advice_and_says_what_is_missing(place):
-    command = [sys.executable, str(HOME / "scripts/budget.py"), "--configfile", "mine.yaml", "--cores", "2"]
-    command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation")]
-    done = subprocess.run(command, cwd=place.folder, capture_output=True, text=True, env=os.environ)
+    command = [sys.executable, "-m", "thaw.cli.main", "budget", "mine.yaml", "--cores", "2"]
+    command += ["--workflow-profile", str(HOME / "workflow/profiles/default")]
+    environment = os.environ | {"PYTHONPATH": str(HOME / "scripts")}
+    done = subprocess.run(command, cwd=place.folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     page = (place.folder / "results/outputs/mine/report.html").read_text()
     assert (place.folder / "results/advice.md").exists() and "spent" in done.stdout

@@ -97,7 +97,7 @@ def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):
 
 
 def test_the_command_prints_both_and_writes_what_differs(pair, home, tmp_path):
-    done = forked.run([home / "scripts/compare.py", *pair, "--out", tmp_path / "flipped.csv"])
+    done = forked.run(["thaw.cli.main", "compare", *pair, "--out", tmp_path / "flipped.csv"])
     assert done.returncode == 0, done.stderr
     assert "accuracy on test: 87.5 and 66.7 (2 seeds and 1 seed)." in done.stdout
     assert "| phases.1.rate | 0.001 | 0.0001 |" in done.stdout and "| negation | with | 6 |" in done.stdout

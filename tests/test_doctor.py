@@ -2,10 +2,10 @@
 
 import pytest
 
-import doctor
 import forked
+from thaw.cli import doctor_command as doctor
 
-WORDS = ("packages", "cores", "memory", "disk", "gpu", "bf16", "sources", "slurm", "tex")
+WORDS = ("thaw", "packages", "cores", "memory", "disk", "gpu", "bf16", "sources", "slurm", "tex")
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def asked(home, tmp_path):
     """Return a function that asks the doctor, in an empty folder and without the Hub, and gives (exit code, lines)."""
 
     def ask(*config: str, files=("config/config.yaml",)):
-        command = [home / "scripts/doctor.py", "--configfile", *(home / file for file in files)]
+        command = ["thaw.cli.main", "doctor", *(home / file for file in files)]
         command += ["--config", *config] if config else []
         environment = {"PATH": "/usr/bin:/bin", "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
         done = forked.run(command, tmp_path, environment)
@@ -39,7 +39,7 @@ def test_what_cannot_end_here_is_a_problem_and_says_what_to_change(asked):
 
 
 def test_a_wrong_selection_is_one_sentence(home):
-    done = forked.run([home / "scripts/doctor.py", "--config", "seed=[1]"])
+    done = forked.run(["thaw.cli.main", "doctor", "--config", "seed=[1]"])
     assert done.returncode == 1 and done.stderr.startswith("error: config: seed: unknown key; did you mean 'seeds'?")
 
 

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def test_torch_stands_first():
 def test_conda_installs_the_same_pins_in_the_same_order():
     pip = next(entry["pip"] for entry in conda_dependencies() if isinstance(entry, dict))
     assert pip == PINS
+
+
+def test_the_package_needs_the_same_pins_and_those_of_tests_are_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["dependencies"] + project["optional-dependencies"]["dev"] == PINS
+    tests = LINES.index(next(line for line in LINES if line.startswith("# Tests and style")))
+    assert project["dependencies"] == [pin for pin in PINS if LINES.index(pin) < tests]
 
 
 def test_conda_takes_python_3_11_and_pip_from_conda_forge_alone():

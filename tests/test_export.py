@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 import forked
-from conftest import HOME
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_model, load_tokenizer
@@ -342,7 +341,7 @@ def test_predictions_become_lines():
 
 
 def predict(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess:
-    return forked.run([HOME / "scripts/predict.py", folder, *options], given=text)
+    return forked.run(["thaw.cli.main", "predict", folder, *options], given=text)
 
 
 def test_predict_labels_lines_in_their_order(houses, tmp_path):

@@ -56,6 +56,9 @@ PLANNING_KNOWS = {
 # For notebooks: reads what steps wrote, runs none, and nothing knows of it.
 API = {"api"}
 
+# The command line reads everything, and nothing knows of it.
+CLI = {"cli"}
+
 STEPS = {path.stem for path in (PACKAGE / "steps").glob("*.py")} - {"__init__"}
 HEAVY = (
     "torch",
@@ -98,7 +101,7 @@ def nodes() -> list[tuple[Path, ast.AST]]:
 
 def test_every_module_has_its_package():
     packages = {package_of(module) for module in MODULES if module != "thaw"}
-    assert packages == set(LAYER_OF) | PLANNING | API
+    assert packages == set(LAYER_OF) | PLANNING | API | CLI
 
 
 def test_no_two_modules_and_no_two_classes_share_a_name():
@@ -114,9 +117,16 @@ def test_no_two_modules_and_no_two_classes_share_a_name():
     assert [modules for modules in [*names.values(), *classes.values()] if len(modules) > 1] == []
 
 
+def test_nothing_knows_of_the_command_line():
+    wrong = [pair for pair in links() if package_of(pair[1]) in CLI and package_of(pair[0]) not in CLI]
+    assert wrong == []
+
+
 def test_nothing_knows_of_the_interface_for_notebooks_which_runs_no_step():
     wrong = [
-        f"{module} imports {other}" for module, other in links() if package_of(other) in API - {package_of(module)}
+        f"{module} imports {other}"
+        for module, other in links()
+        if package_of(other) in API and package_of(module) not in API | CLI
     ]
     unread = PLANNING | {"steps", "training"}
     wrong += [

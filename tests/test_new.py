@@ -1,24 +1,31 @@
-"""The first draft of an entry: a file of any kind gives a stub that loads and that `prepare` takes as it stands."""
+"""The first draft of an entry: a file of any kind gives one that loads and that `prepare` takes without a change."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-import forked
 from corpora import spec_for
+from thaw.cli import new_command
+from thaw.cli.experiment_file import add_entries
 from thaw.core.errors import UserError
-from thaw.data.catalogue_stub import write_stub
+from thaw.data.catalogue_stub import Wishes, draft_of_file, draft_of_hub
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.plan import Plan
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import spec_of
+from tiny import tiny_encoder
 
 SENTENCES = [f"a {word} day in town number {i}" for i, word in enumerate(["fine", "grey", "long", "café"] * 10)]
 KINDS = ["good" if i % 3 else "bad" for i in range(40)]
 WORDS = [["Ann", "met", "Bob", f"Lee{i}"] for i in range(40)]
 SPANS = [["B-PER", "O", "B-PER", "I-PER"] for _ in range(40)]
+
+
+def written(draft) -> str:
+    """Return the file that holds a draft alone."""
+    return "".join(f"{block}:\n{text}\n" for block, text in draft.blocks.items())
 
 
 def csv(mark=",", header="id,comment,mood\n", text='say: "{}", she said'):
@@ -56,6 +63,12 @@ FILES = {
         csv(),
         "classification",
         {"format": "csv", "quoting": "double", "columns": {"text": "comment", "label": "mood"}},
+        ["bad", "good"],
+    ),
+    "german.csv": (
+        csv(";", "id;comment;mood\n", text='sagt: "{}", dann'),
+        "classification",
+        {"format": "csv", "quoting": "double", "delimiter": ";", "columns": {"text": "comment", "label": "mood"}},
         ["bad", "good"],
     ),
     "old.tsv": (
@@ -108,7 +121,7 @@ FILES = {
 def test_the_stub_of_a_file_loads_and_prepares(tmp_path, home, name):
     content, kind, keys, labels = FILES[name]
     (tmp_path / name).write_bytes(content)
-    (tmp_path / "tasks.yaml").write_text(write_stub(tmp_path / name, set(), "my"), encoding="utf-8")
+    (tmp_path / "tasks.yaml").write_text(written(draft_of_file(tmp_path / name, set())), encoding="utf-8")
     catalogue = Catalogue([home / "config", tmp_path])
     task = next(catalogue.get("tasks", i, "test") for i in catalogue.ids("tasks") if i in catalogue.ids("corpora")[-1:])
     entry = spec_of(catalogue.get("corpora", task.corpus, "test"))
@@ -127,8 +140,8 @@ def test_parquet_and_what_is_guessed(tmp_path):
 
     frame = pandas.DataFrame({"title": SENTENCES, "body": [f"{s} and more" for s in SENTENCES], "mood": KINDS})
     frame.assign(z=[str(i % 2) for i in range(40)]).to_parquet(tmp_path / "sst2.parquet")
-    stub = write_stub(tmp_path / "sst2.parquet", {"sst2"}, "my")
-    assert "  my_sst2:\n" in stub and "columns: {text: body, label: mood}" in stub
+    stub = written(draft_of_file(tmp_path / "sst2.parquet", {"sst2", "my_sst2"}))
+    assert "  my_sst2_2:\n" in stub and "columns: {text: body, label: mood}" in stub
     assert "# guess: further texts: title; columns: {text: [one, other]} joins two in one\n    texts: [text]" in stub
     assert "# guess: could also be z (label)\n    targets: {label: label}" in stub
 
@@ -137,7 +150,6 @@ MISTAKES = {
     "no file": (None, "no such file"),
     "nothing": (b"\n", "is empty"),
     "prose": (b"".join(b"word%d stands here.\n" % i for i in range(30)), "of no format that Thaw reads"),
-    "semicolons": (b"text;label\n" + b"a b c;1\n" * 30, ":1: fields are separated by semicolons"),
     "utf-16": ("text\tlabel\n".encode("utf-16"), "is UTF-16"),
     "few rows": (b"text,label\na b c,1\nd e f,0\n", "has 2 rows; expected at least 20"),
     "no text": (b"a,b\n" + b"1,2\n3,1\n" * 20, "no column holds texts"),
@@ -154,23 +166,112 @@ def test_a_file_that_cannot_be_used_is_one_sentence(tmp_path, mistake):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UserError, match=message) as caught:
-        write_stub(path, set(), "my")
+        draft_of_file(path, set())
     assert str(caught.value).startswith(str(path))
 
 
-def test_the_command_writes_once_and_names_the_next_one_which_works(tmp_path, home):
-    (tmp_path / "moods.csv").write_bytes(FILES["moods.csv"][0])
-    command = [home / "scripts/new.py", "task", "moods.csv", "--out", "my/tasks.yaml"]
-    done = forked.run(command, tmp_path)
-    assert done.returncode == 0 and done.stdout.startswith("my/tasks.yaml is written"), done.stderr
-    stub = (tmp_path / "my/tasks.yaml").read_text()
-    again = forked.run(command, tmp_path)
-    assert again.returncode == 1 and again.stderr == (
-        "error: my/tasks.yaml exists already; leave --out away and copy what is printed into it\n"
+def test_columns_that_the_user_names_are_not_guessed(tmp_path):
+    path = tmp_path / "moods.csv"
+    lines = [f"{i},{s},{s[::-1]},{i % 4},{kind}" for i, (s, kind) in enumerate(zip(SENTENCES, KINDS, strict=True))]
+    path.write_text("id,title,body,stars,mood\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    named = draft_of_file(path, set(), Wishes("mine", ("title",), "stars"))
+    assert "columns: {text: title, label: stars}" in named.corpus and named.name == "mine"
+    pair = draft_of_file(path, set(), Wishes(texts=("body", "title"), target="mood"))
+    assert "{text_a: body, text_b: title, label: mood}" in pair.corpus and pair.kind == "pair_classification"
+    with pytest.raises(UserError, match="has no column 'star'; did you mean 'stars'?"):
+        draft_of_file(path, set(), Wishes(target="star"))
+    with pytest.raises(UserError, match="column 'title' has neither a few labels nor scores"):
+        draft_of_file(path, set(), Wishes(target="title"))
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a CSV of the user's, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/rte.csv").write_bytes(FILES["moods.csv"][0])
+    return tmp_path
+
+
+def plan_of(file: str, home) -> Plan:
+    return load_plan(read_config([file]), home)
+
+
+def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home, capsys):
+    """The id exists already (RTE is a task of Thaw's), so another one is free."""
+    new_command.main(["task", "data/rte.csv"])
+    said = capsys.readouterr().out
+    assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
+    plan = plan_of("my_rte.yaml", home)
+    assert [one.tasks for one in plan.experiments] == [["my_rte"]] and len(plan.runs["my_rte"]) == 9
+    new_command.main(["task", "data/rte.csv", "--name", "second"])
+    assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
+    assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}
+
+
+def test_nothing_is_overwritten_or_left_half_written(place, capsys):
+    with pytest.raises(UserError, match="--name rte: exists already; my_rte is free. To replace it"):
+        new_command.main(["task", "data/rte.csv", "--name", "rte"])
+    new_command.main(["task", "data/rte.csv", "--print"])
+    assert "corpora:\n  my_rte:\n" in capsys.readouterr().out and not (place / "my").exists()
+    (place / "my_rte.yaml").write_text("mine")
+    with pytest.raises(UserError, match="my_rte.yaml exists already; --name gives another one"):
+        new_command.main(["task", "data/rte.csv"])
+    assert (place / "my_rte.yaml").read_text() == "mine" and not (place / "my").exists()
+    (place / "my").mkdir()
+    (place / "my/tasks.yaml").write_text("tasks: {}\n")
+    with pytest.raises(UserError, match="the block tasks: is not a plain list of entries; add by hand"):
+        new_command.main(["task", "data/rte.csv", "--name", "other"])
+    assert (place / "my/tasks.yaml").read_text() == "tasks: {}\n" and not (place / "other.yaml").exists()
+
+
+def test_an_entry_that_does_not_load_leaves_the_file_as_it_was(place):
+    add_entries(place / "my/heads.yaml", {"heads": "  one: {kind: linear}"}, "# mine\n")
+    before = (place / "my/heads.yaml").read_text()
+    assert before == "# mine\n\nheads:\n  one: {kind: linear}\n"
+    with pytest.raises(UserError, match="kind"):
+        add_entries(place / "my/heads.yaml", {"heads": "  two: {kind: nothing}"}, "")
+    assert (place / "my/heads.yaml").read_text() == before
+
+
+def test_a_data_set_of_the_hub_has_its_splits_and_its_labels(place, home):
+    """`datasets` reads a folder of files by the same call as an id; here test has no labels, as in GLUE."""
+    for split, count in (("train", 60), ("validation", 20), ("test", 20)):
+        rows = [{"content": f"some words {i} of it", "stars": "ab"[i % 2]} for i in range(count)]
+        rows = [row | {"stars": None} for row in rows] if split == "test" else rows
+        (place / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (place / "data/rte.csv").unlink()
+    draft = draft_of_hub("data", None, None, set(), Wishes("own", ("content",), "stars"))
+    assert "splits: {train: train, validation: validation}" in draft.corpus and "carve: {test: 0.2}" in draft.corpus
+    assert "columns: {text: content, label: stars}" in draft.corpus
+    assert "there is no test split with labels" in draft.corpus
+    (place / "tasks.yaml").write_text(written(draft))
+    assert Catalogue([home / "config", place]).get("tasks", "own", "test").type == "classification"
+    with pytest.raises(UserError, match="hub:data: has no column 'star'; did you mean 'stars'?"):
+        draft_of_hub("data", None, None, set(), Wishes(target="star"))
+
+
+def test_an_encoder_is_read_and_what_is_unknown_is_said_in_the_tables(place, home, capsys):
+    tiny_encoder("bert", place / "bert-tiny")
+    new_command.main(["encoder", "bert-tiny"])
+    assert "  unknown: objective, pretraining; write what its model card says" in capsys.readouterr().out
+    entry = Catalogue(["my"]).get("encoders", "bert_tiny", "test")
+    assert (entry.layers, entry.width, entry.cased, entry.objective) == (3, 32, False, "unknown")
+    plan = plan_of("bert_tiny.yaml", home)
+    assert (
+        "Thaw cannot warn if it was pretrained on a task" in plan.job("report", "bert_tiny").spec["notes"]["bert_tiny"]
     )
-    assert (tmp_path / "my/tasks.yaml").read_text() == stub
-    head = [line.removeprefix("#").strip() for line in stub.partition("python scripts/")[2].splitlines()[:2]]
-    line = f"{sys.executable} {home}/scripts/{' '.join(head)}".replace("\\", "").replace("[my]", f"[{tmp_path}/my]")
-    planned = subprocess.run(["bash", "-c", line], cwd=home, capture_output=True, text=True)
-    assert planned.returncode == 0, planned.stderr
-    assert planned.stdout.startswith("experiment moods: moods\n")
+    stated = entry.model_copy(update={"objective": "masked words", "pretraining": ["Wikipedia"]})
+    assert stated.footnote is None
+    (place / "empty").mkdir()
+    with pytest.raises(UserError, match="empty: no config can be read, as of a folder or a Hub id"):
+        new_command.main(["encoder", "empty"])
+
+
+def test_an_experiment_selects_what_there_is(place, home):
+    new_command.main(["experiment", "mine", "--tasks", "sentiment", "--encoders", "minilm"])
+    assert plan_of("mine.yaml", home).experiments[0].catalogues == []
+    with pytest.raises(UserError, match="--tasks: no 'sentimet' in tasks; did you mean 'sentiment'?"):
+        new_command.main(["experiment", "other", "--tasks", "sentimet"])
+    with pytest.raises(UserError, match="--tasks names the tasks of the experiment"):
+        new_command.main(["experiment", "other"])

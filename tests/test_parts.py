@@ -236,8 +236,8 @@ def test_a_probe_that_breaks_the_interface_is_refused(bench, my, tmp_path, old, 
 
 
 def contract(my: Path, kind: str, part: str) -> subprocess.CompletedProcess:
-    """Run scripts/contract.py on a part."""
-    return forked.run([HOME / "scripts/contract.py", kind, part, "--catalogues", my])
+    """Run `thaw check` on a part."""
+    return forked.run(["thaw.cli.main", "check", kind, part, "--catalogues", my])
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_picture_in_each_form_and_what_cannot_be_drawn(tmp_path):
 
 
 def test_the_command_draws_strategies_of_the_catalogue(tmp_path):
-    command = [HOME / "scripts/plan.py", "--rates", "ulmfit", "stack_then_finetune"]
+    command = ["thaw.cli.main", "plan", "--rates", "ulmfit", "stack_then_finetune"]
     done = forked.run([*command, tmp_path / "rates.svg"], HOME)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "<svg" in (tmp_path / "rates.svg").read_text()

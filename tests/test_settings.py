@@ -5,7 +5,8 @@ import yaml
 
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
-from thaw.schema.catalogue import BLOCKS, Catalogue
+from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.catalogue import BLOCKS, Catalogue, shipped
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.phases import PhaseConfig
@@ -108,8 +109,25 @@ def test_an_id_in_two_catalogues_is_refused_and_both_places_named(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tasks.yaml").write_text(CORPUS)
-    with pytest.raises(UserError, match=r"b/tasks.yaml:2: corpora.reviews exists already, in .*a/tasks.yaml:2"):
+    with pytest.raises(UserError, match=r"b/tasks.yaml:2: corpora.reviews exists already, in .*a/tasks.yaml:2; "):
         Catalogue([tmp_path / "a", tmp_path / "b"])
+
+
+def test_an_id_that_exists_is_told_a_free_one_and_can_be_replaced_on_purpose(tmp_path, home):
+    def own(more: str) -> Catalogue:
+        keys = f"corpus: sst2, target: sentiment, type: classification, metrics: [accuracy]{more}"
+        (tmp_path / "tasks.yaml").write_text(f"tasks:\n  rte: {{{keys}}}\n")
+        return Catalogue([*shipped(home), tmp_path])
+
+    with pytest.raises(UserError, match=r"tasks.yaml:2: tasks.rte exists .*; call yours my_rte, or say override: true"):
+        own("")
+    replaced = own(", override: true").get("tasks", "rte", "test")
+    assert replaced.corpus == "sst2"
+
+
+def test_a_seed_that_is_listed_twice_is_refused(home):
+    with pytest.raises(UserError, match="config:1: seeds: seed 1 is listed twice; each seed is one run"):
+        load_plan(read_config([str(home / "config/config.yaml")], {"seeds": [1, 2, 1]}), home)
 
 
 def test_an_empty_catalogue_folder_is_refused(tmp_path):

@@ -47,7 +47,7 @@ def test_no_job_asks_for_more_than_a_day():
 
 def test_every_profile_reruns_by_the_same_triggers():
     profiles = {path.parent.name: yaml.safe_load(path.read_text()) for path in HOME.glob("workflow/profiles/*/*.yaml")}
-    assert {"workstation", "slurm"} <= set(profiles)
+    assert {"default", "slurm"} <= set(profiles)
     assert all(profile["rerun-triggers"] == ["mtime", "params", "input"] for profile in profiles.values())
 
 

@@ -130,12 +130,12 @@ class Workplace:
         return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
     @staticmethod
-    def words(config: str, profile: str = "workstation") -> list[str]:
+    def words(config: str, profile: str = "default") -> list[str]:
         """Return the arguments of Snakemake for an experiment under a shipped profile."""
         words = ["--snakefile", str(HOME / "Snakefile"), "--directory", ".", "--cores", "2"]
         return [*words, "--workflow-profile", str(HOME / "workflow/profiles" / profile), "--configfile", config]
 
-    def start(self, *arguments: str, config: str = "mine.yaml", profile: str = "workstation") -> subprocess.Popen:
+    def start(self, *arguments: str, config: str = "mine.yaml", profile: str = "default") -> subprocess.Popen:
         """Start Snakemake with a shipped profile on an experiment; all that it prints comes on its stdout.
 
         It and its jobs are a process group of their own, so that a test may kill them all.

@@ -80,7 +80,7 @@ class Place:
     def snakemake(self, *arguments: str) -> dict:
         """Run Snakemake on the experiment as it stands; return what it took."""
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(HOME / "Snakefile"), "--directory", "."]
-        command += ["--workflow-profile", str(HOME / "workflow/profiles/workstation")]
+        command += ["--workflow-profile", str(HOME / "workflow/profiles/default")]
         command += ["--cores", str(self.options.cores), *arguments, "--configfile", "bench.yaml"]
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return timed(command, self.folder / "snakemake.log", self.folder, {"PATH": path})

@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from thaw.core.devices import claim_device, is_strict
+from thaw.core.home import release
 from thaw.core.runtime import hardware, versions
 
 
@@ -50,7 +51,7 @@ def measure_cost(watch: Stopwatch, device, runs: int = 1) -> dict:
         **({"runs_in_job": runs} if runs > 1 else {}),
         "seconds": watch.seconds(runs),
         "peak_memory_mb": peak_memory_mb(device),
-        "versions": versions(device),
+        "versions": {"thaw": release(), **versions(device)},
         "hardware": hardware(device),
         **({"deterministic": is_strict()} if device.type == "cuda" else {}),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

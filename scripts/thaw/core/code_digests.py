@@ -74,7 +74,8 @@ def _imported(module: str, nodes: Iterable[ast.AST]) -> set[str]:
                 raise ValueError(f"{module}, line {node.lineno}: a relative import; write the full name, thaw. ...")
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {name for name in names if path_of(name)}
+    # Not the package itself, which holds the version: a release alone changes the code of no step.
+    return {name for name in names if name != "thaw" and path_of(name)}
 
 
 def path_of(module: str) -> Path | None:

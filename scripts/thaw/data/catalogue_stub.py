@@ -1,6 +1,7 @@
-"""The first draft of a catalogue entry, made from a user's file; comments mark what was guessed."""
+"""The first draft of a catalogue entry for a user's file or a data set of the Hub; comments mark what was guessed."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -12,10 +13,16 @@ from thaw.data.column_roles import Roles, find_roles
 from thaw.data.file_profile import FileProfile, profile_file
 from thaw.data.sources import load
 from thaw.schema.corpora import CorpusConfig
+from thaw.schema.entry import free_id
 
 FEWEST_ROWS = 20
-CARVE = {"validation": 0.1, "test": 0.2}
-CARVED = "one file, so all but train is carved from it; name your own files under splits if you have them"
+SHARES = {"validation": 0.1, "test": 0.2}  # of train, for a split that is not there
+CARVED = {
+    ("validation", "test"): "one file, so all but train is held out from it; name your own files under splits if you "
+    "have them",
+    ("validation",): "there is no validation split, so it is held out from train",
+    ("test",): "there is no test split with labels, so it is held out from train",
+}
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
 TYPES = {"label": "classification", "score": "regression", "tags": "tagging"}
 METRICS = {
@@ -23,79 +30,117 @@ METRICS = {
     "tagging": ["accuracy"],
     "spans": ["span_f1", "accuracy"],
 }
-STUB = """\
-# Written by scripts/new.py after a look at {file} ({rows} rows). Correct what it guessed.
-# It belongs into {catalogue}/tasks.yaml. Next, in the repository's folder (this prints what would run;
-# `snakemake --workflow-profile workflow/profiles/workstation` instead of the program runs it):
-#     python scripts/plan.py --configfile config/config.yaml \\
-#         --config experiment={name} title={name} 'catalogues=[{catalogue}]' 'tasks=[{name}]' \
-'strategies=[frozen, full]' data_dir={folder}
-
-corpora:
-  {name}:
-{corpus}
-    files:
-{files}
-
-tasks:
-  {name}:
-{task}
-"""
 
 
-def write_stub(path: Path, taken: set[str], catalogue: str) -> str:
-    """Return a file tasks.yaml, as text, with a corpus and a task for one file of the user's.
+@dataclass
+class Draft:
+    """A corpus and a task of one id, each as the lines of a block in tasks.yaml, and what was seen of the data."""
 
-    Args: the file; the ids of corpora and tasks that exist; the folder in which the catalogue will be.
-    Raises UserError for whatever would stop `prepare` too, and where no column can be the text, or none the target.
+    name: str
+    corpus: str
+    task: str
+    kind: str
+    rows: int
+    guesses: dict[str, str]
+
+    @property
+    def blocks(self) -> dict[str, str]:
+        """The entry's text by block of tasks.yaml."""
+        return {"corpora": self.corpus, "tasks": self.task}
+
+
+@dataclass
+class Wishes:
+    """What the user decides: the id of both entries, the text columns, the column to predict; the rest is guessed."""
+
+    name: str | None = None
+    texts: tuple[str, ...] = ()
+    target: str | None = None
+
+
+def draft_of_file(path: Path, taken: set[str], wishes: Wishes | None = None, data_dir: Path | None = None) -> Draft:
+    """Return a corpus and a task for one file of the user's.
+
+    Args: the file; the ids of corpora and tasks that exist; what the user decides; the experiment's data_dir, by
+    default the file's folder. Raises UserError for whatever would
+    stop `prepare` too, and where no column can be the text, or none the target.
     """
-    profile = profile_file(path)
+    wishes, data_dir = wishes or Wishes(), data_dir or path.parent
+    profile, name = profile_file(path), path.relative_to(data_dir).as_posix()
     if profile.rows < FEWEST_ROWS:
         raise UserError(
-            f"{path}: has {profile.rows} rows; expected at least {FEWEST_ROWS}, since validation and test are carved"
+            f"{path}: has {profile.rows} rows; expected at least {FEWEST_ROWS}, since validation and test are held out"
         )
-    roles = find_roles(profile, str(path))
-    entry = _entry(path, profile, roles)
+    roles = find_roles(profile, str(path), wishes.texts, wishes.target)
+    entry = _entry(profile, roles, "files", {"train": name}, list(SHARES))
     corpus = CorpusConfig.model_validate(entry)  # read the file as `prepare` will
-    tables, _ = load(path.name, corpus, "files", {path.name: file_sha256(path)}, path.parent)
+    tables, _ = load(name, corpus, "files", {name: file_sha256(path)}, data_dir)
     cleaned = {split: clean(table, corpus, corpus.files) for split, table in tables.items()}
     label_names(cleaned, tables, corpus)
-    name, folder = _id(path), str(path.resolve().parent)
-    name = f"my_{name}" if name in taken or name[0].isdigit() or _yaml(name) != name else name
-    files, guesses = entry.pop("files"), {"carve": CARVED} | profile.guesses | roles.guesses
-    return STUB.format(
-        file=path.name,
-        rows=profile.rows,
-        catalogue=catalogue,
-        name=name,
-        folder=folder if re.fullmatch(r"[\w./-]+", folder) else f"'{folder}'",
-        corpus=_lines(4, entry, guesses),
-        files=_lines(6, files, guesses),
-        task=_lines(4, {"corpus": name, "target": roles.kind} | _task(profile, roles), {}),
-    )
+    return _draft(wishes.name or _id_of_file(path), taken, profile, roles, entry)
 
 
-def _id(path: Path) -> str:
+def draft_of_hub(
+    id: str, config: str | None, revision: str | None, taken: set[str], wishes: Wishes | None = None
+) -> Draft:
+    """Return a corpus and a task for a data set on the Hub. Args: its id, configuration, commit; as of a file."""
+    from thaw.data.hub_profile import profile_hub, without_labels
+
+    wishes = wishes or Wishes()
+    profile, splits = profile_hub(id, config, revision)
+    roles = find_roles(profile, f"hub:{id}", wishes.texts, wishes.target)
+    withheld = without_labels(id, config, revision, splits, roles.target)
+    if "train" in withheld:
+        raise UserError(f"hub:{id}: column '{roles.target}' has rows without a value in the training split")
+    splits = {ours: theirs for ours, theirs in splits.items() if ours not in withheld}
+    entry = _entry(profile, roles, "hub", splits, [split for split in SHARES if split not in splits])
+    CorpusConfig.model_validate(entry)
+    name = wishes.name or _id("_".join(filter(None, [id.rpartition("/")[2], config])))
+    return _draft(name, taken, profile, roles, entry)
+
+
+def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry: dict) -> Draft:
+    """Put an entry into words. Args: as of `draft_of_file`; the profile, the roles of its columns, the corpus."""
+    name = name if name[0].isalpha() and _yaml(name) == name else f"my_{name}"
+    if name in taken:
+        free = free_id(name, taken)
+        profile.guesses["id"] = f"{name} exists already, so that this is {free}"
+        name = free
+    held_out = tuple(entry.get("carve", {}))
+    guesses = ({"carve": CARVED[held_out]} if held_out else {}) | profile.guesses | roles.guesses
+    source = next(key for key in ("files", "hub") if key in entry)
+    inside = {key: value for key, value in entry.items() if key != source}
+    corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
+    task = {"corpus": name, "target": roles.kind} | _task(profile, roles)
+    return Draft(name, corpus, f"  {name}:\n{_lines(4, task, {})}", task["type"], profile.rows, guesses)
+
+
+def _id_of_file(path: Path) -> str:
     """Return an id after the file's name, or after its folder's too where that says little."""
     stem = path.name.split(".")[0]
     stem = f"{path.resolve().parent.name}_{stem}" if stem in ("train", "dev", "test", "validation", "data") else stem
-    return re.sub("[^a-z0-9]+", "_", stem.lower()).strip("_")[:50] or "corpus"
+    return _id(stem)
 
 
-def _entry(path: Path, profile: FileProfile, roles: Roles) -> dict:
+def _id(name: str) -> str:
+    return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")[:50] or "corpus"
+
+
+def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, str], held_out: list[str]) -> dict:
+    """Return a corpus as plain values. Args: files or hub; its splits; those that are held out from train."""
     texts = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), [])
     theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True)) | {roles.kind: roles.target}
     columns = {ours: name for ours, name in theirs.items() if ours != name}
-    files = {**profile.keys, "splits": {"train": path.name}}
-    files |= ({"columns": columns} if columns else {}) | ({"scheme": roles.scheme} if roles.scheme != "bio" else {})
+    where = {**profile.keys, "splits": splits}
+    where |= ({"columns": columns} if columns else {}) | ({"scheme": roles.scheme} if roles.scheme != "bio" else {})
     blank = any(not str(value or "").strip() for name in roles.texts for value in profile.columns[name])
     return {
         **({"texts": texts} if texts else {"words": "words"}),
         "targets": {roles.kind: roles.kind},
         **({"labels": {roles.kind: roles.values}} if roles.values else {}),
         **({"empty": "drop"} if blank else {}),
-        "carve": CARVE,
-        "files": files,
+        **({"carve": {split: SHARES[split] for split in held_out}} if held_out else {}),
+        source: where,
     }
 
 

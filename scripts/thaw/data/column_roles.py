@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from thaw.core.errors import UserError
+from thaw.core.errors import UserError, suggestion
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
@@ -33,14 +33,42 @@ class Roles:
     guesses: dict[str, str] = field(default_factory=dict)
 
 
-def find_roles(profile: FileProfile, path: str) -> Roles:
-    """Return the roles of a file's columns. Raises UserError where no column can be the text, or none the target."""
+def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: Name | None = None) -> Roles:
+    """Return the roles of a file's columns. Raises UserError where no column can be the text, or none the target.
+
+    Args: texts, target: columns that the user named, where not all is to be guessed.
+    """
+    for name in [*texts, *([target] if target is not None else [])]:
+        if name not in profile.columns:
+            raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
+    if texts or target is not None:
+        return _named(profile, path, list(texts), target)
     if sentences := _sentences(profile.columns):
         return _tagged(sentences)
     texts, guesses = _texts(profile, path)
     target, kind, guess = _target(profile, texts, path)
+    return _of_texts(profile, texts, target, kind, guesses | guess)
+
+
+def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | None) -> Roles:
+    """Return the roles where the user named the texts, or the target, or both."""
+    columns, guesses = profile.columns, {}
+    if target is not None and (sentences := _sentences({name: columns[name] for name in [*texts, target]})):
+        return _tagged(sentences)
+    if not texts:
+        rest = {name: values for name, values in columns.items() if name != target}
+        texts, guesses = _texts(FileProfile(profile.keys, rest), path)
+    if target is None:
+        target, kind, guess = _target(profile, texts, path)
+        guesses |= guess
+    elif (kind := _kind(columns[target], _has_word(target, SCORES))) is None:
+        raise UserError(f"{path}: column '{target}' has neither a few labels nor scores in all rows")
+    return _of_texts(profile, texts, target, kind, guesses)
+
+
+def _of_texts(profile: FileProfile, texts: list[Name], target: Name, kind: str, guesses: dict[str, str]) -> Roles:
     values = {str(value).lower() if isinstance(value, bool) else str(value) for value in profile.columns[target]}
-    return Roles(texts, None, target, kind, [] if kind == "score" else sorted(values), guesses=guesses | guess)
+    return Roles(texts, None, target, kind, [] if kind == "score" else sorted(values), guesses=guesses)
 
 
 def _has_word(name: Name, words: set[str]) -> bool:

@@ -1,6 +1,6 @@
 """A user's file at a first look: its format, encoding, quoting and header, and its columns as raw values.
 
-Only `scripts/new.py` needs it, for the first draft of a catalogue entry. csv.Sniffer is no help: it knows no header
+Only `thaw new` needs it, for the first draft of a catalogue entry. csv.Sniffer is no help: it knows no header
 above texts of many lengths, and takes a quote at the beginning of a text for quoting.
 """
 
@@ -108,7 +108,7 @@ def _format(path: Path, lines: list[str]) -> str:
         return "delimited"
     if all(" " in line.strip() for line in full) and len(labels) <= min(MOST_LABELS, max(2, len(full) // 3)):
         return "label_text"
-    if all("," in line for line in full):
+    if all("," in line for line in full) or all(";" in line for line in full):
         return "delimited"
     known = "csv, tsv, jsonl, parquet, conll, conllu and lines of a label and a text"
     raise UserError(f"{path}: of no format that Thaw reads; there are {known}")
@@ -142,9 +142,10 @@ def _delimited(path: Path, encoding: str, lines: list[str], guesses: dict[str, s
     """Return keys and columns of a CSV or TSV file: what separates fields, whether quotes are quotes, the header."""
     full = [line for line in lines if line.strip()]
     tabs = all("\t" in line for line in full)
-    if not tabs and ";" in full[0] and "," not in full[0]:
-        raise UserError(f"{path}:1: fields are separated by semicolons; Thaw reads commas and tabs: convert the file")
+    semicolons = not tabs and full[0].count(";") > full[0].count(",")
     keys, delimiter = {"format": "tsv" if tabs else "csv", "quoting": "none"}, "\t" if tabs else ","
+    if semicolons:
+        keys["delimiter"] = delimiter = ";"
     plain, quoted = [fields for _, fields in split_plain(path, encoding, delimiter)], []
     with contextlib.suppress(UserError):
         quoted = [fields for _, fields in split_quoted(path, encoding, delimiter)]

@@ -58,7 +58,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     With a header every row has as many fields as it; without one, fields after the named ones are allowed. Where the
     source has a mark, only rows that begin with it.
     """
-    delimiter = "," if source.format == "csv" else "\t"
+    delimiter = source.delimiter or ("," if source.format == "csv" else "\t")
     split = split_quoted if source.quoting == "double" else split_plain
     records = split(path, source.encoding, delimiter)
     header, width = None, None

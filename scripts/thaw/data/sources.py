@@ -146,7 +146,7 @@ def convert(data, name: str, hub: HubConfig, wanted: list[str]) -> RowsTable:
             values[ours] = _arcs(data, name)
             continue
         source = names[find_position(theirs, names, f"hub: {name}", ours)]
-        values[ours] = _named(data[source], data.features[source])
+        values[ours] = named_values(data[source], data.features[source])
     return RowsTable(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
 
 
@@ -158,7 +158,7 @@ def _arcs(data, name: str) -> list[list[dict]]:
     return [arcs([int(head) - 1 for head in heads], list(relations)) for heads, relations in trees]
 
 
-def _named(values, feature) -> list:
+def named_values(values, feature) -> list:
     """Return plain values, with names for the numbers of a feature that is a class or a list of classes."""
     inner = getattr(feature, "feature", feature)
     names = getattr(inner, "names", None)

@@ -1,4 +1,4 @@
-"""Lines of text in, lines of predictions out: what predict.py reads and writes.
+"""Lines of text in, lines of predictions out: what `thaw predict` reads and writes.
 
 W words, C classes.
 """

@@ -18,7 +18,7 @@ SEVERAL = "experiments"  # the key of a configuration that names several
 def load_plan(config: dict, home: Path, results: str = "results") -> "Plan":
     """Build the plan of one experiment, or of those that `experiments` names, from a merged configuration.
 
-    Args: config as Snakemake or scripts/plan.py merged it; home, the folder of the Snakefile, whose config/ holds
+    Args: config as Snakemake or thaw plan merged it; home, the folder of the Snakefile, whose config/ holds
     the shipped catalogues; results, the folder of all results. Raises UserError for any mistake in them.
     """
     experiments = [_experiment(one) for one in _each(config, home)]

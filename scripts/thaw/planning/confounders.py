@@ -66,7 +66,7 @@ def _choices(strategy: StrategyConfig, pairs: bool, catalogue: Catalogue) -> int
     """Return among how many settings validation chooses. Args: whether there are tasks on pairs."""
     if strategy.rates_from:
         return _choices(catalogue.get("strategies", strategy.rates_from, "strategies"), pairs, catalogue)
-    if strategy.solved:
+    if strategy.fits_to_convergence:
         return len(strategy.phases[0].l2) * (2 if pairs and strategy.pairs == "best" else 1)
     return len(strategy.search.trials()) if strategy.search else 1
 

@@ -177,7 +177,7 @@ def _labels(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPl
 
 def _notes(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, str]:
     entries = {name: catalogue.get("encoders", name, "encoders") for name in experiment.encoders}
-    return {name: entry.note for name, entry in entries.items() if entry.note}
+    return {name: note for name, entry in entries.items() if (note := entry.footnote)}
 
 
 def _with_sources(ids: Iterable[str], catalogue: Catalogue) -> dict[str, StrategyConfig]:

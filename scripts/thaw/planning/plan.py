@@ -33,9 +33,11 @@ def command(home: Path, files: list[Path], overrides: dict) -> str:
 
     Args: home, as for `load`; the configuration files and the keys given with them, as Snakemake was given them.
     """
-    words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
-    words += ["--workflow-profile", relpath(home / "workflow/profiles/workstation")]
-    words += ["--configfile", *map(relpath, files)] if files else []
+    if (home / "scripts").is_dir():
+        words = ["snakemake"] if relpath(home) == "." else ["snakemake", "--snakefile", relpath(home / "Snakefile")]
+        words += ["--configfile", *map(relpath, files)] if files else []
+    else:  # installed from a wheel, where nobody knows the Snakefile's place
+        words = ["thaw", "run", *map(relpath, files)]
     given = {key: json.dumps(it) if isinstance(it, (dict, list)) else it for key, it in overrides.items()}
     words += ["--config", *(f"{key}={'' if it is None else it}" for key, it in given.items())] if given else []
     return shlex.join([*words, "--"])

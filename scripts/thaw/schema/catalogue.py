@@ -9,6 +9,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.schema.advice import AdviceConfig, GuidelineConfig
 from thaw.schema.corpora import CorpusConfig, SubsetConfig, TaskConfig, ViewConfig
 from thaw.schema.encoder import EncoderConfig
+from thaw.schema.entry import free_id
 from thaw.schema.findings import FindingConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, HeadSetConfig
@@ -85,14 +86,17 @@ class Catalogue:
 
     def _add(self, block: str, name: str, values, document: Document) -> None:
         place = document.place([block, name])
-        if name in self._raw[block]:
-            other = self._raw[block][name][0]
-            raise UserError(f"{place}: {block}.{name} exists already, in {other.place([block, name])}; rename one")
         if not isinstance(values, dict):
             raise UserError(f"{place}: {block}.{name}: expected a mapping of keys")
         if not name.isascii() or not name.replace("_", "a").isalnum() or name != name.lower() or len(name) > 60:
             raise UserError(f"{place}: {block}.{name}: an id has only a-z, 0-9 and _, at most 60 of them")
-        self._raw[block][name] = (document, values)
+        if name in self._raw[block] and values.get("override") is not True:
+            other, free = self._raw[block][name][0].place([block, name]), free_id(name, self._raw[block])
+            raise UserError(
+                f"{place}: {block}.{name} exists already, in {other}; call yours {free}, or say override: true in it "
+                "to use it instead"
+            )
+        self._raw[block][name] = (document, {key: value for key, value in values.items() if key != "override"})
 
     def _values(self, block: str, name: str, seen: tuple = ()) -> dict:
         """Return an entry's own keys over those of its `base:`; a label is not inherited."""

@@ -46,6 +46,9 @@ class FilesConfig(SourceConfig):
     quoting: Literal["none", "double"] | None = Field(
         None, description="csv and tsv, required: none if quotation marks are plain characters, double if they quote"
     )
+    delimiter: str | None = Field(
+        None, min_length=1, max_length=1, description="csv: the character between fields; default: a comma"
+    )
     header: bool | list[Id] = Field(
         True, description="csv and tsv: whether the first line names the columns; a list: the splits whose files do so"
     )
@@ -59,6 +62,8 @@ class FilesConfig(SourceConfig):
     def _quoting_is_stated(self):
         if self.format in ("csv", "tsv") and self.quoting is None:
             raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
+        if self.delimiter and (self.format != "csv" or self.delimiter in '"\r\n'):
+            raise ValueError("delimiter is one character of a csv file, as ';'; fields of a tsv file are split at tabs")
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Text
 
+UNKNOWN = "unknown"
+
 # Where an encoder of each kind may come from.
 ENCODER_SOURCES = {
     "transformers": ("hub", "folder", "package"),
@@ -40,10 +42,27 @@ class EncoderConfig(CatalogueEntry):
     )
     layers: int = Field(ge=0, description="number of layers; 0 for sentence and word_vectors")
     width: int = Field(gt=0, description="width of the hidden states")
-    cased: bool = Field(description="whether the vocabulary is cased; uncased encoders do worse on names")
-    objective: Text = Field(description="pretraining objective")
-    pretraining: list[str] = Field(min_length=1, description="corpora seen in pretraining")
+    cased: bool | Literal["unknown"] = Field(
+        UNKNOWN, description="whether the vocabulary is cased; uncased encoders do worse on names"
+    )
+    objective: Text = Field(UNKNOWN, description="pretraining objective")
+    pretraining: list[str] = Field(
+        [UNKNOWN], min_length=1, description="corpora seen in pretraining, on which results are no evidence"
+    )
     note: str | None = Field(None, description="a footnote for tables; never part of a spec")
+
+    @property
+    def footnote(self) -> str | None:
+        """Its footnote in tables; where nobody stated what it was pretrained on, that Thaw cannot warn."""
+        if self.note or self.weights == "random":
+            return self.note
+        lacking = [key for key in ("objective", "pretraining") if UNKNOWN in getattr(self, key)]
+        if not lacking:
+            return None
+        return (
+            f"Its entry does not state {' and '.join(lacking)}, so that Thaw cannot warn if it was pretrained on a "
+            "task, or on one like it."
+        )
 
     @model_validator(mode="after")
     def _one_source(self):
@@ -60,6 +79,8 @@ class EncoderConfig(CatalogueEntry):
             raise ValueError(f"layers: {self.layers} can not be: sentence and word_vectors have 0, other kinds more")
         if self.truncated and self.kind != "transformers":
             raise ValueError("truncated is for kind transformers; leave it out")
+        if self.kind == "word_vectors" and self.cased == UNKNOWN:
+            raise ValueError("the key 'cased' is missing; of kind word_vectors it decides how words are looked up")
         if self.vocabulary and self.kind != "word_vectors":
             raise ValueError("vocabulary is for kind word_vectors; leave it out")
         return self

@@ -39,6 +39,14 @@ def one_of(kind: str, words: tuple[str, ...]):
     return Annotated[str, AfterValidator(known), WithJsonSchema({"enum": list(words)})]
 
 
+def free_id(name: str, taken) -> str:
+    """Return an id like another one that nobody has: my_<name>, my_<name>_2, ..."""
+    free, number = f"my_{name}", 2
+    while free in taken:
+        free, number = f"my_{name}_{number}", number + 1
+    return free
+
+
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply"}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
@@ -121,9 +121,17 @@ class ExperimentConfig(ConfigModel):
     )
     budget: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?[smh]$")] | None = Field(
         None,
-        description="time limit for scripts/budget.py, as 2h, 45m or 90s: cheap runs first, outputs from finished runs",
+        description="time limit for thaw budget, as 2h, 45m or 90s: cheap runs first, outputs from finished runs",
     )
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: folders of results and logs")
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds_differ(cls, seeds):
+        twice = [seed for seed in seeds if seeds.count(seed) > 1]
+        if twice:
+            raise ValueError(f"seed {twice[0]} is listed twice; each seed is one run")
+        return seeds
 
     @property
     def partial(self) -> bool:

@@ -4,6 +4,12 @@ from thaw.schema.catalogue import BLOCKS
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.reference import Reference
 
+# what every entry may have besides the keys of its model; the catalogue itself reads these
+OF_ANY_ENTRY = {
+    "base": {"type": "string", "description": "the entry whose keys are taken over"},
+    "override": {"type": "boolean", "description": "true: use this entry instead of the one of the same id"},
+}
+
 
 def schemas() -> dict[str, dict]:
     """Return every schema by its file name in workflow/schemas."""
@@ -22,7 +28,7 @@ def _catalogue(file: str) -> dict:
             definitions |= entry.pop("$defs", {})
             kinds = [choice["$ref"].rpartition("/")[2] for choice in entry.get("anyOf", [])]
             for shape in [definitions[kind] for kind in kinds] or [entry]:
-                shape["properties"]["base"] = {"type": "string", "description": "the entry whose keys are taken over"}
+                shape["properties"] |= OF_ANY_ENTRY
                 shape.pop("required", None)  # a key may come from the base
             properties[block] = {"type": "object", "additionalProperties": entry}
     return {"type": "object", "additionalProperties": False, "properties": properties, "$defs": definitions}

@@ -42,7 +42,7 @@ def _logs(result, task: dict) -> list[str]:
 def budget(spec: dict, results) -> dict[str, str]:
     """Return by folder of a cell why it was given up where time was limited, and under "" why others were not run.
 
-    Args: spec as step `collect` gets it; the results folder, where scripts/budget.py leaves its record.
+    Args: spec as step `collect` gets it; the results folder, where thaw budget leaves its record.
     """
     if "budget" not in spec:
         return {}

@@ -5,6 +5,7 @@ from thaw.declarations.task_types import WORD_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
+from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.keys import Context
@@ -72,12 +73,14 @@ def _own_splits(entry: dict) -> str:
 
 def encoder(entry: dict, card: dict) -> str:
     """Return the description of an encoder. Args: its entry as plain values; the card of the fetched encoder."""
-    case = "cased" if entry["cased"] else "uncased"
+    case = {True: "cased", False: "uncased"}.get(entry["cased"], "case unknown")
+    stated = f"Pretrained by {entry['objective']}, on {wording.listing(entry['pretraining'])}"
+    if UNKNOWN in entry["pretraining"] or entry["objective"] == UNKNOWN:
+        stated = f"Pretraining objective: {entry['objective']}; data: {wording.listing(entry['pretraining'])}"
     source = f"Source: {card['source']}" + (f", revision {card['revision']}" if card.get("revision") else "")
     return (
         f"{card['architecture']} with {card['layers']} layers of width {card['width']} "
-        f"({wording.short(card['parameters'])} parameters), {case}. Pretrained by {entry['objective']}, "
-        f"on {wording.listing(entry['pretraining'])}. {source}."
+        f"({wording.short(card['parameters'])} parameters), {case}. {stated}. {source}."
     )
 
 

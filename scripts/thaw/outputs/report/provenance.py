@@ -13,7 +13,8 @@ NAMED = 3  # runs named next to their count; longer lists have a section of thei
 def circumstances(present, results) -> list[dict]:
     """Return for each present run what its scores depend on besides its settings.
 
-    Keys: folder, date, and `facts`, {kind: value}: the versions of libraries, machine, precision and protocol.
+    Keys: folder, date, and `facts`, {kind: value}: the versions of Thaw and of libraries, machine, precision,
+    protocol.
     """
     rows = []
     for row in present.drop_duplicates(RUN).itertuples():
@@ -40,10 +41,13 @@ def values(runs: list[dict]) -> dict[str, dict[str, list[str]]]:
 def differences(runs: list[dict]) -> list[dict]:
     """Return the facts in which runs differ: the most frequent value, and the runs with another value.
 
-    A value with many runs has an `anchor`: the report lists them in a section of their own.
+    A value with many runs has an `anchor`: the report lists them in a section of their own. Thaw itself is no such
+    fact: whatever changes a result raises the VERSION of its step, and the run is made again.
     """
     rows = []
     for what, having in values(runs).items():
+        if what == "thaw":
+            continue
         (usual, most), *others = having.items()
         others = [
             {"value": value, "folders": folders, "anchor": f"{what}_{i}" if len(folders) > NAMED else None}

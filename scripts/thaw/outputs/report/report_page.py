@@ -27,6 +27,7 @@ from pathlib import Path
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
+from thaw.core.home import release
 from thaw.core.runtime import log
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
@@ -90,6 +91,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "extraction": _extraction(present),
         "flagged": provenance.flagged(present, labels),
         "values": provenance.values(made_with),
+        "release": release(),
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present),
     }

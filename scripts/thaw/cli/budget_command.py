@@ -1,0 +1,103 @@
+"""Run as much of an experiment as its budget of time allows, and update tables, figures and report after each slice.
+
+thaw budget my.yaml --config budget=2h data_dir=path/to/data
+
+Further options are Snakemake's own, as --cores 4. Cheap cells come first, one seed of each; a cell that is worse on
+validation than the best for sure, by the interval over seeds and rows, gets no further seed: none is given up after a
+single seed. No training is started that would not fit into what is left; one that has begun is not cut off. The report
+and the advice list what was not run. Run it again, with a new budget, and it continues.
+
+Snakemake decides what runs before anything does, so this calls it in slices, each with the results needed next.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from thaw.cli.run_command import snakemake_command
+from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
+from thaw.core.errors import UserError
+from thaw.core.files import write_json
+from thaw.core.home import HOME
+from thaw.outputs.wording import plural, seconds
+from thaw.planning import cost_estimate, time_budget
+from thaw.planning.configuration import load_plan
+from thaw.planning.plan import Plan
+
+SLICES = 10  # so many answers, at least, on the way
+
+
+def main(words: list[str]) -> None:
+    """Run slice after slice until nothing is left that fits, each followed by tables, figures and report."""
+    files, rest = leading_files(words)
+    parser = with_flags(parser_of("budget", __doc__))
+    given, further = parser.parse_known_args(rest)
+    given.configfile = [*files, *given.configfile] or [default_file()]
+    config = configuration(given.configfile, given.config)
+    plan = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
+        raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
+    name, wish = plan.experiments[0].experiment, plan.experiments[0].budget
+    whole, begin, tried = time_budget.seconds_of(wish), time.monotonic(), set()
+    pace = Pace(plan)
+    others = [
+        file
+        for step, key in plan.extra_results[name].values()
+        if step in ("baseline", "external")
+        for file in plan.files(step, key)
+    ]
+    while True:
+        pruned = time_budget.pruned(plan, name)
+        waiting = [turn for turn in time_budget.pending_runs(plan, name) if turn.run.folder not in tried]
+        left = whole - (time.monotonic() - begin)
+        slice_ = time_budget.affordable(waiting, pruned, left, whole / SLICES, pace.seconds)
+        if not slice_:
+            break
+        started = time.monotonic()
+        print(f"budget: {seconds(left)} left, {plural(len(slice_), 'run')} next", flush=True)
+        snakemake([*others, *(plan.table.paths.result(turn.run.folder) for turn in slice_)], given, further)
+        pace.learn(slice_, time.monotonic() - started)
+        tried |= {turn.run.folder for turn in slice_}
+        write_record(plan, name, begin)
+        snakemake([], given, further)
+        others = []
+    if not tried:
+        snakemake([], given, further)
+    print(
+        f"budget: {seconds(time.monotonic() - begin)} of {wish} spent; {plural(len(waiting), 'run')} not run, of "
+        f"{plural(len(pruned), 'cell')} because pruned"
+    )
+
+
+class Pace:
+    """What a run takes: by its operations and this machine's speed, corrected by what the slices so far took."""
+
+    def __init__(self, plan: Plan):
+        self.rate, self.threads = cost_estimate.machine_rate(), plan.threads
+        self.said = self.took = 0.0
+
+    def seconds(self, operations: float) -> float:
+        """Return the seconds of a run with these operations."""
+        expected = cost_estimate.seconds(operations, 1, self.threads, self.rate)
+        return expected * (self.took / self.said if self.said else 1.0)
+
+    def learn(self, turns: list[time_budget.PendingRun], took: float) -> None:
+        """Take in that some turns took so long together."""
+        self.said += sum(cost_estimate.seconds(turn.operations, 1, self.threads, self.rate) for turn in turns)
+        self.took += took
+
+
+def write_record(plan: Plan, name: str, begin: float) -> None:
+    """Write what the report says of the runs that are not there."""
+    record = {"seconds": round(time.monotonic() - begin), "hopeless": time_budget.pruned(plan, name)}
+    write_json(plan.table.paths.budget(name), record)
+
+
+def snakemake(targets: list[str], given, further: list[str]) -> None:
+    """Run Snakemake for some files, or for the outputs of what is there; a job that fails stops no other one."""
+    command = snakemake_command(given.configfile, ["--keep-going"])
+    command += ["--config", *given.config] if given.config else []
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run([*command, *further, *(["--", *targets] if targets else [])], env=os.environ | {"PATH": path})

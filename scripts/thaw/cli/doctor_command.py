@@ -1,0 +1,226 @@
+"""Check whether this machine can run an experiment, and suggest what to change.
+
+thaw doctor                                               config/config.yaml of this folder, else the demo
+thaw doctor my.yaml --config data_dir=path/to/data
+
+Each line is marked ok, note (works, and could work better) or PROBLEM (the experiment will fail here);
+with a problem the exit code is 1. Nothing is written; the Hub is asked for nothing but an answer.
+"""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from thaw.cli.byte_sizes import readable
+from thaw.cli.selection import selected, selecting
+from thaw.core import devices
+from thaw.core.home import HOME, release
+from thaw.core.runtime import versions
+from thaw.outputs.wording import plural
+from thaw.planning import cost_estimate
+from thaw.planning.configuration import load_plan
+from thaw.planning.plan import Plan
+
+OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+Line = tuple[str, str, str]  # mark, what it is about, what was found and what to change
+HUB = "https://huggingface.co"
+WAIT = 5  # seconds for the Hub's answer
+BF16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags of /proc/cpuinfo
+TEX = ("tectonic", "latexmk", "pdflatex")
+ROOM = 1.2  # of the planned bytes, for all that is no store
+
+
+def main(words: list[str]) -> None:
+    """Load the plan, look at everything, print, and end with 1 where something is a problem."""
+    plan = load_plan(selected(selecting("doctor", __doc__).parse_args(words)), HOME)
+    lines = [
+        line for look in (thaw, packages, cores, memory, disk, gpu, bf16, sources, slurm, tex) for line in look(plan)
+    ]
+    width = max(len(about) for _, about, _ in lines)
+    for mark, about, said in lines:
+        print(f"{mark:<8} {about:<{width}}  {said}")
+    sys.exit(any(mark == PROBLEM for mark, *_ in lines))
+
+
+def thaw(plan: Plan) -> Iterator[Line]:
+    """Name this Thaw."""
+    yield OK, "thaw", f"{release()}, in {HOME}"
+
+
+def packages(plan: Plan) -> Iterator[Line]:
+    """Compare the installed packages with the pinned ones."""
+    runtime = (HOME / "requirements.txt").read_text().partition("# Tests and style")[0]
+    pinned = re.findall(r"^([\w.-]+)==([\w.]+)", runtime, re.MULTILINE)
+    wrong = []
+    for name, version in pinned:
+        try:
+            installed = importlib.metadata.version(name).partition("+")[0]
+        except importlib.metadata.PackageNotFoundError:
+            installed = "none"
+        wrong += [f"{name} {installed}, {version} is pinned"] if installed != version else []
+    install = "pip install -r requirements.txt, in an environment of its own"
+    if any(" none," in sentence for sentence in wrong):
+        yield PROBLEM, "packages", f"{'; '.join(wrong)}: {install}"
+    elif wrong:
+        yield NOTE, "packages", f"{'; '.join(wrong)}: numbers may differ; {install}"
+    else:
+        yield OK, "packages", f"all {len(pinned)} pinned packages, Python {sys.version.split()[0]}"
+
+
+def cores(plan: Plan) -> Iterator[Line]:
+    """Compare the cores with the threads of a job."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jobs = cores // plan.threads
+    if not jobs:
+        few = f"{cores} cores, and a job asks for {plan.threads} threads: set compute: {{threads: {cores}}}"
+        yield NOTE, "cores", f"{few}; it is part of every spec"
+    else:
+        yield OK, "cores", f"{cores}: {plural(jobs, 'job')} of {plural(plan.threads, 'thread')} side by side"
+
+
+def memory(plan: Plan) -> Iterator[Line]:
+    """Compare the memory with what the largest job asks for."""
+    most = (
+        max((cost_estimate.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
+    )
+    pages = {name: os.sysconf(name) for name in ("SC_PAGE_SIZE", "SC_PHYS_PAGES")}
+    total = pages["SC_PAGE_SIZE"] * pages["SC_PHYS_PAGES"]
+    said = f"{readable(total)}, and the largest job asks for {readable(most)}"
+    if total < most:
+        yield PROBLEM, "memory", f"{said}: a smaller batch_size, max_length or encoder needs less"
+    else:
+        yield OK, "memory", said
+
+
+def _computing(plan: Plan) -> list[tuple[str, str]]:
+    """Return the jobs that load an encoder."""
+    steps = ("features", "pretrain", "search_heads", "fit_heads", "train")
+    return [(step, key) for step in steps for key in plan.jobs[step]]
+
+
+def disk(plan: Plan) -> Iterator[Line]:
+    """Compare the free disk with what the stores will take that are not there yet."""
+    folder = Path(plan.results).absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    missing = [store for store in cost_estimate.stores(plan) if not plan.is_current("features", store.key)]
+    needed = ROOM * sum(store.bytes for store in missing)
+    said = f"{readable(free)} free under {folder}, and the stores that are missing take {readable(needed)}"
+    unknown = [store.key for store in missing if store.tokens is None]
+    said += f", without those whose size is unknown ({', '.join(unknown)})" if unknown else ""
+    if needed > free:
+        yield PROBLEM, "disk", f"{said}: set store: {{max_gib: ...}}, or put results elsewhere"
+    else:
+        yield OK, "disk", said
+
+
+def gpu(plan: Plan) -> Iterator[Line]:
+    """Describe each GPU, driver and libraries; or say why torch sees none, where there is one."""
+    import torch
+
+    seen, reason = devices.look()
+    if not seen:
+        promise = devices.promised(dict(os.environ), devices.cards())
+        yield no_gpu(promise, torch.__version__, torch.version.cuda, reason)
+        return
+    for n in range(torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(n)
+        capability, code = (card.major, card.minor), torch.cuda.get_arch_list()
+        yield one_gpu(card.name, card.total_memory, capability, torch.__version__, code)
+    cuda = versions(torch.device("cuda"))
+    said = f"driver {cuda['driver']}, torch {cuda['torch']} for CUDA {cuda['cuda']}, cuDNN {cuda['cudnn']}"
+    yield OK, "gpu", said
+
+
+def no_gpu(promise: str | None, version: str, cuda: str | None, reason: str) -> Line:
+    """Return the line for a machine on which torch sees no GPU. Args: as of `devices.refusal`."""
+    if promise:
+        return PROBLEM, "gpu", devices.refusal(promise, version, cuda, reason)
+    return NOTE, "gpu", "none: training runs on the processor; thaw plan says how long that takes"
+
+
+def one_gpu(name: str, memory: int, capability: tuple[int, int], version: str, code: list[str]) -> Line:
+    """Return the line of one card. Args: its name, bytes and compute capability; torch's version and architectures."""
+    if not devices.supported(capability, code):
+        return PROBLEM, "gpu", devices.unsupported(name, capability, version, code)
+    bf16 = "native" if devices.native_bf16(capability) else "emulated, so that precision: bf16 is refused"
+    said = f"{name}, {readable(memory)}, compute capability {capability[0]}.{capability[1]}, bf16 {bf16}"
+    if " MIG " in name:
+        return NOTE, "gpu", f"{said}; a MIG instance: a job sees one of them, and Thaw was never tried on any"
+    return OK, "gpu", said
+
+
+def bf16(plan: Plan) -> Iterator[Line]:
+    """Say whether mixed precision pays here, where a strategy asks for it."""
+    import torch
+
+    info = Path("/proc/cpuinfo")
+    flags = set(re.findall(r"\w+", info.read_text())) if info.exists() else set()
+    seen = devices.look()[0]
+    cards = [torch.cuda.get_device_capability(n) for n in range(torch.cuda.device_count())] if seen else []
+    phases = [phase for step, key in _computing(plan) for phase in plan.job(step, key).spec.get("phases", [])]
+    asked = any(phase.get("precision") == "bf16" for phase in phases)
+    if all(map(devices.native_bf16, cards)) if seen else flags & BF16:
+        yield OK, "bf16", "this machine computes in it; precision: bf16 in a phase makes use of that"
+    elif asked and seen:
+        change = "leave precision: bf16 out, or choose other cards (CUDA_VISIBLE_DEVICES)"
+        yield PROBLEM, "bf16", f"a strategy asks for it, and a GPU here emulates it and is refused: {change}"
+    elif asked:
+        yield NOTE, "bf16", "a strategy asks for it, and this machine does not compute in it: fp32 is faster here"
+    else:
+        yield OK, "bf16", "not computed here, and no strategy asks for it"
+
+
+def sources(plan: Plan) -> Iterator[Line]:
+    """Say what must come from the Hub, and whether the Hub answers."""
+    remote = [f"corpus {key}" for key, job in plan.jobs["prepare"].items() if job.spec["source"] == "hub"]
+    remote = [name for name in remote if not plan.is_current("prepare", name.removeprefix("corpus "))]
+    entries = {key: plan.catalogue.get("encoders", key, "encoders") for key in plan.jobs["fetch"]}
+    remote += [f"encoder {key}" for key, entry in entries.items() if entry.hub and not plan.is_current("fetch", key)]
+    if not remote:
+        yield OK, "sources", "all data and encoders are here; the Hub is not needed"
+        return
+    listed = ", ".join(remote[:6]) + (f" and {len(remote) - 6} more" if len(remote) > 6 else "")
+    if reason := _unreachable():
+        change = "run prepare and fetch where there is internet, set data_dir, or add offline.yaml after the experiment"
+        yield PROBLEM, "sources", f"from the Hub, which does not answer ({reason}): {listed}; {change}"
+    else:
+        yield OK, "sources", f"from the Hub, which answers: {listed}"
+
+
+def _unreachable() -> str:
+    """Return why the Hub does not answer; empty where it does."""
+    if os.environ.get("HF_HUB_OFFLINE") == "1":
+        return "HF_HUB_OFFLINE is 1"
+    address = os.environ.get("HF_ENDPOINT", HUB)
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=WAIT).close()
+    except urllib.error.HTTPError:  # an answer, if not a kind one
+        return ""
+    except (OSError, ValueError) as error:
+        return f"{address}: {getattr(error, 'reason', error)}"
+    return ""
+
+
+def slurm(plan: Plan) -> Iterator[Line]:
+    """Look for SLURM, and for the plugin that submits to it."""
+    if not shutil.which("sbatch"):
+        yield OK, "slurm", "none: thaw run uses the cores of this machine"
+    else:
+        yield OK, "slurm", "sbatch is here: thaw run my.yaml --workflow-profile slurm (docs/cluster.md)"
+
+
+def tex(plan: Plan) -> Iterator[Line]:
+    """Look for a TeX engine, which only the LaTeX of tables wants."""
+    program = next(filter(shutil.which, TEX), None)
+    if program:
+        yield OK, "tex", f"{program}: tables/*.tex compile with the package booktabs"
+    else:
+        yield NOTE, "tex", f"none of {', '.join(TEX)}: tables/*.tex are written, and cannot be compiled here"

@@ -1,0 +1,87 @@
+"""Writing what `thaw new` drafts: entries into a catalogue file of the user's, and the experiment that selects them."""
+
+import re
+from pathlib import Path
+
+from thaw.core.errors import UserError
+from thaw.core.files import write_text
+from thaw.core.home import HOME
+from thaw.schema.catalogue import Catalogue, shipped
+
+EXPERIMENT = """\
+# An experiment: a selection from the catalogues. docs/reference.md has all keys; `thaw list` says what there is.
+#     thaw plan {file}      what would run
+#     thaw run {file}       runs it
+
+experiment: {name}
+title: {name}
+{own}tasks: [{tasks}]
+encoders: [{encoders}]
+strategies:
+  - frozen            # a linear probe
+  - top_k: [2]        # fine-tuning of the last two layers
+  - full              # fine-tuning of all layers
+seeds: [1, 2, 3]
+baselines: [majority, bag_of_words]
+outputs: [main_table, cost, advice]
+"""
+
+
+def known(folder: Path) -> Catalogue:
+    """Return all entries that exist: Thaw's, and those of the user's folder where there is one."""
+    own = [folder] if folder.is_dir() and any(folder.glob("*.yaml")) else []
+    return Catalogue([*shipped(HOME), *own])
+
+
+def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
+    """Add entries to a catalogue file, each at the top of its block; a file that is not there is begun.
+
+    Args: the file; {block: lines of the entry}; what is said above them. Raises UserError, and leaves the file as it
+    was, where the catalogue would not load afterwards.
+    """
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    text = comment if before is None else before.rstrip("\n") + "\n"
+    for block, lines in blocks.items():
+        head = re.compile(rf"^{block}:[ \t]*(#.*)?$", re.MULTILINE)
+        if re.search(rf"^{block}:", text, re.MULTILINE) and not head.search(text):
+            raise UserError(f"{path}: the block {block}: is not a plain list of entries; add by hand:\n{lines}")
+        if found := head.search(text):
+            text = f"{text[: found.end()]}\n{lines}{text[found.end() :]}"
+        else:
+            text += f"\n{block}:\n{lines}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text)
+    try:
+        known(path.parent)
+    except UserError:
+        if before is None:
+            path.unlink()
+        else:
+            write_text(path, before)
+        raise
+
+
+def write_experiment(
+    path: Path, folder: Path | None, tasks: list[str], encoders: list[str], data_dir: Path | None
+) -> None:
+    """Write an experiment file that selects some tasks and encoders.
+
+    Args: the file; the user's folder of catalogues, None without one; data_dir, where local files are.
+    """
+    if path.exists():
+        raise UserError(f"{path} exists already; --name gives another one")
+    own = [f"catalogues: [{_quoted(folder)}]"] if folder else []
+    own += [f"data_dir: {_quoted(data_dir)}"] if data_dir else []
+    text = EXPERIMENT.format(
+        file=path,
+        name=path.stem,
+        own="".join(f"{line}\n" for line in own),
+        tasks=", ".join(tasks),
+        encoders=", ".join(encoders),
+    )
+    write_text(path, text)
+
+
+def _quoted(path) -> str:
+    """Return a path as YAML has it."""
+    return str(path) if re.fullmatch(r"[\w./-]+", str(path)) else f"'{path}'"

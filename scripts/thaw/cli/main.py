@@ -1,0 +1,89 @@
+"""The command `thaw`: it finds the sub-command and imports nothing else, so that `thaw --help` is quick."""
+
+import sys
+from collections.abc import Callable
+
+from thaw.core.errors import UserError, suggestion
+from thaw.core.runtime import run_step
+
+COMMANDS = {
+    "demo": "run the demo: small synthetic data, no network",
+    "run": "run an experiment: thaw run my.yaml [options of Snakemake]",
+    "plan": "print runs, jobs, disk space and time; start nothing",
+    "doctor": "check whether this machine can run an experiment",
+    "list": "list tasks, encoders, strategies, heads, probes or outputs",
+    "new": "write the catalogue entry of your data or encoder, or an experiment",
+    "show": "print the recommendation and where the report is",
+    "compare": "compare two results example by example",
+    "budget": "run as much of an experiment as a limit of time allows",
+    "export": "export a trained model and verify it",
+    "predict": "label new text with an exported model",
+    "check": "test a head, selector, metric or probe of your own",
+}
+HELP, VERSION = ("-h", "--help"), ("-V", "--version")
+USAGE = "usage: thaw COMMAND [options]; thaw COMMAND --help describes one"
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run a sub-command and exit: 0, 1 after a mistake that one sentence names, 2 where the command line is wrong."""
+    words = sys.argv[1:] if words is None else words
+    if not words:
+        words = ["--help"]
+    if words[0] not in (*COMMANDS, *HELP, *VERSION):
+        print(f"error: thaw has no command '{words[0]}'{suggestion(words[0], COMMANDS)}", file=sys.stderr)
+        sys.exit(2)
+    run_step(lambda: _run(*words))
+
+
+def _run(name: str, *words: str) -> None:
+    if name in HELP:
+        print(_help())
+    elif name in VERSION:
+        from thaw.core.home import release
+
+        print(f"thaw {release()}")
+    else:
+        _command(name)(list(words))
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {sentence}" for name, sentence in COMMANDS.items()]
+    first = "Linear probe, LoRA, top-k layers or full fine-tuning: compare ways of adapting a pretrained encoder."
+    return "\n".join([first, "", USAGE, "", *lines, "", "thaw --version prints the version."])
+
+
+def _command(name: str) -> Callable[[list[str]], None]:
+    """Import a sub-command and return its function of the words that follow it."""
+    match name:
+        case "demo":
+            from thaw.cli.run_command import demo as command
+        case "run":
+            from thaw.cli.run_command import main as command
+        case "plan":
+            from thaw.cli.plan_command import main as command
+        case "doctor":
+            from thaw.cli.doctor_command import main as command
+        case "list":
+            from thaw.cli.list_command import main as command
+        case "new":
+            from thaw.cli.new_command import main as command
+        case "show":
+            from thaw.cli.show_command import main as command
+        case "compare":
+            from thaw.cli.compare_command import main as command
+        case "budget":
+            from thaw.cli.budget_command import main as command
+        case "export":
+            from thaw.cli.export_command import main as command
+        case "predict":
+            from thaw.cli.predict_command import main as command
+        case "check":
+            from thaw.cli.check_command import main as command
+        case _:
+            raise UserError(f"{name} is no command")
+    return command
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Print, before anything runs, what an experiment will run: runs, jobs, bytes of the store, time.
+
+thaw plan my.yaml
+thaw plan config/experiments/first.yaml --config data_dir=path/to/data
+thaw plan my.yaml --runs                                  and every run with what it trains and reads
+thaw plan my.yaml --specs                                 no plan: step, key and digest of every job's spec
+thaw plan my.yaml --rates ulmfit full rates.svg           no plan: the learning rates of strategies, as a picture
+
+Without a file it plans config/config.yaml of this folder, else the demo.
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from thaw.cli.byte_sizes import readable
+from thaw.cli.selection import selected, selecting
+from thaw.core.errors import UserError
+from thaw.core.home import HOME
+from thaw.declarations.needs import NEEDS
+from thaw.planning import cost_estimate
+from thaw.planning.configuration import load_plan
+from thaw.planning.confounders import of_selection
+from thaw.planning.plan import Plan
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = selecting("plan", __doc__)
+    parser.add_argument("--runs", action="store_true", help="list every run")
+    parser.add_argument("--specs", action="store_true", help="print step, key and digest of every job and nothing else")
+    rates = "draw the learning rates by layer and update of some strategies, on the first encoder, into a file"
+    parser.add_argument("--rates", nargs="+", default=[], metavar=("STRATEGY", "STRATEGY ... FILE.svg"), help=rates)
+    return parser.parse_args(words)
+
+
+def print_jobs(plan: Plan) -> None:
+    """Print how many jobs each step has, and how many of them lack a result."""
+    print("jobs")
+    for step, jobs in plan.jobs.items():
+        missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
+        print(f"  {step:<12} {len(jobs):>6}   {missing or 'none'} without a result yet")
+
+
+def print_store(plan: Plan) -> None:
+    """Print each store's boundaries and bytes."""
+    stores = cost_estimate.stores(plan)
+    print("store of frozen features")
+    for store in stores:
+        names = " ".join([f"b{n}" for n in store.boundaries] + store.vectors) or "none: nothing is read from it"
+        tokens = "size unknown until prepare" if store.tokens is None else f"{store.tokens:,} tokens"
+        how = "counted" if store.exact else "from the catalogue"
+        print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
+    print(f"  {'total':<36} {readable(sum(store.bytes for store in stores))}")
+
+
+def print_time(plan: Plan) -> None:
+    """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
+    rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
+    for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted"):
+        missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
+        work = sum(cost_estimate.operations(plan, step, key) for key in missing)
+        total, jobs = total + work, jobs + len(missing)
+        if missing:
+            parts[step] = cost_estimate.seconds(work, len(missing), plan.threads, rate) / 60
+    shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
+    print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
+    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now")
+    if parts:
+        minutes = cost_estimate.seconds_on_gpu(total, jobs) / 60
+        print(f"  on one GPU {minutes:.0f} min, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")
+
+
+def print_runs(plan: Plan) -> None:
+    """Print every run with what each phase trains and where it resumes."""
+    for runs in plan.runs.values():
+        for run in runs:
+            words = ((NEEDS[need.role].word, need.of) for need in run.needs)
+            needs = "".join(f" {word} {of.label}" for word, of in words if word)
+            for number, phase in enumerate(plan.job(run.step, run.key).spec["phases"], 1):
+                for stage in phase.get("stages", [phase]):
+                    start = "text" if stage["boundary"] is None else f"b{stage['boundary']}"
+                    start = stage.get("vectors", start)
+                    print(f"  {run.name}  phase {number}{needs}: from {start}, trains {' '.join(stage['components'])}")
+
+
+def print_specs(plan: Plan) -> None:
+    """Print step, key and digest of every job: what `diff` compares before and after a change of the plan's code."""
+    for step, jobs in plan.jobs.items():
+        for key, job in sorted(jobs.items()):
+            print(step, key, job.digest)
+
+
+def draw_rates(config: dict, strategies: list[str], path: str) -> None:
+    """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
+    from thaw.outputs.figures.learning_rates import draw
+
+    if "experiment" not in config:
+        raise UserError("--rates draws the strategies of one experiment; name its file alone")
+    plan = load_plan(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
+    rates, layers = {}, 0
+    for run in plan.runs[config["experiment"]]:
+        label = plan.catalogue.get("strategies", run.strategy, "--rates").label or run.strategy
+        specs = [plan.job(one.step, one.key).spec for one in [*reversed(list(run.earlier())), run]]
+        phases, layers = [phase for spec in specs for phase in spec["phases"]], specs[-1]["layers"]
+        if run.strategy in strategies:
+            rates[label if run.value is None else f"{label} ({run.variant})"] = phases
+    draw(rates, layers, path)
+
+
+def main(words: list[str]) -> None:
+    """Load the plan and print it, or draw rates."""
+    given = arguments(words)
+    config = selected(given)
+    if given.rates:
+        *strategies, path = given.rates
+        return draw_rates(config, strategies, path)
+    plan = load_plan(config, HOME)
+    if given.specs:
+        return print_specs(plan)
+    for experiment in plan.experiments:
+        runs = plan.runs[experiment.experiment]
+        print(f"experiment {experiment.experiment}: {experiment.title}")
+        print(
+            f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
+        )
+    chosen = [sentence for experiment in plan.experiments for sentence in of_selection(experiment, plan.catalogue)]
+    for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables()), *chosen]:
+        print(f"  {sentence}")
+    if given.runs:
+        print_runs(plan)
+    print_jobs(plan)
+    print_store(plan)
+    print_time(plan)

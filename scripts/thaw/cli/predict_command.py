@@ -1,0 +1,39 @@
+"""Label new text with an exported model: one line in, one prediction out, in the same order.
+
+thaw predict my_model < lines.txt
+
+    a model of texts     reads one text a line                           writes its label, or its score
+    a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
+    a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
+                         spaces (punctuation is a word of its own)       a tab between, and an empty line after each
+                                                                         sentence, as CoNLL files have it
+Text is UTF-8. Lines are predicted in batches of some hundred, so a file may be of any length.
+"""
+
+import itertools
+import sys
+from pathlib import Path
+
+from thaw.cli.selection import parser_of
+from thaw.core.errors import UserError
+
+
+def main(words: list[str]) -> None:
+    """Predict the lines of standard input."""
+    parser = parser_of("predict", __doc__)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that thaw export wrote")
+    columns = "after each label or tag, those of all labels, in the order of thaw.json, separated by tabs"
+    parser.add_argument("--probabilities", action="store_true", help=columns)
+    arguments = parser.parse_args(words)
+    if not (arguments.folder / "thaw.json").is_file():
+        raise UserError(f"{arguments.folder} is not an exported model (no thaw.json); create one with thaw export")
+    from thaw.exporting.standalone_model import Model
+    from thaw.exporting.text_lines import examples, printed
+
+    model = Model(arguments.folder)
+    if arguments.probabilities and not model.labels:
+        raise UserError("--probabilities: this model gives scores, which have none; leave it out")
+    sys.stdout.reconfigure(encoding="utf-8")
+    asked, kept = itertools.tee(examples(sys.stdin.buffer, model.reads))
+    for prediction, example in zip(model.predict_with_probabilities(asked), kept, strict=True):
+        print(printed(example, prediction, model.reads, arguments.probabilities))

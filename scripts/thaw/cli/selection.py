@@ -1,0 +1,65 @@
+"""The part of a command line that selects an experiment: its files and single keys, as Snakemake reads them."""
+
+import argparse
+from pathlib import Path
+
+import yaml
+
+from thaw.core.errors import UserError
+from thaw.core.home import HOME
+from thaw.planning.configuration import read_config
+
+DEFAULT = Path("config/config.yaml")
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def parser_of(name: str, description: str) -> argparse.ArgumentParser:
+    """Return the command line of a sub-command, described by the docstring of its module."""
+    return argparse.ArgumentParser(
+        prog=f"thaw {name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def selecting(name: str, description: str) -> argparse.ArgumentParser:
+    """Return the command line of a sub-command that selects an experiment; the flags are Snakemake's."""
+    parser = parser_of(name, description)
+    files = "the experiment, then overlays; default: config/config.yaml here, else the demo"
+    parser.add_argument("files", nargs="*", metavar="FILE.yaml", help=files)
+    return with_flags(parser)
+
+
+def with_flags(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Add Snakemake's flags for files and single keys."""
+    parser.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="the same, as Snakemake has it")
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="single keys, as data_dir=...")
+    return parser
+
+
+def leading_files(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the experiment's files that a command line begins with, and the rest, which is Snakemake's."""
+    count = next((n for n, word in enumerate(words) if not word.endswith(SUFFIXES)), len(words))
+    return words[:count], words[count:]
+
+
+def default_file() -> str:
+    """Return the experiment where none is named: that of this folder, or the demo."""
+    return str(DEFAULT if DEFAULT.is_file() else HOME / DEFAULT)
+
+
+def configuration(files: list[str], given: list[str]) -> dict:
+    """Merge the configuration files and single keys of the command line."""
+    overrides = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UserError(f"--config {item}: expected KEY=VALUE, as data_dir=path")
+        overrides[key] = yaml.safe_load(value)
+    return read_config(files or [default_file()], overrides)
+
+
+def selected(arguments: argparse.Namespace) -> dict:
+    """Return the configuration that a parsed command line of `selecting` names."""
+    return configuration([*arguments.files, *arguments.configfile], arguments.config)

@@ -1,0 +1,46 @@
+"""Print the recommendation of a finished experiment and where its report is.
+
+thaw show                  the only experiment, or the list of them
+thaw show my.yaml          by its file, or by its name
+thaw show my.yaml --open   opens the report in the browser
+"""
+
+import webbrowser
+from pathlib import Path
+
+from thaw.cli.selection import SUFFIXES, configuration, parser_of
+from thaw.core import layout
+from thaw.core.errors import UserError, suggestion
+
+
+def main(words: list[str]) -> None:
+    """Print, or open, the report of an experiment."""
+    parser = parser_of("show", __doc__)
+    parser.add_argument("experiment", nargs="?", help="its file or its name")
+    parser.add_argument("--results", default="results", metavar="FOLDER", help="the folder of all results")
+    parser.add_argument("--open", action="store_true", help="open the report in the browser")
+    given = parser.parse_args(words)
+    page = page_of(given.experiment, Path(given.results))
+    advice = layout.output(page.parent, "table", "advice").with_suffix(".md")
+    if advice.is_file():
+        print(advice.read_text(encoding="utf-8").strip(), end="\n\n")
+    print(f"report: {page}")
+    if given.open:
+        webbrowser.open(page.resolve().as_uri())
+
+
+def page_of(experiment: str | None, results: Path) -> Path:
+    """Return the report of an experiment, given by its file or name; without one that of the only experiment."""
+    pages = {page.parent.name: page for page in sorted(results.glob(layout.pattern("report")))}
+    if not pages:
+        raise UserError(f"{results} has no report; thaw run my.yaml makes one")
+    if experiment is None:
+        if len(pages) > 1:
+            raise UserError(f"{results} has the reports of several experiments: {', '.join(pages)}; name one")
+        return next(iter(pages.values()))
+    name = experiment
+    if experiment.endswith(SUFFIXES):
+        name = str(configuration([experiment], []).get("experiment", experiment))
+    if name not in pages:
+        raise UserError(f"{results} has no report of '{name}'{suggestion(name, pages)}")
+    return pages[name]

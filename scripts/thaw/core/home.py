@@ -1,0 +1,28 @@
+"""Where Thaw's own files are, and which Thaw this is: in a checkout, or installed from a wheel."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import thaw
+
+PACKAGE = Path(__file__).parents[1]
+CHECKOUT = PACKAGE.parents[1]
+IN_CHECKOUT = (CHECKOUT / "Snakefile").is_file()
+HOME = CHECKOUT if IN_CHECKOUT else PACKAGE / "home"  # holds Snakefile, workflow/ and config/; pyproject.toml maps them
+
+
+@cache
+def release() -> str:
+    """Return the version, in a git checkout with its commit: `1.0.0 (d1a42aa-dirty)`."""
+    described = _described() if IN_CHECKOUT and (CHECKOUT / ".git").exists() else ""
+    return f"{thaw.__version__} ({described})" if described else thaw.__version__
+
+
+def _described() -> str:
+    """Return the commit and whether files differ from it; empty where git does not say."""
+    command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,177 @@
+"""The command `thaw`: it starts quickly, each sub-command has help and an exit code, a mistake is one sentence."""
+
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+import torch
+import yaml
+
+import forked
+import thaw
+from thaw.cli import list_command, show_command
+from thaw.cli.main import COMMANDS
+from thaw.cli.run_command import snakemake_command
+from thaw.cli.selection import leading_files
+from thaw.compute_cost.stopwatch import Stopwatch, measure_cost
+from thaw.core.code_digests import closure
+from thaw.core.errors import UserError
+from thaw.core.home import HOME, IN_CHECKOUT, release
+
+THAW = "thaw.cli.main"
+
+
+def test_the_help_lists_every_command_and_loads_nothing_heavy(home):
+    code = "import sys, thaw.cli.main as cli; cli.main(['--help']); print(*sys.modules, file=sys.stderr)"
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": str(home / "scripts")}
+    )
+    seconds = time.monotonic() - started
+    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+    assert {"torch", "pandas", "yaml", "pydantic", "snakemake", "numpy"} & set(done.stderr.split()) == set()
+    assert seconds < 2, "0.15 s on a quiet machine"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help(name):
+    done = forked.run([THAW, name, "--help"])
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert f"thaw {name}" in done.stdout
+
+
+def test_without_words_it_prints_its_help_and_the_version_has_a_commit():
+    assert forked.run([THAW]).stdout == forked.run([THAW, "--help"]).stdout
+    assert forked.run([THAW, "--version"]).stdout == f"thaw {release()}\n"
+    assert IN_CHECKOUT and (HOME / "Snakefile").is_file()
+
+
+def test_the_version_is_in_one_place_and_in_what_names_it(home):
+    assert tomllib.loads((home / "pyproject.toml").read_text())["tool"]["hatch"]["version"]["path"].endswith(
+        "__init__.py"
+    )
+    citation = yaml.safe_load((home / "CITATION.cff").read_text())
+    assert citation["version"] == thaw.__version__
+    dated = f"\n## {thaw.__version__} ({citation['date-released'].isoformat()})\n"
+    assert dated in (home / "CHANGELOG.md").read_text()
+
+
+def test_a_cost_names_this_thaw_and_a_release_changes_the_code_of_no_step():
+    cost = measure_cost(Stopwatch(), torch.device("cpu"))
+    assert cost["versions"]["thaw"] == release() and cost["versions"]["thaw"].startswith(thaw.__version__)
+    assert "thaw" not in closure("thaw.steps.train") and "thaw.core.home" in closure("thaw.steps.train")
+
+
+@pytest.mark.parametrize("word, hint", [("paln", "did you mean 'plan'?"), ("xyz", "there are budget, check,")])
+def test_an_unknown_command_is_one_sentence_with_a_near_name(word, hint):
+    done = forked.run([THAW, word])
+    assert done.returncode == 2 and done.stderr.startswith(f"error: thaw has no command '{word}'; {hint}")
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+
+
+def test_the_plan_is_that_of_the_old_script(home, tmp_path):
+    words = ["--specs", "--config", "seeds=[1]", "experiment=mine"]
+    old = forked.run([home / "scripts/plan.py", *words], tmp_path)
+    new = forked.run([THAW, "plan", home / "config/config.yaml", *words], tmp_path)
+    assert old.returncode == new.returncode == 0 and len(new.stdout.splitlines()) > 30
+    assert old.stdout == new.stdout and "mine/main_table" in new.stdout
+
+
+def test_the_experiment_of_this_folder_comes_before_the_demo(home, tmp_path):
+    (tmp_path / "config").mkdir()
+    text = (home / "config/config.yaml").read_text().replace("experiment: demo", "experiment: of_this_folder")
+    (tmp_path / "config/config.yaml").write_text(text)
+    assert forked.run([THAW, "plan"], tmp_path).stdout.startswith("experiment of_this_folder: ")
+
+
+def test_files_come_first_and_the_rest_is_for_snakemake(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["a.yaml", "b.yml", "--cores", "2", "results/x.html"]
+    assert leading_files(words) == (words[:2], words[2:])
+    command = snakemake_command(words[:2], words[2:])
+    assert command[1:6] == ["-m", "snakemake", "--configfile", "a.yaml", "b.yml"]
+    assert command[-3:] == words[2:] and command[command.index("--snakefile") + 1] == str(HOME / "Snakefile")
+    assert command[command.index("--workflow-profile") + 1] == str(HOME / "profiles/default")
+
+
+@pytest.fixture
+def own(home, tmp_path):
+    """A folder with an experiment of the demo's texts; gives a function that runs `thaw run` on it there."""
+    text = (home / "config/config.yaml").read_text().replace("seeds: [1, 2]", "seeds: [1]")
+    (tmp_path / "my.yaml").write_text(text)
+    (tmp_path / "wrong.yaml").write_text(text.replace("seeds:", "sedes:"))
+    (tmp_path / "broken.yaml").write_text("experiment: [\n")
+
+    def run(*words: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", THAW, "run", *words]
+        environment = {"PYTHONPATH": str(home / "scripts"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=120)
+
+    return run
+
+
+def test_a_run_is_snakemakes_with_its_options_and_its_exit_code(own):
+    done = own("my.yaml", "--dry-run", "--quiet", "rules")
+    assert done.returncode == 0 and "fit_heads" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "file, sentence",
+    [
+        ("wrong.yaml", "sedes: unknown key; did you mean 'seeds'?"),
+        ("broken.yaml", "broken.yaml:2:1: not valid YAML"),
+        ("absent.yaml", "absent.yaml: No such file"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_sentence_alone(own, file, sentence):
+    done = own(file, "--dry-run")
+    *before, last = done.stderr.strip().splitlines()
+    assert done.returncode == 1 and last.startswith("error: ") and sentence in last
+    assert all(line.startswith("Using workflow specific profile") for line in before) and len(before) < 2
+
+
+LISTED = {
+    "tasks": "sst2 ",
+    "encoders": "minilm ",
+    "strategies": "top_k ",
+    "heads": "linear ",
+    "probes": "linear ",
+    "outputs": "main_table ",
+}
+
+
+@pytest.mark.parametrize("kind", LISTED)
+def test_what_can_be_selected_is_listed(kind, capsys):
+    list_command.main([kind])
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.startswith("id ") and header.endswith("label") and len(lines) > 5
+    assert any(line.startswith(LISTED[kind]) for line in lines), lines
+
+
+def test_a_word_chooses_among_what_is_listed(capsys):
+    list_command.main(["strategies", "LoRA"])
+    listed = capsys.readouterr().out
+    assert "lora" in listed and "bitfit" not in listed
+    with pytest.raises(UserError, match="no line of `thaw list tasks` contains 'nothing_like_it'"):
+        list_command.main(["tasks", "nothing_like_it"])
+    with pytest.raises(SystemExit) as caught:
+        list_command.main(["nothing"])
+    assert caught.value.code == 2
+
+
+def test_show_prints_the_recommendation_and_where_the_report_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="results has no report; thaw run my.yaml makes one"):
+        show_command.main([])
+    tables = tmp_path / "results/outputs/mine/tables"
+    tables.mkdir(parents=True)
+    (tables.parent / "report.html").write_text("<p>")
+    (tables / "advice.md").write_text("| take | frozen |\n")
+    (tmp_path / "my.yaml").write_text("experiment: mine\n")
+    for words in ([], ["my.yaml"], ["mine"]):
+        show_command.main(words)
+        assert capsys.readouterr().out == "| take | frozen |\n\nreport: results/outputs/mine/report.html\n"
+    with pytest.raises(UserError, match="no report of 'mien'; did you mean 'mine'?"):
+        show_command.main(["mien"])

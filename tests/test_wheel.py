@@ -1,0 +1,79 @@
+"""The wheel: what a checkout needs to run is mapped into it, and a wheel runs in a folder that is no checkout."""
+
+import ast
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+MAPPED = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+CHECKED = [f"tests/test_contract_{kind}.py" for kind in ("head", "selector", "metric", "probe")]
+
+
+def test_the_wheel_holds_all_that_the_workflow_reads():
+    """That is each file of workflow/ and config/, what doctor reads, and what the rules name as their environment."""
+    needed = {"Snakefile", "workflow", "config", "profiles", "requirements.txt", "environment.yml"}
+    assert needed <= set(MAPPED)
+    assert all(MAPPED[name] == f"thaw/home/{name}" for name in MAPPED)
+    assert all((ROOT / name).exists() for name in MAPPED)
+    assert (ROOT / "profiles/default/config.yaml").samefile(ROOT / "workflow/profiles/default/config.yaml")
+
+
+def test_the_wheel_holds_the_tests_that_check_runs_with_all_that_they_import():
+    waiting, needed = ["tests/conftest.py", *CHECKED], set()
+    while waiting:
+        name = waiting.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        modules = [getattr(node, "module", None) or node.names[0].name for node in nodes]
+        waiting += [f"tests/{module}.py" for module in modules if (ROOT / f"tests/{module}.py").is_file()]
+    assert sorted(needed | {"pyproject.toml"}) == sorted(name for name in MAPPED if name.endswith((".py", ".toml")))
+
+
+def test_the_distribution_has_a_name_that_is_free_and_the_command_is_thaw():
+    assert PROJECT["project"]["name"] == "thaw-nlp"
+    assert PROJECT["project"]["scripts"] == {"thaw": "thaw.cli.main:main"}
+
+
+REVIEWS = ["a fine and friendly place", "the food was cold and late"]
+
+
+@pytest.mark.slow
+def test_a_wheel_runs_a_csv_in_a_folder_that_is_no_checkout(tmp_path):
+    """Built without the index, unpacked into an own folder, with the packages of this environment."""
+    command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*command, "--wheel-dir", str(tmp_path)], check=True, timeout=300)
+    wheel = next(tmp_path.glob("thaw_nlp-*.whl"))
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+        packed.extractall(tmp_path / "site")
+    known = subprocess.run(["git", "ls-files", "config", "workflow"], cwd=ROOT, capture_output=True, text=True).stdout
+    files = [name for name in known.split() if (ROOT / name).is_file()]
+    assert [name for name in files if f"thaw/home/{name}" not in names] == []
+    assert len([name for name in names if name.startswith("thaw/home/profiles/")]) >= 2
+    place = tmp_path / "place"
+    place.mkdir()
+    rows = [f"{REVIEWS[n % 2]} {n},{'bad' if n % 2 else 'good'}" for n in range(60)]
+    (place / "reviews.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+
+    def thaw(*words: str) -> str:
+        command = [sys.executable, "-m", "thaw.cli.main", *words]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, env=environment, timeout=600)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+        return done.stdout + done.stderr
+
+    assert "thaw plan reviews.yaml" in thaw("new", "task", "reviews.csv")
+    chosen = ["--config", "strategies=[frozen]", "seeds=[1]", "outputs=[main_table]", "baselines=[majority]"]
+    thaw("run", "reviews.yaml", "--cores", "1", *chosen)
+    page = (place / "results/outputs/reviews/report.html").read_text()
+    assert "thaw run reviews.yaml" in page and "thaw/home" not in page
