@@ -135,15 +135,15 @@ def test_one_of_several_layers_lost_below_another_of_large_values(planted, bench
 def test_an_encoder_whose_layers_are_counted_from_one(planted, bench, tmp_path, monkeypatch):
     from thaw.encoders.parity import check_resume
 
-    reach = Encoder.reach
+    compute = Encoder.compute_boundaries
     top = bench.layers
     monkeypatch.setattr(
         Encoder,
-        "reach",
+        "compute_boundaries",
         lambda self, batch, wanted, state=None: {
             n: found
             for n, found in zip(
-                wanted, reach(self, batch, [min(n + 1, top) for n in wanted], state).values(), strict=False
+                wanted, compute(self, batch, [min(n + 1, top) for n in wanted], state).values(), strict=False
             )
         },
     )
