@@ -31,6 +31,13 @@ IN_AN_EXPERIMENT = {
     ("title: mine", "title: [mine"): "mine.yaml:3:11: not valid YAML (expected ',' or ']', but got ':')",
     ("[my]", "[nope]"): "mine.yaml:3: catalogues: folder 'nope' does not exist",
     ("[reviews]", "[review]"): "mine.yaml:4: tasks: no 'review' in tasks; did you mean 'reviews'?",
+    (
+        "[reviews]",
+        "[sst2]\nsources: [files]",
+    ): "corpora.sst2: no data here, there is no file data/sst2/glue/train.tsv; say "
+    "--config data_dir=<their folder>, or allow more sources:",
+    ("[my]", "[my, half]"): "half/encoders.yaml:2: encoders.nn: the key 'layers' is missing: number of layers; 0 for "
+    "sentence and word_vectors; so is 'width'",
     ("[reviews]", "reviews"): "mine.yaml:4: tasks: expected a list, as [reviews] (it is 'reviews')",
     ("minilm", "minilmm"): "mine.yaml:5: encoders: no 'minilmm' in encoders; did you mean 'minilm'?",
     ("minilm", "bert"): "mine.yaml:5: encoders: no 'bert' in encoders; it is called 'bert_base_uncased' here",
@@ -95,6 +102,8 @@ def place(tmp_path, monkeypatch):
     task = "{corpus: sentiment, target: label, type: classification, metrics: [accuracy]}"
     (tmp_path / "my/tasks.yaml").write_text(f"tasks:\n  reviews: {task}\n")
     (tmp_path / "mine.yaml").write_text(EXPERIMENT)
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half/encoders.yaml").write_text("encoders:\n  nn: {hub: a/b}\n")
     (tmp_path / "over.yaml").write_text("title: other\noutputs: [tabel]\n")
     (tmp_path / "reviews.csv").write_text(CSV)
     (tmp_path / "broken.csv").write_text(CSV.replace("1 was good and long;", "1 was good and long"))

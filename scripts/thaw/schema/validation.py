@@ -19,7 +19,17 @@ def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(_sentence(min(error.errors(), key=_rank), model, document, keys, values)) from error
+        mistakes = sorted(error.errors(), key=_rank)
+        raise UserError(_sentence(mistakes[0], model, document, keys, values) + _also(mistakes)) from error
+
+
+def _also(mistakes: list[dict]) -> str:
+    """Return the keys that are missing at the same place as the first one."""
+    first, *rest = mistakes
+    others = [one["loc"][-1] for one in rest if one["type"] == "missing" and one["loc"][:-1] == first["loc"][:-1]]
+    if first["type"] != "missing" or not others:
+        return ""
+    return f"; so {'is' if len(others) == 1 else 'are'} {', '.join(map(repr, others))}"
 
 
 def _rank(mistake: dict) -> tuple:
