@@ -249,7 +249,7 @@ def test_only_what_is_missing_is_asked_for_again(tmp_path):
         store.require([2])
     write_card(tmp_path, "fp32", 4)
     store.payload_path(2).write_bytes(whole[:-1] + b"\7")
-    with pytest.raises(UserError, match="it was deleted, and run again the workflow makes it again"):
+    with pytest.raises(UserError, match="it was deleted, and the next run of the workflow makes it again"):
         store.require([2])
     assert not store.payload_path(2).exists()
 

@@ -182,8 +182,8 @@ class FeatureStore:
             if checksum(path) != card["sha256"]:
                 path.unlink()
                 raise UserError(
-                    f"{path} is not the file that its card describes (sha256 differs): the disk fails, or somebody "
-                    "wrote to it; it was deleted, and run again the workflow makes it again"
+                    f"{path} is not the file that its card describes (sha256 differs): a disk error, or somebody "
+                    "wrote to it; it was deleted, and the next run of the workflow makes it again"
                 )
 
     def _existing_payload(self, part: int | str) -> Path:
