@@ -34,7 +34,7 @@ report: "workflow/report/workflow.rst"
 
 
 HOME = Path(workflow.basedir)
-# Beside this file in a checkout; in a wheel this file is in thaw/home, below the folder that holds the package.
+# Next to this file in a checkout; in a wheel this file is in thaw/home, below the folder that holds the package.
 CODE = HOME / "scripts" if (HOME / "scripts").is_dir() else HOME.parents[1]
 sys.path.insert(0, str(CODE))
 # A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
