@@ -12,7 +12,7 @@ def epoch_line(epoch: int, epochs: int, losses: list[float], metric: str, scores
     validation, by run: an empty list where it was not scored, None where it is undefined.
     """
     several = f"means of {len(losses)} runs: " if len(losses) > 1 else ""
-    line = f"epoch {epoch} of {epochs}: {several}loss {_mean(losses):.3g}"
+    line = f"epoch {epoch} of {epochs}: {several}loss {_mean(losses):#.3g}"
     return f"{line}, validation {scored(metric, _mean(scores))}" if scores else line
 
 
