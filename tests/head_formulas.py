@@ -21,14 +21,14 @@ def softmax(x):
 
 
 def affine(p, name, x):
-    """Return W x + b of each row of x [..., d]; without a bias W x."""
-    return x @ p[f"{name}.weight"].T + p.get(f"{name}.bias", 0.0)
+    """Return W x + b of each row of x [..., d]."""
+    return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
 
 
-def layer_norm(p, name, x):
+def layer_norm(p, name, x, tiny=1e-5):
     """Return each row less its mean, over its standard deviation, times a gain, plus a bias (Ba et al. 2016)."""
     centred = x - x.mean(-1, keepdims=True)
-    deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + tiny)
     return centred / deviation * p[f"{name}.weight"] + p[f"{name}.bias"]
 
 
@@ -220,7 +220,7 @@ def highway(p, words, *, layers):
     for n in range(layers):
         gate = sigmoid(affine(p, f"layers.{n}.gate", words))
         made = bilstm(p, f"layers.{n}.recurrent.lstm", words)
-        words = gate * made + (1 - gate) * affine(p, f"layers.{n}.carried", words)
+        words = gate * made + (1 - gate) * (words @ p[f"layers.{n}.carried.weight"].T)
     return words
 
 
@@ -241,8 +241,8 @@ def convolved(weight, bias, rows):
 def densenet(p, words, appended, seen):
     """Return [n, c + d]: four blocks of four convolutions, each of which reads its block's input and all before it.
 
-    (Huang et al. 2017, equation 2; He et al. 2016; Wang et al. 2019.) `appended` [n, d] is concatenated with the output. Where `seen`
-    [n] is False, convolutions read zeros.
+    (Huang et al. 2017, equation 2; He et al. 2016; Wang et al. 2019.) `appended` [n, d] is concatenated with
+    the output. Where `seen` [n] is False, convolutions read zeros.
     """
     x, real = affine(p, "narrowed", words), seen[:, None]
     for block in range(4):
