@@ -33,12 +33,14 @@ def made(kind: str, task_type: str, separate: bool = False, pooling: str | None 
     return head, {name: tensor.double().numpy() for name, tensor in head.state_dict().items()}
 
 
-def batch_of(owners: list[list[int]], pieces=None, examples: int | None = None) -> tuple[torch.Tensor, Batch]:
+def batch_of(
+    owners: list[list[int]], pieces=None, examples: int | None = None, extra: int = EXTRA
+) -> tuple[torch.Tensor, Batch]:
     """Return random states and the batch of sequences with so many tokens, each of text 1, 2 or 0, no text.
 
     What is padding, more than the longest needs, holds large numbers.
     """
-    longest = max(map(len, owners)) + EXTRA
+    longest = max(map(len, owners)) + extra
     texts = torch.tensor([row + [0] * (longest - len(row)) for row in owners], dtype=torch.int8)
     mask = torch.arange(longest) < torch.tensor([[len(row)] for row in owners])
     states = torch.randn(len(owners), longest, WIDTH, generator=torch.Generator().manual_seed(3))
@@ -50,15 +52,15 @@ def batch_of(owners: list[list[int]], pieces=None, examples: int | None = None) 
     return states.masked_fill(~mask.unsqueeze(2), 1e3), Batch(mask.long(), mask, None, first, rows, texts)
 
 
-def texts_and_batch(task_type: str, separate: bool) -> tuple[list, torch.Tensor, Batch]:
+def texts_and_batch(task_type: str, separate: bool, extra: int = EXTRA) -> tuple[list, torch.Tensor, Batch]:
     """Return for each example its texts' states without special tokens, all states, and the batch."""
     if task_type == "classification":
-        states, batch = batch_of([[0] + [1] * n + [0] for n in TEXTS])
+        states, batch = batch_of([[0] + [1] * n + [0] for n in TEXTS], extra=extra)
     elif separate:
         owners = [[0] + [number] * n + [0] for pair in PAIRS for number, n in enumerate(pair, 1)]
-        states, batch = batch_of(owners, examples=len(PAIRS))
+        states, batch = batch_of(owners, examples=len(PAIRS), extra=extra)
     else:
-        states, batch = batch_of([[0] + [1] * n + [0] + [2] * m + [0] for n, m in PAIRS])
+        states, batch = batch_of([[0] + [1] * n + [0] + [2] * m + [0] for n, m in PAIRS], extra=extra)
     step = 2 if separate else 1
     chosen = []
     for example in range(len(batch)):
@@ -121,26 +123,27 @@ def context(kind: str, p: dict, read: np.ndarray, seen: np.ndarray, appended: np
     return formula(p, read, layers=options["layers"])
 
 
-def sentences(states: torch.Tensor) -> list[tuple[np.ndarray, np.ndarray]]:
+def sentences(states: torch.Tensor, pieces: list[list[int]] = PIECES) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return for each sentence the states of its words up to the last seen one, and which have a piece.
 
     A word between others that has none reads the first token.
     """
     words = []
-    for row, pieces in zip(states.double().numpy(), PIECES, strict=True):
-        last = max(place for place, piece in enumerate(pieces) if piece >= 0) + 1
-        words.append((row[np.maximum(pieces[:last], 0)], np.array(pieces[:last]) >= 0))
+    for row, places in zip(states.double().numpy(), pieces, strict=True):
+        last = max(word for word, piece in enumerate(places) if piece >= 0) + 1
+        words.append((row[np.maximum(places[:last], 0)], np.array(places[:last]) >= 0))
     return words
 
 
+@pytest.mark.parametrize("extra", [0, EXTRA])
 @pytest.mark.parametrize("pooling", POOLED)
 @pytest.mark.parametrize("separate", [False, True])
 @pytest.mark.parametrize("kind", CONTEXTS)
-def test_layers_below_a_linear_head_on_texts_compute_their_formula(kind, separate, pooling):
+def test_layers_below_a_linear_head_on_texts_compute_their_formula(kind, separate, pooling, extra):
     """A pair's two texts become [u; v; |u - v|; u * v] (Mou et al. 2016)."""
     task_type = "pair_classification" if separate else "classification"
     head, p = made(kind, task_type, separate, pooling, **CONTEXTS[kind][1])
-    _, states, batch = texts_and_batch(task_type, separate)
+    _, states, batch = texts_and_batch(task_type, separate, extra)
     vectors = []
     for row, mask in zip(states.double().numpy(), batch.mask.numpy(), strict=True):
         read = row[mask]
@@ -168,22 +171,31 @@ def test_layers_below_a_linear_head_on_words_compute_their_formula(kind):
 
 def test_a_bilstm_crf_counts_and_compares_all_sequences_of_tags():
     """Words without a piece are as if they were not there; predictions follow BIO."""
-    labels = ["B-X", "I-X", "O"]
-    head, p = made("bilstm_crf", "spans", size=4, layers=2)
-    head.set_labels(labels)
-    states, batch = batch_of([[0] + [1] * n + [0] for n in TEXTS], PIECES)
-    tags = [[(place + row) % OUTPUTS for place in range(len(pieces))] for row, pieces in enumerate(PIECES)]
+    head, _ = made("bilstm_crf", "spans", size=4, layers=2)
+    head.set_labels(["B-X", "I-X", "O"])
+    with torch.no_grad():
+        # I-X would begin sentences and follow O, which BIO forbids, and B-X end sentences
+        head.chain.transitions.copy_(torch.tensor([[0.5, -0.5, 1.0], [-0.5, 0.5, 1.5], [0.5, 3.0, -1.0]]))
+        head.chain.start.copy_(torch.tensor([0.0, 3.0, 0.5]))
+        head.chain.end.copy_(torch.tensor([2.0, -1.0, -0.5]))
+    p = {name: tensor.double().numpy() for name, tensor in head.state_dict().items()}
+    pieces = [[1, 2, -1, 5, 4, -1, 3], [2, -1], [1, -1, 2, 3], *([1, 2, 3, 4, 5] for _ in range(8))]
+    tags = [[(word * row) % OUTPUTS for word in range(len(places))] for row, places in enumerate(pieces)]
+    states, batch = batch_of([[0] + [1] * max(places) + [0] for places in pieces], pieces)
     with torch.no_grad():
         logits = head(states, batch)
         loss, best = head.loss(logits, word_targets(tags, batch.first_pieces)), head.decode(logits, batch)
     total, count = 0.0, 0
-    for row, (read, seen) in enumerate(sentences(states)):
+    for row, (read, seen) in enumerate(sentences(states, pieces)):
         emissions = formulas.affine(p, "output", formulas.recurrent_words(p, read, layers=2))[seen]
         gold = [tag for tag, there in zip(tags[row], seen, strict=False) if there]
         total, count = total + formulas.chain_likelihood(p, emissions, gold), count + len(gold)
-        legal = [each for each in product(range(3), repeat=len(gold)) if all(
-            before != 2 for before, tag in zip((2, *each), each, strict=False) if tag == 1
-        )]  # fmt: skip
-        expected = max(legal, key=lambda each: formulas.chain_score(p, emissions, each))
+        expected = max(legal(len(gold)), key=lambda each: formulas.chain_score(p, emissions, each))
         assert tuple(best[row][batch.first_pieces[row] >= 0].tolist()) == expected
     assert loss.item() == pytest.approx(-total / count, rel=1e-5)
+
+
+def legal(words: int) -> list[tuple[int, ...]]:
+    """Return all sequences of the tags B-X (0), I-X (1) and O (2) in which no I-X begins a span."""
+    every = product(range(3), repeat=words)
+    return [tags for tags in every if (2, 1) not in zip((2, *tags), tags, strict=False)]
