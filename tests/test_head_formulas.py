@@ -169,15 +169,16 @@ def test_layers_below_a_linear_head_on_words_compute_their_formula(kind):
     agree(logits[batch.first_pieces >= 0], expected)
 
 
-def test_a_bilstm_crf_counts_and_compares_all_sequences_of_tags():
+@pytest.mark.parametrize("end", [[2.0, -1.0, -0.5], [-2.0, 2.0, 0.5]])
+def test_a_bilstm_crf_counts_and_compares_all_sequences_of_tags(end):
     """Words without a piece are as if they were not there; predictions follow BIO."""
     head, _ = made("bilstm_crf", "spans", size=4, layers=2)
     head.set_labels(["B-X", "I-X", "O"])
     with torch.no_grad():
-        # I-X would begin sentences and follow O, which BIO forbids, and B-X end sentences
+        # I-X would begin sentences and follow O, which BIO forbids
         head.chain.transitions.copy_(torch.tensor([[0.5, -0.5, 1.0], [-0.5, 0.5, 1.5], [0.5, 3.0, -1.0]]))
         head.chain.start.copy_(torch.tensor([0.0, 3.0, 0.5]))
-        head.chain.end.copy_(torch.tensor([2.0, -1.0, -0.5]))
+        head.chain.end.copy_(torch.tensor(end))
     p = {name: tensor.double().numpy() for name, tensor in head.state_dict().items()}
     pieces = [[1, 2, -1, 5, 4, -1, 3], [2, -1], [1, -1, 2, 3], *([1, 2, 3, 4, 5] for _ in range(8))]
     tags = [[(word * row) % OUTPUTS for word in range(len(places))] for row, places in enumerate(pieces)]
