@@ -53,7 +53,12 @@ if not {"experiment", "experiments"} & set(config):
 
 
 try:
-    PLAN = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    PLAN = load_plan(
+        config,
+        HOME,
+        results=config.get("pathvars", {}).get("results", "results"),
+        files=workflow.configfiles,
+    )
 except UserError as mistake:
     if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
         sys.exit(f"error: {mistake}")

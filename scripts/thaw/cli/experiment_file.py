@@ -18,9 +18,12 @@ title: {name}
 {own}tasks: [{tasks}]
 encoders: [{encoders}]
 strategies:
-  - frozen            # a linear probe
-  - top_k: [2]        # fine-tuning of the last two layers
-  - full              # fine-tuning of all layers
+  # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
+  - frozen              # a linear probe on the last layer
+  - frozen_all_layers   # a linear probe on all layers
+  - ladder              # a small side network on all layers
+  - top_k: [2]          # fine-tuning of the last two layers
+  - full                # fine-tuning of all layers
 seeds: [1, 2, 3]
 baselines: [majority, bag_of_words]
 outputs: [main_table, cost, advice]
