@@ -6,8 +6,8 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu slurm fuzz fuzz-guided mutants bench \
-    bench-quick clean
+.PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu slurm fuzz fuzz-guided mutants \
+    mutants-heads bench bench-quick clean
 
 CORES ?= all
 EXPERIMENT ?= demo
@@ -78,6 +78,9 @@ fuzz-guided: $(INSTALLED) $(ATHERIS)  ## the readers, by atheris, for FUZZ_SECON
 
 mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resuming and metrics that no test sees; hours
 	@OMP_NUM_THREADS=1 PYTHONPATH=scripts:$(VENV)/mutmut python tests/mutants.py $(ARGS)
+
+mutants-heads: $(INSTALLED)  ## wrong formulas of heads, adapters and boundaries that no test of values sees; minutes
+	@OMP_NUM_THREADS=1 PYTHONPATH=scripts python tests/head_mutants.py $(ARGS)
 
 bench: $(INSTALLED) $(PEERS) $(SETFIT)  ## speed compared with what people use, all parts; hours (docs/performance.md)
 	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python --setfit $(VENV)/setfit/bin/python $(ARGS)

@@ -69,7 +69,7 @@ def become(old, new) -> None:
                 setattr(plain(known), part, getattr(plain(value), part))
         elif isinstance(value, type) and value.__module__ == new.__name__:
             become(known, value)
-        elif name.startswith("__"):
+        elif name.startswith("__") or value is known:  # a dict that was imported must not be emptied
             continue
         elif isinstance(value, dict) and isinstance(known, dict):
             known.clear()

@@ -48,8 +48,8 @@ def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
         head = re.compile(rf"^{block}:[ \t]*(#.*)?$", re.MULTILINE)
         if re.search(rf"^{block}:", text, re.MULTILINE) and not head.search(text):
             raise UserError(f"{path}: the block {block}: is not a plain list of entries; add by hand:\n{lines}")
-        if found := head.search(text):
-            text = f"{text[: found.end()]}\n{lines}{text[found.end() :]}"
+        if match := head.search(text):
+            text = f"{text[: match.end()]}\n{lines}{text[match.end() :]}"
         else:
             text += f"\n{block}:\n{lines}\n"
     path.parent.mkdir(parents=True, exist_ok=True)
