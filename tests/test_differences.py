@@ -32,7 +32,7 @@ def test_each_thing_that_differs_is_named(home):
         "Dropout in the frozen layers is off (Top-k fine-tuning (Lee et al.)); on (Top-k fine-tuning, dropout in "
         "frozen layers (Lee et al.)).",
         "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.)); those of Full fine-tuning "
-        "(Lee et al.) (Top-k fine-tuning (Lee et al.), Top-k fine-tuning, dropout in frozen layers (Lee et al.)).",
+        "(Lee et al.) (Top-k fine-tuning (Lee et al.); Top-k fine-tuning, dropout in frozen layers (Lee et al.)).",
     ]
     (pairs,) = said(home, ["full", "full_separate"], tasks=["mrpc"])
     assert pairs.startswith("Pairs are read in one sequence (Full fine-tuning); each text separately (")
@@ -57,7 +57,7 @@ def test_every_table_is_told_and_no_figure(home, tmp_path):
     plan = load_plan(read_config([str(home / "config/experiments/lee2019.yaml")], more), home)
     told = plan.job("table", "lee2019/lee2019_relative").spec["differs"]
     assert told[-1].startswith(
-        "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.), Top-k fine-tuning, own learning "
+        "Settings were searched with 25 trainings (Full fine-tuning (Lee et al.); Top-k fine-tuning, own learning "
         "rates)"
     )
 

@@ -38,9 +38,11 @@ class SelectionFiles(Document):
             documents = [document for document in documents if document.has(keys[:depth])]
             if not documents:
                 return place
-            found, merged = _value(documents[-1].content, keys[:depth]), merged.get(key)
-            if not isinstance(found, dict):
-                return documents[-1].place((*keys[:depth], *_index(found, keys[depth:]))) if found == merged else place
+            written, merged = _value(documents[-1].content, keys[:depth]), merged.get(key)
+            if not isinstance(written, dict):
+                return (
+                    documents[-1].place((*keys[:depth], *_index(written, keys[depth:]))) if written == merged else place
+                )
             place = documents[-1].place(keys[:depth])
         return place
 
