@@ -182,4 +182,23 @@ MUTANTS = {
         ("encoders.transformers", "self.model(**self.inputs(batch))[0]", "self.model(**self.inputs(batch))[0].flip(1)"),
         ("encoders.fast_attention", "if host.mask.all():", "if host.mask.any():"),
     ],
+    "elmo": [
+        ("encoders.elmo", "conv(embedded).amax(-1)", "conv(embedded).amin(-1)"),
+        (
+            "encoders.elmo",
+            "gate * torch.relu(transform(hidden)) + (1 - gate)",
+            "(1 - gate) * torch.relu(transform(hidden)) + gate",
+        ),
+        ("encoders.elmo", "new_cell.clamp(-self.cell_clip, self.cell_clip)", "new_cell"),
+        ("encoders.elmo", ".clamp(-self.clip, self.clip)", ""),
+        ("encoders.elmo", "enter, candidate, keep, leave = (", "enter, keep, candidate, leave = ("),
+        ("encoders.elmo", "number > 1 and ", ""),
+        ("encoders.elmo", "outputs + states if self.skips", "outputs if self.skips"),
+        ("encoders.elmo", "leave.sigmoid() * new_cell.tanh()", "leave.sigmoid() * new_cell"),
+        ("encoders.elmo", "torch.where(real, new, hidden)", "new"),
+        ("encoders.elmo", "way.start_cell.copy_(cell[0])", "way.start_cell.zero_()"),
+        ("encoders.elmo", "[WORD_BEGINS, *characters, WORD_ENDS]", "[WORD_ENDS, *characters, WORD_BEGINS]"),
+        ("encoders.elmo_files", "3 * cells] += 1", "3 * cells] += 0"),
+        ("encoders.elmo_files", "weight[width:].T", "weight[:width].T"),
+    ],
 }

@@ -14,8 +14,12 @@ import pytest
 from formula_mutants import MUTANTS
 from mutants import HOME, Trial
 
-FILES = ("test_head_formulas.py", "test_encoder_values.py")
-NAMED = {"adapters": "adapter", "boundaries": "boundaries"}  # what the tests of these are called
+FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py")
+NAMED = {
+    "adapters": "adapter",
+    "boundaries": "boundaries_are",
+    "elmo": "published_files",
+}  # what the tests of these are called
 
 
 class HeadTrial(Trial):
