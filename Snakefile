@@ -24,6 +24,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
+from snakemake.settings.enums import Quietness
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -33,14 +34,17 @@ report: "workflow/report/workflow.rst"
 
 
 HOME = Path(workflow.basedir)
-# Beside this file in a checkout; in a wheel this file is in thaw/home, below the folder that holds the package.
+# Next to this file in a checkout; in a wheel this file is in thaw/home, below the folder that holds the package.
 CODE = HOME / "scripts" if (HOME / "scripts").is_dir() else HOME.parents[1]
 sys.path.insert(0, str(CODE))
 # A prefix takes the place of Snakemake's own, which makes a failed step before `| tee` a failed job.
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
-from thaw.planning.configuration import load_plan
+from thaw.cli.show_command import summary
+from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.planning import run_progress
+from thaw.planning.configuration import load_plan
 
 # A configfile: line leaks into every selection that leaves a key out, so it is read only when none was given.
 if not {"experiment", "experiments"} & set(config):
@@ -49,7 +53,12 @@ if not {"experiment", "experiments"} & set(config):
 
 
 try:
-    PLAN = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    PLAN = load_plan(
+        config,
+        HOME,
+        results=config.get("pathvars", {}).get("results", "results"),
+        files=workflow.configfiles,
+    )
 except UserError as mistake:
     if os.environ.get("THAW_RUN"):  # `thaw run` prints the sentence alone, without the place in this file
         sys.exit(f"error: {mistake}")
@@ -62,6 +71,20 @@ onstart:
     for table in PLAN.seeds_of_tables():
         if not table.enough:
             logger.warning(table.sentence)
+    # One line on all jobs instead of Snakemake's own on each; its lines on a job that failed stay, with the job's log.
+    outputs = {job.jobid: list(map(str, job.output)) for job in workflow.dag.needrun_jobs()}
+    if workflow.local_exec:  # on a cluster the login node shows nothing else of a job
+        for handler in logger.handlers:
+            if handler.name == "DefaultStreamHandler":
+                handler.addFilter(run_progress.is_shown)
+    write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
+    logger.addHandler(run_progress.RunProgress(run_progress.estimated_seconds(PLAN, outputs), write))
+
+
+onsuccess:
+    if any(job.rule.name == "all" for job in workflow.dag.jobs):
+        for name in PLAN.jobs["report"]:
+            logger.info(f"\n{summary(Path(PLAN.results, layout.file('report', {'experiment': name})))}")
 
 
 wildcard_constraints:

@@ -105,7 +105,7 @@ def test_comparisons_read_validation_and_so_take_runs_on_all_of_train(home):
         ),
         (
             {"probes": ["rsa"], "store": {"max_gib": 0.001}},
-            "config: store: max_gib: rsa compares all layers as they are stored, and layer 0 of minilm on accep",
+            "config: store.max_gib: rsa compares all layers as they are stored, and layer 0 of minilm on accep",
         ),
         ({"probe_tasks": ["acceptability"]}, "config: probe_tasks: acceptability is among tasks, which probes read"),
         (

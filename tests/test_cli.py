@@ -120,7 +120,7 @@ def test_a_run_is_snakemakes_with_its_options_and_its_exit_code(own):
 @pytest.mark.parametrize(
     "file, sentence",
     [
-        ("wrong.yaml", "sedes: unknown key; did you mean 'seeds'?"),
+        ("wrong.yaml", "error: wrong.yaml:23: sedes: unknown key; did you mean 'seeds'?"),
         ("broken.yaml", "broken.yaml:2:1: not valid YAML"),
         ("absent.yaml", "absent.yaml: No such file"),
     ],
@@ -136,6 +136,7 @@ LISTED = {
     "tasks": "sst2 ",
     "encoders": "minilm ",
     "strategies": "top_k ",
+    "subsets": "n1000_d1 ",
     "heads": "linear ",
     "probes": "linear ",
     "outputs": "main_table ",

@@ -74,6 +74,8 @@ def test_what_validation_favours_is_said_before_anything_runs(home):
     (single,), (pair,) = favoured(home, ["frozen", "full"]), favoured(home, ["frozen", "full"], ["mrpc"])
     assert single.endswith("compares: 7 (Linear probe (L-BFGS)); 1 (Full fine-tuning).")
     assert pair.endswith("compares: 14 (Linear probe (L-BFGS)); 1 (Full fine-tuning).")
+    (commas,) = favoured(home, ["frozen", "frozen_all_layers", "full"])
+    assert commas.endswith("7 (Linear probe (L-BFGS); Linear probe, all layers); 1 (Full fine-tuning).")
     (warned,) = favoured(home, ["stack_searched"])
     assert warned.startswith("Warning: Stack, then fine-tune, rates searched is searched with seed 1, which this")
     assert favoured(home, ["stack_searched"], seeds=(2, 3)) == favoured(home, ["lee_full", "lee_top_k"]) == []

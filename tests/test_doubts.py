@@ -37,14 +37,14 @@ def relabelled(count: int, seed: int, name) -> list[dict]:
 
 
 def test_sound_runs_raise_no_doubt(shown):
-    shown.train("sound", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2}, seeds=(1, 2))
+    shown.train("sound", HEAD | {"epochs": 12, "pick": "best", "head_rate": 3e-2}, seeds=(1, 2))
     assert shown.flags("sound", seeds=(1, 2)) == []
     assert "†" not in shown.table("sound", seeds=(1, 2))
 
 
 def test_a_loss_that_is_no_number_ends_its_run_alone(shown):
     shown.train("broken", HEAD | {"train": ["all"], "weight_decay": 1e38, "clip": None})
-    shown.train("beside", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2})
+    shown.train("beside", HEAD | {"epochs": 12, "pick": "best", "head_rate": 3e-2})
     assert "diverged" in shown.flags("broken") and shown.flags("beside") == []
     broken, beside = (line for line in shown.table("broken", "beside").splitlines() if line.startswith("| b"))
     assert "†" in broken and "†" not in beside
@@ -105,7 +105,7 @@ def test_a_tokenizer_of_another_model(tmp_path, shown):
 
 
 def test_kernels_that_are_not_deterministic(shown):
-    shown.train("sound", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2})
+    shown.train("sound", HEAD | {"epochs": 12, "pick": "best", "head_rate": 3e-2})
     cost = shown.folder / "runs/t/all/e/linear/sound/base/seed1/cost.json"
     before = cost.read_text()
     assert "deterministic" not in json.loads(before), "on the CPU all are"
@@ -118,7 +118,7 @@ def test_kernels_that_are_not_deterministic(shown):
 
 
 def test_a_head_that_wants_a_stronger_penalty_than_any_that_was_tried(shown):
-    shown.train("sound", HEAD | {"epochs": 4, "pick": "best", "head_rate": 3e-2})
+    shown.train("sound", HEAD | {"epochs": 12, "pick": "best", "head_rate": 3e-2})
     folder = shown.folder / "runs/t/all/e/linear/sound/base/seed1"
     record = read_json(folder / "metrics.json")
     phase = {"train": ["head"], "optimizer": "lbfgs"}

@@ -79,7 +79,7 @@ def test_the_figure_has_a_line_for_each_layer_over_the_epochs_of_all_phases(inve
 def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
     with pytest.raises(
         UserError,
-        match="gradients.kind: gradients cannot be drawn: this figure draws what runs note on request alone; say grad",
+        match="outputs: gradients cannot be drawn: this figure draws what runs note on request alone; say grad",
     ):
         load_plan(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"]}), home)
     plan = load_plan(

@@ -203,7 +203,7 @@ def test_a_task_is_written_with_its_experiment_which_can_be_planned(place, home,
     said = capsys.readouterr().out
     assert "rte exists already, so that this is my_rte" in said and said.endswith("    thaw plan my_rte.yaml\n")
     plan = plan_of("my_rte.yaml", home)
-    assert [one.tasks for one in plan.experiments] == [["my_rte"]] and len(plan.runs["my_rte"]) == 9
+    assert [one.tasks for one in plan.experiments] == [["my_rte"]] and len(plan.runs["my_rte"]) == 15
     new_command.main(["task", "data/rte.csv", "--name", "second"])
     assert set(Catalogue(["my"]).ids("tasks")) == {"my_rte", "second"}
     assert plan_of("second.yaml", home).jobs["prepare"].keys() == {"second"}

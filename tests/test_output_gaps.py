@@ -38,7 +38,7 @@ def planned(home, outputs, results="results", **changes):
 @pytest.mark.parametrize("output", REFUSED)
 def test_what_an_experiment_cannot_feed_is_refused_before_anything_runs(home, output):
     changes, said = REFUSED[output]
-    with pytest.raises(UserError, match=f"outputs.{output}.kind: {output} cannot be drawn: .*{said}"):
+    with pytest.raises(UserError, match=f"config: outputs: {output} cannot be drawn: .*{said}"):
         planned(home, [output], **changes)
 
 

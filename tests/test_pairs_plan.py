@@ -78,7 +78,7 @@ def test_transfer_sets_are_planned_and_asked_for(home, tmp_path):
 @pytest.mark.parametrize(
     "task, strategy, head, message",
     [
-        ("acceptability", "full", "esim", r"heads.yaml:\d+: heads.esim.kind: esim is for pairs of texts, and task"),
+        ("acceptability", "full", "esim", "config: heads: esim is for pairs of texts, and task"),
         ("acceptability", "full", "crf", "crf is for tagging and spans, and task acceptability is of type classif"),
         ("entities", "full", "bcn", "bcn is for texts and pairs of texts, and task entities is of type spans"),
         ("acceptability", "frozen", "mlp", "lbfgs fits a linear head, and mlp is mlp; use frozen_sgd"),
@@ -93,4 +93,4 @@ def test_a_head_that_compares_needs_texts_read_apart(home):
     with pytest.raises(
         UserError, match="head cosine compares two texts that are encoded separately .bi-encoder.; say pairs: separate"
     ):
-        planned(home, strategies=["full"], heads=["cosine"], **PAIRS)
+        planned(home, strategies=["full"], heads=["cosine"], **PAIRS | {"tasks": ["paraphrase"]})

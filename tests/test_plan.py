@@ -165,7 +165,7 @@ def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
 
 def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
     done = forked.run(["thaw.cli.main", "plan", "--config", "sedes=[1]"], home)
-    assert done.returncode == 1 and done.stderr == "error: config: sedes: unknown key; did you mean 'seeds'?\n"
+    assert done.returncode == 1 and done.stderr == "error: --config: sedes: unknown key; did you mean 'seeds'?\n"
 
 
 def test_a_head_on_several_layers_takes_them_from_the_store_or_from_the_encoder():

@@ -79,7 +79,7 @@ def test_text_and_json_are_the_same_bytes_everywhere(tmp_path):
 
 def test_json_that_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "a.json"
-    with pytest.raises(UserError, match=f"^{path} is missing: run the step that makes it$"):
+    with pytest.raises(UserError, match=f"^{path} is missing; run the workflow again, which makes it$"):
         read_json(path)
     path.write_text('{"a": 1,\n b}')
     with pytest.raises(UserError, match=f"^{path}:2: not valid JSON .Expecting.*; delete the file so that it is made"):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame import draws
 from thaw.outputs.frame.output_data import OutputData
-from thaw.outputs.tables import relative, writers
+from thaw.outputs.tables import relative, share_of_way, writers
 from thaw.planning.configuration import load_plan, read_config
+from thaw.statistics.bootstrap import Interval
 
 FROZEN, TOP, FULL = ("frozen", "base"), ("top_k", "k01"), ("full", "base")
 RATES = {FROZEN: 0.6, TOP: 0.8, FULL: 0.9}
@@ -53,6 +55,20 @@ def test_share_and_costs_by_hand(tmp_path):
     ends = f"[{float(line['low']):.1f}, {float(line['high']):.1f}]"
     assert row.cells[0].text == f"{float(line['share']):.1f} % {ends}; cost 12.0 % (8.0 %)"
     assert row.cells[1].text == f"{float(line['share']):.1f} % over 1 task; cost 12.0 % (8.0 %)"
+
+
+def test_a_task_with_two_test_splits_counts_once_in_the_median(tmp_path):
+    shares = {("a", "in"): 10.0, ("a", "out"): 50.0, ("b", "test"): 40.0, ("c", "test"): 90.0}
+    rows = [
+        SimpleNamespace(task=task, split=split, strategy="top_k", variant="base", kind="run", thawed=1, baseline="")
+        for task, split in shares
+    ]
+    ways = {
+        at: share_of_way.Way(row, 3, (0.0, 1.0, 0.5), Interval(share, 0.0, 100.0), share, 1.0, 1.0)
+        for at, (row, share) in enumerate(zip(rows, shares.values(), strict=True))
+    }
+    row = share_of_way._row(ways, len(ways), {"strategies": {"top_k": "Top"}})
+    assert row.cells[-1].text == "40.0 % over 3 tasks; cost 40.0 % (1.0 %)", "30, 40 and 90, where four splits have 45"
 
 
 def test_pairs_of_seeds_and_examples_make_the_interval(tmp_path):

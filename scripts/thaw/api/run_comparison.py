@@ -34,6 +34,8 @@ class ComparedRun:
     @classmethod
     def open(cls, folder) -> "ComparedRun":
         """Return the result in a folder below results; raises UserError where there is none."""
+        if not Path(folder).is_dir():
+            raise UserError(f"{folder}: no such folder")
         folder = Path(folder).resolve()
         folders = [folder] if (folder / "metrics.json").is_file() else sorted(folder.glob("*"))
         folders = [one for one in folders if (one / "metrics.json").is_file()]

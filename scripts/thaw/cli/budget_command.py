@@ -36,7 +36,8 @@ def main(words: list[str]) -> None:
     given, further = parser.parse_known_args(rest)
     given.configfile = [*files, *given.configfile] or [default_file()]
     config = configuration(given.configfile, given.config)
-    plan = load_plan(config, HOME, results=config.get("pathvars", {}).get("results", "results"))
+    results = config.get("pathvars", {}).get("results", "results")
+    plan = load_plan(config, HOME, results, given.configfile)
     if len(plan.experiments) > 1 or plan.experiments[0].budget is None:
         raise UserError("thaw budget runs one experiment that has a budget; say --config budget=2h")
     name, wish = plan.experiments[0].experiment, plan.experiments[0].budget

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
-from thaw.cli.selection import selected, selecting
+from thaw.cli.selection import files_of, selected, selecting
 from thaw.core import devices
 from thaw.core.home import HOME, release
 from thaw.core.runtime import versions
@@ -38,7 +38,8 @@ ROOM = 1.2  # of the planned bytes, for all that is no store
 
 def main(words: list[str]) -> None:
     """Load the plan, look at everything, print, and end with 1 where something is a problem."""
-    plan = load_plan(selected(selecting("doctor", __doc__).parse_args(words)), HOME)
+    given = selecting("doctor", __doc__).parse_args(words)
+    plan = load_plan(selected(given), HOME, files=files_of(given))
     lines = [
         line for look in (thaw, packages, cores, memory, disk, gpu, bf16, sources, slurm, tex) for line in look(plan)
     ]

@@ -18,9 +18,12 @@ title: {name}
 {own}tasks: [{tasks}]
 encoders: [{encoders}]
 strategies:
-  - frozen            # a linear probe
-  - top_k: [2]        # fine-tuning of the last two layers
-  - full              # fine-tuning of all layers
+  # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
+  - frozen              # a linear probe on the last layer
+  - frozen_all_layers   # a linear probe on all layers
+  - ladder              # a small side network on all layers
+  - top_k: [2]          # fine-tuning of the last two layers
+  - full                # fine-tuning of all layers
 seeds: [1, 2, 3]
 baselines: [majority, bag_of_words]
 outputs: [main_table, cost, advice]
@@ -45,8 +48,8 @@ def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
         head = re.compile(rf"^{block}:[ \t]*(#.*)?$", re.MULTILINE)
         if re.search(rf"^{block}:", text, re.MULTILINE) and not head.search(text):
             raise UserError(f"{path}: the block {block}: is not a plain list of entries; add by hand:\n{lines}")
-        if found := head.search(text):
-            text = f"{text[: found.end()]}\n{lines}{text[found.end() :]}"
+        if match := head.search(text):
+            text = f"{text[: match.end()]}\n{lines}{text[match.end() :]}"
         else:
             text += f"\n{block}:\n{lines}\n"
     path.parent.mkdir(parents=True, exist_ok=True)

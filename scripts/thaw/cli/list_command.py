@@ -1,4 +1,4 @@
-"""List what an experiment can select: tasks, encoders, strategies, heads, probes or outputs.
+"""List what an experiment can select: tasks, encoders, strategies, subsets, heads, probes or outputs.
 
 thaw list tasks                        id, type, examples, where the data are, label
 thaw list encoders --catalogues my     those of your folder too
@@ -68,6 +68,11 @@ def _strategy(catalogue: Catalogue, name: str, _) -> Row:
     return name, str(len(entry.phases)), ", ".join(entry.sweep or ()), entry.label or ""
 
 
+def _subset(catalogue: Catalogue, name: str, _) -> Row:
+    entry = catalogue.get("subsets", name, "list")
+    return name, f"{entry.rows:,}" if entry.rows else "all", str(entry.draw), entry.label or ""
+
+
 def _kind(block: str) -> Callable[[Catalogue, str, Path], Row]:
     def describe(catalogue: Catalogue, name: str, _) -> Row:
         entry = catalogue.get(block, name, "list")
@@ -81,6 +86,7 @@ COLUMNS = {
     "tasks": (("id", "type", "examples", "data", "label"), _task),
     "encoders": (("id", "kind", "layers", "width", "source", "label"), _encoder),
     "strategies": (("id", "phases", "sweep", "label"), _strategy),
+    "subsets": (("id", "examples", "draw", "label"), _subset),
     "heads": (("id", "kind", "label"), _kind("heads")),
     "probes": (("id", "kind", "label"), _kind("probes")),
     "outputs": (("id", "kind", "label"), _kind("outputs")),

@@ -11,7 +11,7 @@ COMMANDS = {
     "run": "run an experiment: thaw run my.yaml [options of Snakemake]",
     "plan": "print runs, jobs, disk space and time; start nothing",
     "doctor": "check whether this machine can run an experiment",
-    "list": "list tasks, encoders, strategies, heads, probes or outputs",
+    "list": "list tasks, encoders, strategies, subsets, heads, probes or outputs",
     "new": "write the catalogue entry of your data or encoder, or an experiment",
     "show": "print the recommendation and where the report is",
     "compare": "compare two results example by example",

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from thaw.cli.byte_sizes import readable
-from thaw.cli.selection import selected, selecting
+from thaw.cli.selection import files_of, selected, selecting
 from thaw.core.errors import UserError
 from thaw.core.home import HOME
 from thaw.declarations.needs import NEEDS
@@ -35,9 +35,11 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 
 def print_jobs(plan: Plan) -> None:
-    """Print how many jobs each step has, and how many of them lack a result."""
+    """Print how many jobs each step has that has any, and how many of them lack a result."""
     print("jobs")
     for step, jobs in plan.jobs.items():
+        if not jobs:
+            continue
         missing = sum(not all(Path(file).exists() for file in plan.files(step, key)) for key in jobs)
         print(f"  {step:<12} {len(jobs):>6}   {missing or 'none'} without a result yet")
 
@@ -91,13 +93,13 @@ def print_specs(plan: Plan) -> None:
             print(step, key, job.digest)
 
 
-def draw_rates(config: dict, strategies: list[str], path: str) -> None:
+def draw_rates(config: dict, files: list[str], strategies: list[str], path: str) -> None:
     """Draw the learning rates of some strategies, with those of the runs that they start from before them."""
     from thaw.outputs.figures.learning_rates import draw
 
     if "experiment" not in config:
         raise UserError("--rates draws the strategies of one experiment; name its file alone")
-    plan = load_plan(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME)
+    plan = load_plan(config | {"strategies": strategies, "encoders": config["encoders"][:1]}, HOME, files=files)
     rates, layers = {}, 0
     for run in plan.runs[config["experiment"]]:
         label = plan.catalogue.get("strategies", run.strategy, "--rates").label or run.strategy
@@ -114,8 +116,8 @@ def main(words: list[str]) -> None:
     config = selected(given)
     if given.rates:
         *strategies, path = given.rates
-        return draw_rates(config, strategies, path)
-    plan = load_plan(config, HOME)
+        return draw_rates(config, files_of(given), strategies, path)
+    plan = load_plan(config, HOME, files=files_of(given))
     if given.specs:
         return print_specs(plan)
     for experiment in plan.experiments:

@@ -1,6 +1,6 @@
 """Label new text with an exported model: one line in, one prediction out, in the same order.
 
-thaw predict my_model < lines.txt
+thaw predict my_model lines.txt                    or < lines.txt
 
     a model of texts     reads one text a line                           writes its label, or its score
     a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
@@ -22,11 +22,14 @@ def main(words: list[str]) -> None:
     """Predict the lines of standard input."""
     parser = parser_of("predict", __doc__)
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that thaw export wrote")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="lines of text; default: standard input")
     columns = "after each label or tag, those of all labels, in the order of thaw.json, separated by tabs"
     parser.add_argument("--probabilities", action="store_true", help=columns)
     arguments = parser.parse_args(words)
     if not (arguments.folder / "thaw.json").is_file():
         raise UserError(f"{arguments.folder} is not an exported model (no thaw.json); create one with thaw export")
+    if arguments.file and not arguments.file.is_file():
+        raise UserError(f"{arguments.file}: no such file")
     from thaw.exporting.standalone_model import Model
     from thaw.exporting.text_lines import examples, printed
 
@@ -34,6 +37,7 @@ def main(words: list[str]) -> None:
     if arguments.probabilities and not model.labels:
         raise UserError("--probabilities: this model gives scores, which have none; leave it out")
     sys.stdout.reconfigure(encoding="utf-8")
-    asked, kept = itertools.tee(examples(sys.stdin.buffer, model.reads))
+    source = arguments.file.open("rb") if arguments.file else sys.stdin.buffer
+    asked, kept = itertools.tee(examples(source, model.reads))
     for prediction, example in zip(model.predict_with_probabilities(asked), kept, strict=True):
         print(printed(example, prediction, model.reads, arguments.probabilities))

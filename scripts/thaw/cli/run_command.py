@@ -13,9 +13,8 @@ import os
 import sys
 from pathlib import Path
 
-from thaw.cli.selection import DEFAULT, leading_files
+from thaw.cli.selection import DEFAULT, configuration, leading_files, parser_of, with_flags
 from thaw.core.home import HOME
-from thaw.schema.yaml_files import read_yaml
 
 PROFILE = "--workflow-profile"
 HELP = ("-h", "--help")
@@ -30,6 +29,8 @@ def main(words: list[str]) -> None:
     named = files or any(word.startswith("--configfile") for word in further)
     if not named and DEFAULT.is_file():
         files = [str(DEFAULT)]
+    elif not named:
+        print("no experiment is named: this is the demo; thaw run my.yaml runs yours", file=sys.stderr)
     become_snakemake(files, further)
 
 
@@ -43,8 +44,9 @@ def demo(words: list[str]) -> None:
 
 def become_snakemake(files: list[str], further: list[str]) -> None:
     """Replace this process by Snakemake, so that signals and the exit code are its own."""
-    for file in files:
-        read_yaml(file)  # a broken file is one sentence of ours; Snakemake would show where in its code it noticed
+    # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
+    given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
+    configuration([*files, *given.configfile], given.config)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     sys.stdout.flush()
     os.execve(sys.executable, snakemake_command(files, further), os.environ | {"PATH": path, "THAW_RUN": "1"})

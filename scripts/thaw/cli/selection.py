@@ -49,6 +49,11 @@ def default_file() -> str:
     return str(DEFAULT if DEFAULT.is_file() else HOME / DEFAULT)
 
 
+def files_of(arguments: argparse.Namespace) -> list[str]:
+    """Return the files of the experiment that a parsed command line of `selecting` names, or the default one."""
+    return [*arguments.files, *arguments.configfile] or [default_file()]
+
+
 def configuration(files: list[str], given: list[str]) -> dict:
     """Merge the configuration files and single keys of the command line."""
     overrides = {}
@@ -56,10 +61,16 @@ def configuration(files: list[str], given: list[str]) -> dict:
         key, equals, value = item.partition("=")
         if not equals:
             raise UserError(f"--config {item}: expected KEY=VALUE, as data_dir=path")
-        overrides[key] = yaml.safe_load(value)
+        try:
+            overrides[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise UserError(f"--config {item}: {value} is not valid YAML; quote it, as 'seeds=[1, 2]'") from error
+        if "." in key:
+            outer, _, inner = key.partition(".")
+            raise UserError(f"--config {item}: no key has a dot; write --config '{outer}={{{inner}: {value}}}'")
     return read_config(files or [default_file()], overrides)
 
 
 def selected(arguments: argparse.Namespace) -> dict:
     """Return the configuration that a parsed command line of `selecting` names."""
-    return configuration([*arguments.files, *arguments.configfile], arguments.config)
+    return configuration(files_of(arguments), arguments.config)

@@ -21,12 +21,16 @@ def main(words: list[str]) -> None:
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
     given = parser.parse_args(words)
     page = page_of(given.experiment, Path(given.results))
-    advice = layout.output(page.parent, "table", "advice").with_suffix(".md")
-    if advice.is_file():
-        print(advice.read_text(encoding="utf-8").strip(), end="\n\n")
-    print(f"report: {page}")
+    print(summary(page))
     if given.open:
         webbrowser.open(page.resolve().as_uri())
+
+
+def summary(page: Path) -> str:
+    """Return the recommendation of an experiment, where it has one, and where its report is. Args: the report."""
+    advice = layout.output(page.parent, "table", "advice").with_suffix(".md")
+    recommended = f"{advice.read_text(encoding='utf-8').strip()}\n\n" if advice.is_file() else ""
+    return f"{recommended}report: {page}"
 
 
 def page_of(experiment: str | None, results: Path) -> Path:

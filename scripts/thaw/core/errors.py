@@ -2,18 +2,38 @@
 
 import contextlib
 import difflib
+import re
 
 
 class UserError(Exception):
     """A mistake that the user can correct: one sentence that says what is wrong, where, and what would be right."""
 
 
-def suggestion(word: str, known) -> str:
-    """Return `; did you mean 'x'?`, or else the list of what exists."""
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; there are {', '.join(sorted(map(str, known)))}"
+MANY = 20  # a longer list of names helps nobody who reads one sentence
+NEAR = 0.6  # from which ratio on a name is near, as in difflib.get_close_matches
+
+
+def suggestion(word: str, known, listing: str = "") -> str:
+    """Return `; did you mean 'x'?`, or else the list of what exists; of many, `listing`, which says where they are."""
+    known = [str(name) for name in known]
+    if near := nearest(str(word), known):
+        return f"; did you mean '{near}'?"
+    if listing and len(known) > MANY:
+        return f"; {listing}"
+    return f"; there are {', '.join(sorted(known))}"
+
+
+def nearest(word: str, known: list[str]) -> str | None:
+    """Return the name most like a word, the first of those that are equally like it; None where none is near."""
+    if word not in known and (folded := re.sub(r"[^a-z0-9]+", "_", word.lower())) in known:
+        return folded
+    matcher = difflib.SequenceMatcher(b=word)
+    ratios = []
+    for name in known:
+        matcher.set_seq1(name)
+        ratios.append(matcher.ratio())
+    best = max(ratios, default=0)
+    return known[ratios.index(best)] if best >= NEAR else None
 
 
 @contextlib.contextmanager

@@ -42,7 +42,7 @@ def read_json(path):
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UserError(f"{path} is missing: run the step that makes it") from error
+        raise UserError(f"{path} is missing; run the workflow again, which makes it") from error
     except json.JSONDecodeError as error:
         message = f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file so that it is made again"
         raise UserError(message) from error

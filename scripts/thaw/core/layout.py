@@ -3,6 +3,7 @@
 A template is filled with names: {"task": "sst2", "seed": 1, ...}, which are also the wildcards of the step's rule.
 """
 
+import contextlib
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -51,6 +52,8 @@ PLACES = {
     "figure": Place("{experiment}/{id}", "outputs/{experiment}/figures/{id}.svg"),
     "report": Place("{experiment}", "outputs/{experiment}/report.html"),
 }
+_RUN_STEPS = ("train", "fit_heads", "search_heads")
+_USUAL = {"subset": "all", "head": "linear", "variant": "base"}  # not worth a word in a log
 _DOTTED = {"weights", "of"}  # names that may hold a dot
 
 
@@ -72,6 +75,29 @@ def folder(step: str, names: dict) -> str:
 def log(step: str, names: dict) -> str:
     """Return where a step's job writes what it prints, below the folder of logs."""
     return (PLACES[step].log or f"{step}/{PLACES[step].key}").format(**names) + ".log"
+
+
+def label(step: str, out) -> str:
+    """Return a job in words for the lines of its log, as `cola minilm full seed 1` or `features minilm cola joint`.
+
+    Args: its step; where it writes. A subset, head or variant is left out where it is the usual one. Returns "" for
+    another step, or a path that is none of its results.
+    """
+    if step not in PLACES:
+        return ""
+    file = PLACES[step].file
+    folder = file.rpartition("/")[0]
+    # a step is given its folder, that of all its seeds, its file, or its file without the ending
+    for template in (folder, folder.rpartition("/")[0], file, file.rpartition(".")[0]):
+        with contextlib.suppress(ValueError):
+            names = _names(template, "/".join(PurePath(out).parts[-template.count("/") - 1 :]))
+            words = [
+                f"seed {value}" if name == "seed" else value
+                for name, value in names.items()
+                if _USUAL.get(name) != value
+            ]
+            return " ".join(words if step in _RUN_STEPS else [step, *words])
+    return ""
 
 
 def of_seed(seed: int) -> str:

@@ -81,9 +81,18 @@ def explain_imports(kind, error, trace) -> None:
         sys.__excepthook__(kind, error, trace)
 
 
+_job = ""  # in front of each line of the log
+
+
+def name_job(label: str) -> None:
+    """Put what this process works on in front of each line that it logs from now on; "" for nothing."""
+    global _job
+    _job = f"[{label}] " if label else ""
+
+
 def log(message: str) -> None:
-    """Print one line with the time of day to standard error."""
-    print(f"{time.strftime('%H:%M:%S')} {message}", file=sys.stderr, flush=True)
+    """Print one line to standard error, with the time of day and the job."""
+    print(f"{time.strftime('%H:%M:%S')} {_job}{message}", file=sys.stderr, flush=True)
 
 
 def progress(iterable, description: str, total: int | None = None):
@@ -91,7 +100,7 @@ def progress(iterable, description: str, total: int | None = None):
     if sys.stderr.isatty():
         from tqdm import tqdm
 
-        yield from tqdm(iterable, desc=description, total=total, mininterval=0.2, leave=False)
+        yield from tqdm(iterable, desc=f"{_job}{description}", total=total, mininterval=0.2, leave=False)
         return
     total = total if total is not None else len(iterable)
     start = reported = time.monotonic()

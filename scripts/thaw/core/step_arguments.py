@@ -1,8 +1,12 @@
 """The command line of a step: --spec and --out, which each step has, and what it reads, one line for each argument."""
 
 import json
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
+
+from thaw.core import layout
+from thaw.core.runtime import name_job
 
 Argument = tuple[str, dict]
 
@@ -38,7 +42,7 @@ RUN_INPUTS = (
 
 
 def parse_arguments(description: str, *arguments: Argument, out: str) -> Namespace:
-    """Read the command line of a step.
+    """Read the command line of a step, and name its job in the log.
 
     Args: the step's docstring, for --help; its arguments but for --spec and --out; what --out names.
     """
@@ -46,7 +50,9 @@ def parse_arguments(description: str, *arguments: Argument, out: str) -> Namespa
     spec = required("--spec", "all that the result depends on, as canonical JSON", read_spec)
     for name, settings in (spec, *arguments, required("--out", out)):
         parser.add_argument(name, **settings)
-    return parser.parse_args()
+    given = parser.parse_args()
+    name_job(layout.label(Path(sys.argv[0]).stem, given.out))
+    return given
 
 
 def read_spec(text: str) -> dict:

@@ -1,6 +1,7 @@
 """The first draft of a catalogue entry for a user's file or a data set of the Hub; comments mark what was guessed."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,6 +107,8 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
         free = free_id(name, taken)
         profile.guesses["id"] = f"{name} exists already, so that this is {free}"
         name = free
+    if roles.kind == "label" and (rare := _rare(profile.columns[roles.target])):
+        profile.guesses["labels"] = f"{', '.join(rare)}: in one row only; correct the file if it is a slip"
     held_out = tuple(entry.get("carve", {}))
     guesses = ({"carve": CARVED[held_out]} if held_out else {}) | profile.guesses | roles.guesses
     source = next(key for key in ("files", "hub") if key in entry)
@@ -113,6 +116,13 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
     task = {"corpus": name, "target": roles.kind} | _task(profile, roles)
     return Draft(name, corpus, f"  {name}:\n{_lines(4, task, {})}", task["type"], profile.rows, guesses)
+
+
+def _rare(values: list) -> list[str]:
+    """Return the labels that one row has, in the order of the file, if all others are frequent."""
+    counts = Counter(map(str, values))
+    rare = [repr(label) for label, count in counts.items() if count == 1]
+    return rare if len(rare) <= len(counts) // 3 else []
 
 
 def _id_of_file(path: Path) -> str:

@@ -48,7 +48,7 @@ def profile_file(path: Path) -> FileProfile:
     Raises UserError where it is not there, not of a known format, or not sound in that format.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'no such file'}")
     kind = SUFFIXES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
     with open_bytes(path) as file:
         content = file.read()

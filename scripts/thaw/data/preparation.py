@@ -22,7 +22,7 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     Raises UserError for whatever is wrong with the data, before anything is written.
     """
     name, corpus = spec["corpus"], CorpusConfig.model_validate(spec["entry"])
-    log(f"prepare {name}: reading from {spec['source']}")
+    log(f"reading from {spec['source']}")
     tables, record = load(name, corpus, spec["source"], spec["files"], data_dir)
     if "train" not in tables:
         raise UserError(f"corpora.{name}: splits name no train; there are {', '.join(tables)}")
@@ -86,7 +86,7 @@ def _split(name: str, corpus: CorpusConfig, cleaned: dict[str, Cleaned]) -> tupl
     rows = carving.carve(np.array(train["group"]), _classes(corpus, train), shares, f"corpora.{name}")
     for split, chosen in rows.items():
         splits[split] = {column: [values[i] for i in chosen] for column, values in train.items()}
-        log(f"prepare {name}: {split} has {len(chosen)} of train's {len(train['row'])} rows after carving")
+        log(f"{split} has {len(chosen)} of train's {len(train['row'])} rows after carving")
     return splits, list(shares)
 
 

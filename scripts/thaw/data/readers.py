@@ -84,11 +84,11 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
     """Say what is wrong with a row of another width than expected, and the first of our columns that it lacks."""
     if len(fields) <= 1 and not "".join(fields):
         return "the line is blank; delete it"
-    lacking = [ours for ours, position in positions.items() if position >= len(fields)]
+    lacking = [ours for ours, position in positions.items() if position >= len(fields) and not ours.isdigit()]
     column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
     expected = f"{width}, as in the header" if width is not None else f"at least {least}"
     hint = f"check the separator inside a text and quoting: {source.quoting}"
-    return f"{column}{len(fields)} fields, expected {expected}; {hint}"
+    return f"{column}{len(fields)} field{'s' * (len(fields) != 1)}, expected {expected}; {hint}"
 
 
 def split_plain(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -23,15 +23,18 @@ def find_source(name: str, corpus: CorpusConfig, sources: list[str], data_dir) -
     tried = []
     for source in sources:
         if getattr(corpus, source) is None:
-            tried.append(f"{source}: the entry has none")
-        elif source == "files":
+            continue
+        if source == "files":
             paths, missing = _locate_all(name, corpus.files, Path(data_dir))
             if not missing:
                 return source, {path: file_sha256(Path(data_dir) / path) for path in sorted(set(paths.values()))}
-            tried.append(f"files: {missing[0]} is not in {data_dir}")
+            tried.append(f"there is no file {Path(data_dir) / missing[0]}")
         else:
             return source, {}
-    raise UserError(f"corpora.{name}: no source is left; tried {'; '.join(tried)}. Set data_dir or sources")
+    what = tried[0] if tried else f"it has none of sources: [{', '.join(sources)}]"
+    raise UserError(
+        f"corpora.{name}: no data here, {what}; say --config data_dir=<their folder>, or allow more sources:"
+    )
 
 
 def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str, str], list[str]]:

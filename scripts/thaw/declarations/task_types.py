@@ -34,3 +34,18 @@ TARGET_OF_TYPE = {
 }
 
 EDGE_METRICS = ("edge_f1",)
+
+METRIC_LABELS = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "f1_macro": "macro F1",
+    "mcc": "MCC",
+    "pearson": "Pearson r",
+    "spearman": "Spearman ρ",
+    "span_f1": "span F1",
+    "edge_f1": "edge F1",
+    "uuas": "UUAS",
+    "dspr": "DSpr, distances",
+    "nspr": "NSpr, depths",
+    "root": "root accuracy",
+}

@@ -4,23 +4,10 @@ import re
 
 from thaw.core import phrases
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.declarations.task_types import METRIC_LABELS
 
 listing, plural, rate = phrases.listing, phrases.plural, phrases.rate
 
-METRIC_LABELS = {
-    "accuracy": "accuracy",
-    "f1": "F1",
-    "f1_macro": "macro F1",
-    "mcc": "MCC",
-    "pearson": "Pearson r",
-    "spearman": "Spearman ρ",
-    "span_f1": "span F1",
-    "edge_f1": "edge F1",
-    "uuas": "UUAS",
-    "dspr": "DSpr, distances",
-    "nspr": "NSpr, depths",
-    "root": "root accuracy",
-}
 BASELINE_LABELS = {
     "majority": "Majority class",
     "bag_of_words": "Bag of words",

@@ -1,12 +1,14 @@
 """Whether what a run puts together fits: task and corpus, head, strategy, and the run that it starts from. No torch."""
 
+from itertools import product
+
 from pydantic import ValidationError
 
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
-from thaw.declarations.task_types import PAIR_TYPES, TARGET_OF_TYPE, TYPES_ON_WORDS, WORD_TYPES
+from thaw.declarations.task_types import PAIR_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TYPES_ON_WORDS, WORD_TYPES
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -35,6 +37,17 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
         words = {0: "a words column", 1: "one text", 2: "two texts"}
         place = catalogue.place("tasks", name, "type")
         raise UserError(f"{place}: {task.type} takes {words[wanted]}; corpus {task.corpus} has {words[texts]}")
+
+
+def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
+    """Find out whether the heads that an experiment names serve its tasks."""
+    for name, task in product(experiment.heads, experiment.tasks):
+        task_type = catalogue.get("tasks", task, "tasks").type
+        chosen, head = catalogue.head(name, task_type) or (name, None)
+        known = head and HEAD_KINDS.get(head.kind)
+        if known and task_type not in known.task_types and task_type not in PROBED_TYPES:
+            place = experiment.place("heads", item=name)
+            raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} is of type {task_type}")
 
 
 def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:

@@ -4,27 +4,39 @@ from pathlib import Path
 
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
+from thaw.planning.compatibility import check_heads
 from thaw.planning.offline import drop_unavailable, scaled_down
 from thaw.planning.plan import Plan
+from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue, shipped
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.keys import unknown_key
+from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.validation import validate
-from thaw.schema.yaml_files import Document, read_yaml
+from thaw.schema.yaml_files import read_yaml
 
+# key of an experiment -> block of the catalogues that has its ids
+BLOCK_OF_KEY = {key: key for key in ("tasks", "encoders", "strategies", "outputs", "heads", "subsets", "probes")}
+BLOCK_OF_KEY |= {"probe_tasks": "tasks"}
 SEVERAL = "experiments"  # the key of a configuration that names several
 
 
-def load_plan(config: dict, home: Path, results: str = "results") -> "Plan":
+def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "Plan":
     """Build the plan of one experiment, or of those that `experiments` names, from a merged configuration.
 
     Args: config as Snakemake or thaw plan merged it; home, the folder of the Snakefile, whose config/ holds
-    the shipped catalogues; results, the folder of all results. Raises UserError for any mistake in them.
+    the shipped catalogues; results, the folder of all results; files, from which config was merged, to say where a
+    mistake is. Raises UserError for any mistake in them.
     """
-    experiments = [_experiment(one) for one in _each(config, home)]
+    experiments = [_experiment(one, named) for one, named in _each(config, home, files)]
+    for experiment in experiments:
+        _check_folders(experiment)
     folders = dict.fromkeys(folder for one in experiments for folder in one.catalogues)
     plugins.set_folders(list(folders))
     catalogue = Catalogue([*shipped(home), *folders])
+    for experiment in experiments:
+        _check_ids(experiment, catalogue)
+        check_heads(catalogue, experiment)
     planned, said = [], []
     for experiment in experiments:
         experiment, absent = drop_unavailable(experiment, catalogue)
@@ -34,27 +46,48 @@ def load_plan(config: dict, home: Path, results: str = "results") -> "Plan":
     return Plan(planned, catalogue, results, list(dict.fromkeys(said)))
 
 
-def _each(config: dict, home: Path) -> list[dict]:
-    """Return the configuration of each experiment: those of config/experiments that are named, under the other keys."""
+def _each(config: dict, home: Path, files) -> list[tuple[dict, list]]:
+    """Return configuration and files of each experiment: those of config/experiments named, under the other keys."""
     if SEVERAL not in config:
-        return [config]
+        return [(config, list(files))]
     rest, folder = {key: value for key, value in config.items() if key != SEVERAL}, home / "config/experiments"
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     for name in config[SEVERAL]:
         if name not in known:
-            raise UserError(f"config: {SEVERAL}: {name} is no file of {folder}{suggestion(str(name), known)}")
-    return [_merge(read_yaml(folder / f"{name}.yaml").content, rest) for name in config[SEVERAL]]
+            place = SelectionFiles(files, config).place([SEVERAL])
+            raise UserError(f"{place}: {SEVERAL}: {name} is no file of {folder}{suggestion(str(name), known)}")
+    paths = [folder / f"{name}.yaml" for name in config[SEVERAL]]
+    return [(_merge(read_yaml(path).content, rest), [path, *files]) for path in paths]
 
 
-def _experiment(config: dict) -> ExperimentConfig:
+def _experiment(config: dict, files: list) -> ExperimentConfig:
+    document = SelectionFiles(files, config)
     for key in config:
         if key not in ExperimentConfig.model_fields:
-            raise UserError(f"config: {key}: {unknown_key(ExperimentConfig, key)}")
-    document = Document("config", config)
+            raise UserError(f"{document.place([key])}: {key}: {unknown_key(ExperimentConfig, key)}")
     missing = [k for k, f in ExperimentConfig.model_fields.items() if f.is_required() and k not in config]
     if missing:
-        raise UserError(f"config: the experiment lacks {', '.join(missing)}; a selection must be complete")
-    return validate(ExperimentConfig, config, document)
+        raise UserError(
+            f"{document.place([])}: the experiment lacks {', '.join(missing)}; a selection must be complete"
+        )
+    return validate(ExperimentConfig, config, document).written_in(document)
+
+
+def _check_folders(experiment: ExperimentConfig) -> None:
+    """Raise UserError, with its place, for a folder of catalogues that is not there."""
+    for folder in experiment.catalogues:
+        if not Path(folder).is_dir():
+            raise UserError(f"{experiment.place('catalogues', item=folder)}: folder '{folder}' does not exist")
+
+
+def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
+    """Raise UserError, with its place, for an id that no catalogue has."""
+    for key, block in BLOCK_OF_KEY.items():
+        for item in getattr(experiment, key):
+            name = named_points(item)[0]
+            if block == "heads" and name in catalogue.ids("head_sets"):
+                continue
+            catalogue.get(block, name, experiment.place(key, item=name))
 
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:

@@ -101,5 +101,6 @@ def _sentence(about: str, values: dict[str, str], labels: dict[str, str]) -> str
         having.setdefault(value, []).append(labels.get(name, name))
     if len(having) < 2:
         return ""
-    listed = [f"{value} ({', '.join(names)})" for value, names in having.items()]
+    between = "; " if any("," in name for names in having.values() for name in names) else ", "
+    listed = [f"{value} ({between.join(names)})" for value, names in having.items()]
     return f"{about} {'; '.join(listed)}."

@@ -95,7 +95,7 @@ class ExperimentJobs:
     def _add_probes(self):
         """Add the probes, see to it that the stores hold all layers that they read, and yield the keys."""
         for task in self.experiment.probe_tasks:
-            self.upstream.task(task, "config: probe_tasks")
+            self.upstream.task(task, "probe_tasks")
         runs = [run for run in self.runs if self.planner.is_probed(run)]
         for probed in probe_jobs.probes(self.experiment, self.catalogue, runs):
             spec, inputs = self._states_of(probed, probe_jobs.spec(probed, self.experiment, self.catalogue))

@@ -26,7 +26,7 @@ def external(experiment: ExperimentConfig, catalogue: Catalogue) -> dict[str, tu
     jobs = {}
     for name, entry in experiment.external.items():
         for asked, file in entry.predictions.items():
-            place, path = f"config: external.{name}.predictions.{asked}", Path(file)
+            place, path = experiment.place("external", name, "predictions", asked), Path(file)
             if asked not in experiment.tasks:
                 raise UserError(f"{place}: the experiment has no such task{suggestion(asked, experiment.tasks)}")
             if path.suffix not in PREDICTIONS:
@@ -44,7 +44,7 @@ def ensembles(experiment: ExperimentConfig, planner: RunPlanner) -> dict[str, tu
     """Return {key: (id, runs)} of the ensembles, one for each task that all members are run on and each subset."""
     chosen = {}
     for (name, entry), task, subset in product(experiment.ensembles.items(), experiment.tasks, experiment.subsets):
-        place = f"config: ensembles.{name}"
+        place = experiment.place("ensembles", name)
         if task not in ensemble_tasks(entry, experiment, planner, place):
             continue
         runs = [run for member in entry.members for run in _members(member, task, subset, experiment, planner, place)]

@@ -29,14 +29,15 @@ def drop_unavailable(experiment: ExperimentConfig, catalogue: Catalogue) -> tupl
     notes = []
     for name in experiment.optional:
         if name not in experiment.encoders:
-            raise UserError(f"config: optional: {name} is none of the encoders{suggestion(name, experiment.encoders)}")
+            place = experiment.place("optional", item=name)
+            raise UserError(f"{place}: {name} is none of the encoders{suggestion(name, experiment.encoders)}")
         try:
             local_files(catalogue.get("encoders", name, "encoders"), f"encoders.{name}")
         except UserError as error:
             notes.append((name, f"Encoder {name} was left out: {str(error).partition(': ')[2]}."))
     kept = [name for name in experiment.encoders if name not in dict(notes)]
     if not kept:
-        raise UserError(f"config: encoders: none is left. {' '.join(dict(notes).values())}")
+        raise UserError(f"{experiment.place('encoders')}: none is left. {' '.join(dict(notes).values())}")
     return experiment.model_copy(update={"encoders": kept, "optional": list(dict(notes))}), list(dict(notes).values())
 
 

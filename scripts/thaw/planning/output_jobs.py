@@ -42,7 +42,7 @@ def specs(
         entry: OutputConfig = catalogue.get("outputs", output, "outputs")
         if reason := missing(entry, context):
             if not (experiment.scale_down or experiment.optional):
-                raise UserError(f"{catalogue.place('outputs', output, 'kind')}: {output} cannot be drawn: {reason}")
+                raise UserError(f"{experiment.place('outputs', item=output)}: {output} cannot be drawn: {reason}")
             left_out.append(f"Output {output} was left out: {reason}.")
             continue
         step = step_of(entry.kind)
@@ -75,7 +75,9 @@ def _selection(context: OutputContext, baselines: list[tuple[str, RunPlan]]) -> 
     ensembles = [
         {
             "id": name,
-            "tasks": external_and_ensembles.ensemble_tasks(entry, experiment, planner, f"config: ensembles.{name}"),
+            "tasks": external_and_ensembles.ensemble_tasks(
+                entry, experiment, planner, experiment.place("ensembles", name)
+            ),
         }
         for name, entry in experiment.ensembles.items()
     ]

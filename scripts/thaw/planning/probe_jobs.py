@@ -60,7 +60,7 @@ def probes(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPla
     """
     _check_adapted(experiment, catalogue, runs)
     for probe in experiment.probes:
-        entry = catalogue.get("probes", probe, "config: probes")
+        entry = catalogue.get("probes", probe, "probes")
         kind, tasks = kind_of(probe, catalogue), _tasks(probe, experiment, catalogue)
         place = catalogue.place("probes", probe, "kind")
         if not tasks:
@@ -126,21 +126,23 @@ def _with_needed(runs: list[RunPlan]) -> Iterator[RunPlan]:
 def _check_adapted(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> None:
     selected = [named_points(item)[0] for item in experiment.strategies]
     for name, _ in map(named_points, experiment.adapted):
+        place = experiment.place("adapted", item=name)
         if name not in selected:
-            raise UserError(f"config: adapted: {name} is none of the strategies{suggestion(name, selected)}")
+            raise UserError(f"{place}: {name} is none of the strategies{suggestion(name, selected)}")
         if name not in {run.strategy for run in runs}:
-            raise UserError(
-                f"config: adapted: no run of {name} here trains a layer, so its encoder is as it was pretrained"
-            )
+            raise UserError(f"{place}: no run of {name} here trains a layer, so its encoder is as it was pretrained")
     if experiment.adapted and not experiment.probes:
-        raise UserError("config: adapted: says whose encoders are probed, and probes: names no probe")
+        raise UserError(f"{experiment.place('adapted')}: says whose encoders are probed, and probes: names no probe")
     for run in runs:
         if run.views != (catalogue.get("tasks", run.task, "tasks").view,):
+            place = experiment.place("adapted", item=run.strategy)
             raise UserError(
-                f"config: adapted: {run.strategy} does not read pairs in the task's view, as probes do; leave it out"
+                f"{place}: {run.strategy} does not read pairs in the task's view, as probes do; leave it out"
             )
     if twice := set(experiment.tasks) & set(experiment.probe_tasks):
-        raise UserError(f"config: probe_tasks: {min(twice)} is among tasks, which probes read anyway")
+        raise UserError(
+            f"{experiment.place('probe_tasks', item=min(twice))}: {min(twice)} is among tasks, which probes read anyway"
+        )
 
 
 def kind_of(name: str, catalogue: Catalogue) -> ProbeKind:
@@ -178,8 +180,9 @@ def spec(probed: Probed, experiment: ExperimentConfig, catalogue: Catalogue) -> 
     fitted = not kind_of(probed.probe, catalogue).reads.runs
     phases = [boundaries.resume_plan(stored, encoder.layers, [n]) for n in read]
     if not fitted and (absent := sorted(set(read) - set(stored))):
+        place = experiment.place("store", "max_gib")
         raise UserError(
-            f"config: store: max_gib: {probed.probe} compares all layers as they are stored, and layer {absent[0]} of "
+            f"{place}: {probed.probe} compares all layers as they are stored, and layer {absent[0]} of "
             f"{probed.encoder} on {task.corpus} is over the budget; raise it"
         )
     of = {"task": probed.task, "subset": probed.subset, "encoder": probed.encoder, "probe": probed.probe}

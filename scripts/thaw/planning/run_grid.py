@@ -121,21 +121,21 @@ class RunPlanner:
         strategies = []
         for item in self.experiment.strategies:
             name, points = named_points(item)
-            strategy = self.catalogue.get("strategies", name, "strategies")
+            place = self.experiment.place("strategies", item=name)
+            strategy = self.catalogue.get("strategies", name, place)
             if not any(self.applies(name, task) for task in self.experiment.tasks):
                 why = "is for pairs of texts, and no task here is on pairs"
                 if strategy.start and strategy.start.task:
                     why = f"starts from {strategy.start.task}, and there is no other task here"
-                raise UserError(f"strategies: {name} {why}")
+                raise UserError(f"{place}: {name} {why}")
             if not strategy.sweep:
                 if points is not None:
-                    raise UserError(f"strategies: {name} has no sweep; write - {name}")
+                    raise UserError(f"{place}: {name} has no sweep; write - {name}")
                 strategies.append((name, [None]))
                 continue
             values = self.points(name, encoder)
-            outside = [p for p in points or [] if p not in values]
-            if outside:
-                raise UserError(f"strategies: {name}: {outside[0]} is not in its sweep for {encoder}: {values}")
+            if outside := [p for p in points or [] if p not in values]:
+                raise UserError(f"{place}: {name}: {outside[0]} is not in its sweep for {encoder}: {values}")
             strategies.append((name, values if points is None else points))
         return strategies
 

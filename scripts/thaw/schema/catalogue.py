@@ -17,6 +17,7 @@ from thaw.schema.keys import same_key
 from thaw.schema.output import OUTPUT_CONFIGS
 from thaw.schema.probe_entry import PROBE_CONFIGS
 from thaw.schema.strategy import StrategyConfig
+from thaw.schema.trainer_keys import OTHER_NAMES
 from thaw.schema.validation import model_of_kind, validate
 from thaw.schema.yaml_files import Document, read_yaml
 
@@ -128,8 +129,15 @@ class Catalogue:
     def get(self, block: str, name: str, wanted_by: str) -> BaseModel:
         """Return an entry; an unknown id is a UserError that says who asked and what is near."""
         if (block, name) not in self._entries:
-            raise UserError(f"{wanted_by}: no {name!r} in {block}{suggestion(name, self._raw[block])}")
+            raise UserError(f"{wanted_by}: no {name!r} in {block}{self._instead(block, name)}")
         return self._entries[block, name]
+
+    def _instead(self, block: str, name: str) -> str:
+        """Return what to write in the place of an id that is not there."""
+        meant = OTHER_NAMES.get(name.replace("-", "_").lower())
+        if meant in self._raw[block]:
+            return f"; it is called '{meant}' here"
+        return suggestion(name, self._raw[block], f"`thaw list {block}` has those that exist")
 
     def head(self, name: str, task_type: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of a head; of a set of heads the one for a type of task, None where it has none."""

@@ -2,11 +2,12 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
 from thaw.schema.phases import PhaseConfig
+from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.trainer_keys import EXPERIMENT_HINTS, keys_of_a_phase
 
 IN_A_STRATEGY = "in phases: of a strategy of your own (config/strategies.yaml)"
@@ -125,6 +126,16 @@ class ExperimentConfig(ConfigModel):
     )
     pathvars: dict[str, str] = Field({}, description="Snakemake's own: folders of results and logs")
 
+    @field_validator("subsets", mode="before")
+    @classmethod
+    def _subsets_are_ids(cls, subsets):
+        numbers = [word for word in subsets if isinstance(word, int)] if isinstance(subsets, list) else []
+        if numbers:
+            raise ValueError(
+                f"{numbers[0]} is no id; n1000_d1 is a draw of 1,000 examples, `thaw list subsets` has those that exist"
+            )
+        return subsets
+
     @field_validator("seeds")
     @classmethod
     def _seeds_differ(cls, seeds):
@@ -132,6 +143,17 @@ class ExperimentConfig(ConfigModel):
         if twice:
             raise ValueError(f"seed {twice[0]} is listed twice; each seed is one run")
         return seeds
+
+    _written: SelectionFiles = PrivateAttr(default_factory=lambda: SelectionFiles((), {}))
+
+    def written_in(self, files: SelectionFiles) -> "ExperimentConfig":
+        """Return the experiment, which now knows where its keys were written."""
+        self._written = files
+        return self
+
+    def place(self, *keys: str, item: str | None = None) -> str:
+        """Return `file:line: key.key` for a mistake noticed later. Args: keys; an item of the list there."""
+        return f"{self._written.place([*keys, item] if item else keys)}: {'.'.join(keys)}"
 
     @property
     def partial(self) -> bool:

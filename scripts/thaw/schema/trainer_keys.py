@@ -89,6 +89,22 @@ PEFT_HINTS = {
     "layers_to_transform": "layers are counted from the top; write top: 3",
 }
 
+# what a strategy or an encoder is called elsewhere -> its id here
+OTHER_NAMES = {
+    **dict.fromkeys(("linear_probe", "linear_probing", "probe", "feature_extraction", "head_only", "freeze"), "frozen"),
+    **dict.fromkeys(("full_finetuning", "full_fine_tuning", "full_ft", "fine_tuning", "finetuning"), "full"),
+    **dict.fromkeys(("fine_tune", "finetune", "all_layers", "sft"), "full"),
+    **dict.fromkeys(("top_layers", "last_layers", "last_k", "partial", "top_k_layers"), "top_k"),
+    **dict.fromkeys(("lp_ft", "probe_then_finetune", "linear_probe_then_finetune"), "stack_then_finetune"),
+    **dict.fromkeys(("adapter", "houlsby"), "adapters"),
+    **dict.fromkeys(("llrd", "layer_wise_decay"), "layerwise_decay"),
+    **dict.fromkeys(("bert", "bert_base"), "bert_base_uncased"),
+    **dict.fromkeys(("all_minilm_l6_v2", "sentence_transformers"), "minilm"),
+    "roberta": "roberta_base",
+    "distilbert": "distilbert_base_uncased",
+    "deberta": "deberta_v3_base",
+}
+
 
 def keys_of_a_phase(names: dict[str, str], where: str) -> dict[str, str]:
     """Return the hints for names that belong to a phase. Args: its names; where a phase is written."""

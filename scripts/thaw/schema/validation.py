@@ -19,7 +19,17 @@ def validate(model: type[BaseModel] | ByKind, values, document: Document, keys: 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(_sentence(min(error.errors(), key=_rank), model, document, keys, values)) from error
+        mistakes = sorted(error.errors(), key=_rank)
+        raise UserError(_sentence(mistakes[0], model, document, keys, values) + _also(mistakes)) from error
+
+
+def _also(mistakes: list[dict]) -> str:
+    """Return the keys that are missing at the same place as the first one."""
+    first, *rest = mistakes
+    others = [one["loc"][-1] for one in rest if one["type"] == "missing" and one["loc"][:-1] == first["loc"][:-1]]
+    if first["type"] != "missing" or not others:
+        return ""
+    return f"; so {'is' if len(others) == 1 else 'are'} {', '.join(map(repr, others))}"
 
 
 def _rank(mistake: dict) -> tuple:
@@ -52,6 +62,10 @@ def _sentence(mistake: dict, model, document: Document, keys: tuple, values: dic
     message = mistake["msg"].removeprefix("Value error, ")
     if mistake["type"] == "string_pattern_mismatch" and "a-z0-9_" in message:
         message = "an id has only a-z, 0-9 and _, at most 60 of them"
+        if folded := re.sub(r"[^a-z0-9]+", "_", mistake["input"].rpartition("/")[2].lower()).strip("_"):
+            message += f", as {folded:.60}"
+    if mistake["type"] == "list_type":
+        message = f"expected a list, as [{', '.join(str(mistake['input']).split()):.60}]"
     shown = "" if mistake["type"] == "value_error" else f" (it is {mistake['input']!r:.60})"
     return f"{place}: {name}: {message[0].lower()}{message[1:]}{shown}"
 
@@ -72,7 +86,7 @@ def _as_written(loc: tuple, model, document: Document, keys: tuple) -> tuple[str
         inner = _model_at(model, loc[:number])
         aliases = key_of(inner, part).aliases if part in inner.model_fields else ()
         paths = [(*written, str(word)) for word in (part, *aliases)]
-        written = next((path for path in paths if (*keys, *path) in document.lines), paths[0])
+        written = next((path for path in paths if document.has((*keys, *path))), paths[0])
     return written
 
 

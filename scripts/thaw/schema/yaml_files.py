@@ -29,6 +29,10 @@ class Document:
     lines: dict[tuple, int] = field(default_factory=dict)
     values: int = 0
 
+    def has(self, keys: tuple) -> bool:
+        """Return whether the file has a path of keys."""
+        return keys in self.lines
+
     def place(self, keys) -> str:
         """Return `file:line` of the deepest known key on a path."""
         keys = tuple(str(key) for key in keys)

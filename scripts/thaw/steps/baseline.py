@@ -13,6 +13,7 @@ def main() -> None:
     from thaw.compute_cost.stopwatch import Stopwatch
     from thaw.data.corpus import Corpus, subset_rows
     from thaw.evaluation.baselines import fit_baseline
+    from thaw.evaluation.log_lines import result_line
     from thaw.evaluation.result_files import (
         check_digest,
         evaluate,
@@ -34,8 +35,7 @@ def main() -> None:
     outcome = evaluate(task, corpus, baseline.predictions) | {"chosen": baseline.chosen}
     cost = {"seconds": watch.seconds()}
     write_result(arguments.out, spec, outcome, cost, predictions_frame(task, corpus, baseline.predictions))
-    main_metric = task["metrics"][0]
-    log(f"{spec['baseline']} on {task['id']}: {main_metric} {outcome['scores'][task['test'][0]][main_metric]}")
+    log(result_line(task, outcome, cost["seconds"]["total"]))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def main() -> None:
     rows = collection.rows(arguments.spec, arguments.results, arguments.logs)
     table = pandas.DataFrame(rows, columns=COLUMNS)
     write_text(arguments.out, table.to_csv(index=False, lineterminator="\n"))
-    log(f"collect: {table['digest'].nunique()} results of {arguments.spec['experiment']}, {len(table)} scores")
+    log(f"{table['digest'].nunique()} results of {arguments.spec['experiment']}, {len(table)} scores")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from thaw.core.devices import is_strict, run_relaxed_if_needed
 from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.core.phrases import plural
 from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.core.step_arguments import DATA, ENCODER, any_number, parse_arguments
 from thaw.schema.corpora import ViewConfig
@@ -97,7 +98,7 @@ def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str) -> 
     for part in parts:
         which = {"boundary": part} if isinstance(part, int) else {"part": part, "layers": encoder.layers}
         write_json(store.card_path(part), {**which, **shared, **facts[part]})
-    log(f"{len(parts)} parts, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
+    log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 
 
 def drop_others(out: Path, ours: str, layers: int) -> None:

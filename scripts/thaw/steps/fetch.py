@@ -16,7 +16,7 @@ def main() -> None:
     arguments = parse_arguments(__doc__, out="folder of the encoder")
     spec, out = arguments.spec, arguments.out
     entry = Entry.model_validate(spec["entry"])
-    log(f"fetch: {spec['encoder']} from {entry.hub or entry.package or entry.folder or entry.file}")
+    log(f"from {entry.hub or entry.package or entry.folder or entry.file}")
     if spec.get("files", {}) != weight_sources.local_files(entry, f"encoders.{spec['encoder']}"):
         raise UserError(f"encoders.{spec['encoder']}: its files are not those that were planned with; run again")
     source = weight_sources.locate(entry)
@@ -46,7 +46,7 @@ def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
                 check_vocabulary(encoder.model, tokenizer, source)
                 if not (folder / "tokenizer.json").is_file():
                     tokenizer.save_pretrained(folder)
-            log(f"fetch: {name} has {encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
+            log(f"{encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
             return verified(folder)
         except UserError as error:
             raise UserError(str(error).replace(str(folder), str(source))) from error

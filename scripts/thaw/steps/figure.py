@@ -23,7 +23,7 @@ def main() -> None:
         FIGURES[spec["kind"]].load()(data, spec).write(arguments.out)
 
     gaps.draw_or_gap(draw, lambda why: gaps.figure(spec, why).write(arguments.out), arguments.out)
-    log(f"figure: {arguments.out}.{{pdf,svg,png,csv}}")
+    log(f"{arguments.out}.{{pdf,svg,png,csv}}")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ def main() -> None:
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     fits_to_convergence = spec["phases"][0].get("optimizer") == "lbfgs"
     run_relaxed_if_needed(lambda: (fit if fits_to_convergence else train)(spec, arguments))
-    log(f"seeds {', '.join(map(str, arguments.seeds))} written to {arguments.out}")
 
 
 def fit(spec: dict, folders) -> None:
@@ -59,6 +58,7 @@ def fit(spec: dict, folders) -> None:
         outcome = run.outcome(fitted, seed)
         outcome["chosen"] |= {"pairs": run.pairs} if len(runs) > 1 else {}
         write_run(folders.out / layout.of_seed(seed), spec | {"seed": seed}, run.context, fitted, outcome, cost)
+        log_result(seed, run, outcome, cost)
 
 
 def train(spec: dict, folders) -> None:
@@ -78,14 +78,16 @@ def train(spec: dict, folders) -> None:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
         shared = measure_cost(watch, device, len(runs))
     for run, left in zip(runs, trained, strict=True):
-        write_run(
-            folders.out / layout.of_seed(run.spec["seed"]),
-            run.spec,
-            run.context,
-            left,
-            left.outcome,
-            left.cost | shared,
-        )
+        seed, cost = run.spec["seed"], left.cost | shared
+        write_run(folders.out / layout.of_seed(seed), run.spec, run.context, left, left.outcome, cost)
+        log_result(seed, run, left.outcome, cost)
+
+
+def log_result(seed: int, run, outcome: dict, cost: dict) -> None:
+    """Log the test score of a seed, and its share of the job's seconds."""
+    from thaw.evaluation.log_lines import result_line
+
+    log(f"seed {seed}: {result_line(run.context.task, outcome, cost['seconds']['total'])}")
 
 
 if __name__ == "__main__":

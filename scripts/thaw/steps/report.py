@@ -21,7 +21,7 @@ def main() -> None:
     page, paper = report_page.page(content, arguments.command), report_page.paper(content)
     write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out, page)
-    log(f"report: {arguments.out}")
+    log(str(arguments.out))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def main() -> None:
         writers.write(table, arguments.out)
 
     gaps.draw_or_gap(draw, lambda why: writers.write(gaps.table(spec, why), arguments.out), arguments.out)
-    log(f"table: {arguments.out}.{{{','.join(writers.FORMATS)}}}")
+    log(f"{arguments.out}.{{{','.join(writers.FORMATS)}}}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
-from thaw.core.runtime import run_step, set_threads
+from thaw.core.runtime import log, run_step, set_threads
 from thaw.core.step_arguments import RUN_INPUTS, parse_arguments
 from thaw.schema.experiment import ComputeConfig
 from thaw.schema.phases import PhaseConfig
@@ -30,6 +30,7 @@ def execute(spec: dict, folders) -> None:
     A device is claimed for the training alone: imports and opening come before it, writing after it.
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
+    from thaw.evaluation.log_lines import result_line
     from thaw.evaluation.result_files import save_tensors
     from thaw.training.adapted import BASE
     from thaw.training.placing import hand_over, prepare, send
@@ -53,6 +54,7 @@ def execute(spec: dict, folders) -> None:
         )
         save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
     write_run(folders.out, spec, run.context, left, left.outcome, cost)
+    log(result_line(run.context.task, left.outcome, cost["seconds"]["total"]))
     progress.end()
 
 

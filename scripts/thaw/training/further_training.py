@@ -74,7 +74,8 @@ class Pretraining:
             if phase_log.diverged:
                 raise UserError("the loss of the further pretraining became NaN or infinite; lower its learning rate")
             losses.append(self._loss(watch))
-            log(f"held-out masked-language-model loss after epoch {training.epoch}: {losses[-1]:.4f} nats")
+            loss = f"loss {phase_log.mean_loss(training.epoch):#.3g}, on held-out rows {losses[-1]:.4f} nats"
+            log(f"epoch {training.epoch} of {phase.epochs}: {loss}")
 
         trainer = ModelTrainer(self.model, self._feed("masks"), self.rows, self.objective)
         training.enter(trainer, components, self.shape.layers)

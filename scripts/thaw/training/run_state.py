@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 
@@ -38,6 +39,18 @@ class PhaseLog:
         """Whether the phase is over for the run, whatever epochs are left."""
         return self.diverged or self.stopped is not None
 
+    def rows(self, epoch: int) -> list[dict]:
+        """Return the rows of the history of an epoch."""
+        return [row for row in self.history if row["epoch"] == epoch]
+
+    def mean_loss(self, epoch: int) -> float:
+        """Return the mean training loss of an epoch, NaN where it has none."""
+        rows = self.rows(epoch)
+        steps = [max((row["step"] for row in self.history if row["epoch"] < epoch), default=0)]
+        steps += [row["step"] for row in rows]
+        weighted = [row["loss"] * (after - before) for row, (before, after) in zip(rows, pairwise(steps), strict=True)]
+        return sum(weighted) / (steps[-1] - steps[0]) if rows else math.nan
+
     def add(self, spent: EpochCost) -> None:
         """Add the cost of an epoch."""
         self.tokens += spent.tokens
@@ -72,6 +85,11 @@ class RunState:
             self.start.update(fresh)
         self.phase_log.lengths = []
 
+    @property
+    def scores_epochs(self) -> bool:
+        """Whether the phase asks for a validation score after each epoch."""
+        return bool(self.phase.patience or self.phase.stop or self.phase.pick == "best")
+
     def stream(self, purpose: str, epoch: int) -> tuple[int, str]:
         """Return an epoch's stream of random numbers for a purpose, "order" or "dropout", by seed and name."""
         data_seed = self.phase.order if purpose == "order" else None
@@ -94,7 +112,7 @@ class RunState:
         if self.phase_log.diverged:
             return
         self.phase_log.epoch = epoch
-        if self.phase.patience or self.phase.stop or self.phase.pick == "best":
+        if self.scores_epochs:
             self._evaluate(last)
 
     def _evaluate(self, last: bool) -> None:

@@ -13,6 +13,7 @@ from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
+from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
@@ -237,8 +238,7 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
         _log_stage(runs, number, stage)
         for index, run in enumerate(runs):
             run.set_evaluator(trainable, index)
-        write = functools.partial(progress.write, first, training) if progress else lambda: None
-        continues = training.run(watch, write)
+        continues = training.run(watch, functools.partial(_after_epoch, first, training, progress))
         for run in runs:
             run.end_stage(stage)
         if not continues:
@@ -252,6 +252,19 @@ def _log_stage(runs: list[TrainingRun], number: int, stage: dict) -> None:
     batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
     components = ", ".join(stage["components"])
     log(f"phase {number}: trains {components}; starts from {origin}; {len(runs[0].rows)} rows{batch}")
+
+
+def _after_epoch(run: TrainingRun, training: PhaseTraining, progress: Progress | None) -> None:
+    """Log an epoch of a batch, and write the progress of a run that is alone. Args: the first run; its phase."""
+    phase_logs = [state.phase_log for state in training.states if state.phase_log.rows(training.epoch)]
+    losses = [phase_log.mean_loss(training.epoch) for phase_log in phase_logs]
+    scores = (
+        [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.states[0].scores_epochs else []
+    )
+    phase = f"phase {training.states[0].number}, " if len(run.phases) > 1 else ""
+    log(phase + epoch_line(training.epoch, sum(training.epochs), losses, run.context.main_metric, scores))
+    if progress:
+        progress.write(run, training)
 
 
 def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:

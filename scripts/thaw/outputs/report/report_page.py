@@ -112,7 +112,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
         path = layout.output(folder, output["step"], output["id"])
         item["failed"] = reason(path.with_suffix(""))
         if item["failed"]:
-            log(f"report: {word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
+            log(f"{word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
         elif word == "Table":
             item["body"] = Markup(_table_body(path))
         else:

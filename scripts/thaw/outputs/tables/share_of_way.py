@@ -4,7 +4,7 @@ D draws.
 """
 
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from thaw.statistics.bootstrap import Interval, Resampled, interval
 HEADER = "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
 HEADER += "seconds_alone seconds_shared cost_alone cost_shared inference"
 MEDIAN = "Median"
+COSTS = ("alone", "shared")  # of a Way, which a cell shows
 
 
 @dataclass(frozen=True)
@@ -107,16 +108,23 @@ def share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | No
 
 
 def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
-    """Return the line of a strategy: a cell for each task, and the median over the tasks that have a share."""
+    """Return the line of a strategy: a cell for each column, and the median over the tasks that have a share.
+
+    A task with several test splits counts once, with their mean.
+    """
     cells: list[TextCell | None] = [None] * (columns + 1)
     for at, way in ways.items():
-        costs, share = (way.alone, way.shared), way.share
+        costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
         ends = "" if share is None else f" [{wording.number(share.low)}, {wording.number(share.high)}]"
         cells[at] = _cell(share and share.value, ends, costs)
-    far = [way for way in ways.values() if way.share is not None]
+    far: dict[str, list[Way]] = {}
+    for way in ways.values():
+        if way.share is not None:
+            far.setdefault(way.row.task, []).append(way)
     if far:
-        costs = tuple(median(getattr(way, name) for way in far) for name in ("alone", "shared"))
-        cells[-1] = _cell(median(way.share.value for way in far), f" over {wording.plural(len(far), 'task')}", costs)
+        share = median(mean(way.share.value for way in splits) for splits in far.values())
+        costs = tuple(median(mean(getattr(way, cost) for way in splits) for splits in far.values()) for cost in COSTS)
+        cells[-1] = _cell(share, f" over {wording.plural(len(far), 'task')}", costs)
     return Row({}, aggregate.row_name(next(iter(ways.values())).row, labels), cells)
 
 

@@ -1,0 +1,70 @@
+"""The lines that Snakemake's jobs add up to: `23 of 54 jobs, about 4 min left`."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from thaw.planning import cost_estimate
+from thaw.planning.plan import Plan
+
+SPACING = 5.0  # seconds between two lines
+TRUST = 0.1  # of the estimate: so much of it is as good as time that was measured
+GOES_WELL = ("job_info", "job_started", "job_finished", "progress")  # events of a job that Snakemake speaks of
+SELECTS = "Select jobs to execute..."
+
+
+class RunProgress(logging.Handler):
+    """A handler for Snakemake's logger: it writes how many jobs are done and how long the others will take.
+
+    The plan's estimate of each job says how much of the work is done; the clock says how fast the work is.
+    """
+
+    def __init__(self, seconds: dict[int, float], write: Callable[[str], None], clock=time.monotonic):
+        """Start now. Args: estimated seconds by number of the job; what takes a line; a clock in seconds."""
+        super().__init__()
+        self.left, self.total = dict(seconds), sum(seconds.values())
+        self.write, self.clock = write, clock
+        self.start, self.written = clock(), -SPACING
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note a job that is done, and write a line unless the last is only seconds old."""
+        match getattr(record, "event", None):
+            case "job_finished":
+                self.left.pop(record.job_id, None)
+            case "progress":
+                now = self.clock() - self.start
+                if now - self.written >= SPACING and record.done < record.total:
+                    self.written = now
+                    self.write(f"{record.done} of {record.total} jobs, about {duration(self.seconds_left())} left")
+
+    def seconds_left(self) -> float:
+        """Return the estimate of what is left, times how much slower than estimated the jobs were so far."""
+        trusted, left = TRUST * self.total, sum(self.left.values())
+        done = self.total - left
+        return left * (self.clock() - self.start + trusted) / (done + trusted) if left else 0.0
+
+
+def is_shown(record: logging.LogRecord) -> bool:
+    """Return whether a line of Snakemake is shown where steps print theirs: not those on jobs that go well."""
+    return getattr(record, "event", None) not in GOES_WELL and record.msg != SELECTS
+
+
+def estimated_seconds(plan: Plan, outputs: dict[int, list[str]]) -> dict[int, float]:
+    """Return a job's estimated share of the whole time, with all cores busy, by its number.
+
+    Args: the declared files of each job by its number; a job that the plan does not know, as a target, takes no time.
+    """
+    by_file = {file: (step, key) for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
+    rate, seconds = cost_estimate.machine_rate(), {}
+    for number, files in outputs.items():
+        known = next((by_file[file] for file in files if file in by_file), None)
+        work = cost_estimate.operations(plan, *known) if known else 0.0
+        seconds[number] = cost_estimate.seconds(work, 1, plan.threads, rate) if known else 0.0
+    return seconds
+
+
+def duration(seconds: float) -> str:
+    """Return a time in one unit, as `40 s`, `4 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{10 * max(1, round(seconds / 10))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

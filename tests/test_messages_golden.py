@@ -1,0 +1,136 @@
+"""Messages as users see them, word by word: the mistakes of a first hour, each one sentence at its place."""
+
+import pytest
+
+from thaw.cli.main import main
+
+EXPERIMENT = """\
+experiment: mine
+title: mine
+catalogues: [my]
+tasks: [reviews]
+encoders: [minilm]
+strategies:
+  - frozen
+  - top_k: [1]
+seeds: [1]
+outputs: [main_table]
+"""
+ROWS = [f"film number {i} was {word} and long;{label}" for i in range(20) for word, label in (("good", 1), ("bad", 0))]
+CSV = "\n".join(["text;stars", *ROWS, ""])
+
+# what is changed in the experiment, by the old and the new text -> the message of `thaw plan`
+IN_AN_EXPERIMENT = {
+    ("seeds:", "seed:"): "mine.yaml:9: seed: unknown key; did you mean 'seeds'?",
+    ("seeds: [1]", "seeds: 3"): "mine.yaml:9: seeds: expected a list, as [3] (it is 3)",
+    ("seeds: [1]", "seeds: [1, 1]"): "mine.yaml:9: seeds: seed 1 is listed twice; each seed is one run",
+    ("seeds: [1]", "seeds: [one]"): "mine.yaml:9: seeds.0: input should be a valid integer, unable to parse string as "
+    "an integer (it is 'one')",
+    ("title: mine\n", ""): "mine.yaml: the experiment lacks title; a selection must be complete",
+    ("title: mine", "experiment: mine"): "mine.yaml:2: duplicate key experiment; first given in line 1",
+    ("title: mine", "title: [mine"): "mine.yaml:3:11: not valid YAML (expected ',' or ']', but got ':')",
+    ("[my]", "[nope]"): "mine.yaml:3: catalogues: folder 'nope' does not exist",
+    ("[reviews]", "[review]"): "mine.yaml:4: tasks: no 'review' in tasks; did you mean 'reviews'?",
+    (
+        "[reviews]",
+        "[sst2]\nsources: [files]",
+    ): "corpora.sst2: no data here, there is no file data/sst2/glue/train.tsv; say "
+    "--config data_dir=<their folder>, or allow more sources:",
+    ("[my]", "[my, half]"): "half/encoders.yaml:2: encoders.nn: the key 'layers' is missing: number of layers; 0 for "
+    "sentence and word_vectors; so is 'width'",
+    ("[reviews]", "reviews"): "mine.yaml:4: tasks: expected a list, as [reviews] (it is 'reviews')",
+    ("minilm", "minilmm"): "mine.yaml:5: encoders: no 'minilmm' in encoders; did you mean 'minilm'?",
+    ("minilm", "bert"): "mine.yaml:5: encoders: no 'bert' in encoders; it is called 'bert_base_uncased' here",
+    ("minilm", "google/bert-base"): "mine.yaml:5: encoders.0: an id has only a-z, 0-9 and _, at most 60 of them, as "
+    "bert_base (it is 'google/bert-base')",
+    ("- frozen", "- linear_probe"): "mine.yaml:7: strategies: no 'linear_probe' in strategies; it is called 'frozen' "
+    "here",
+    (
+        "- frozen",
+        "- qqqq",
+    ): "mine.yaml:7: strategies: no 'qqqq' in strategies; `thaw list strategies` has those that exist",
+    ("- frozen", "- frozen: [1]"): "mine.yaml:7: strategies: frozen has no sweep; write - frozen",
+    ("[1]\nseeds", "[9]\nseeds"): "mine.yaml:8: strategies: top_k: 9 is not in its sweep for minilm: [0, 1, 2, 3, 4, "
+    "5, 6]",
+    ("main_table", "main_tabel"): "mine.yaml:10: outputs: no 'main_tabel' in outputs; did you mean 'main_table'?",
+    ("main_table", "savings"): "mine.yaml:10: outputs: savings cannot be drawn: reference: full is none of the "
+    "experiment's strategies (frozen, top_k); add it, or define the output with reference: one of them",
+    ("title:", "learning_rate: 0.1\ntitle:"): "mine.yaml:2: learning_rate: it is a key of a phase; write it in phases: "
+    "of a strategy of your own (config/strategies.yaml)",
+    ("title:", "subsets: [1000]\ntitle:"): "mine.yaml:2: subsets: 1000 is no id; n1000_d1 is a draw of 1,000 examples, "
+    "`thaw list subsets` has those that exist",
+    ("title:", "subsets: [n100]\ntitle:"): "mine.yaml:2: subsets: no 'n100' in subsets; did you mean 'n100_d1'?",
+    ("title:", "heads: [crf]\ntitle:"): "mine.yaml:2: heads: crf is for tagging and spans, and task reviews is of type "
+    "classification",
+    ("title:", "adapted: [full]\ntitle:"): "mine.yaml:2: adapted: full is none of the strategies; there are frozen, "
+    "top_k",
+}
+# a command -> its message
+COMMANDS = {
+    "plan absent.yaml": "absent.yaml: No such file or directory",
+    "plan my": "my: Is a directory",
+    "plan reviews.csv": "reviews.csv:1: expected a mapping of keys",
+    "plan mine.yaml --config seeds": "--config seeds: expected KEY=VALUE, as data_dir=path",
+    "plan mine.yaml --config seeds=1": "--config: seeds: expected a list, as [1] (it is 1)",
+    "plan mine.yaml --config seed=1": "--config: seed: unknown key; did you mean 'seeds'?",
+    "plan mine.yaml --config seeds=[1": "--config seeds=[1: [1 is not valid YAML; quote it, as 'seeds=[1, 2]'",
+    "plan mine.yaml --config store.max_gib=3": "--config store.max_gib=3: no key has a dot; write --config "
+    "'store={max_gib: 3}'",
+    "plan mine.yaml over.yaml": "over.yaml:2: outputs: no 'tabel' in outputs; `thaw list outputs` has those that exist",
+    "run absent.yaml": "absent.yaml: No such file or directory",
+    "run mine.yaml --config seeds=[1": "--config seeds=[1: [1 is not valid YAML; quote it, as 'seeds=[1, 2]'",
+    "doctor absent.yaml": "absent.yaml: No such file or directory",
+    "list strategies qqqq": "no line of `thaw list strategies` contains 'qqqq'",
+    "new task absent.csv": "absent.csv: no such file",
+    "new task my": "my: is a folder; name a file in it",
+    "new task broken.csv": "broken.csv:4: 1 field, expected 2, as in the header; check the separator inside a text and "
+    "quoting: none",
+    "new task reviews.csv --label star": "reviews.csv: has no column 'star'; did you mean 'stars'?",
+    "new experiment other": "--tasks names the tasks of the experiment; thaw list tasks says which there are",
+    "show other": "results has no report; thaw run my.yaml makes one",
+    "compare one two": "one: no such folder",
+    "predict my": "my is not an exported model (no thaw.json); create one with thaw export",
+    "budget mine.yaml": "thaw budget runs one experiment that has a budget; say --config budget=2h",
+}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a task of the user's, of synthetic texts, its experiment and some broken files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my").mkdir()
+    task = "{corpus: sentiment, target: label, type: classification, metrics: [accuracy]}"
+    (tmp_path / "my/tasks.yaml").write_text(f"tasks:\n  reviews: {task}\n")
+    (tmp_path / "mine.yaml").write_text(EXPERIMENT)
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half/encoders.yaml").write_text("encoders:\n  nn: {hub: a/b}\n")
+    (tmp_path / "over.yaml").write_text("title: other\noutputs: [tabel]\n")
+    (tmp_path / "reviews.csv").write_text(CSV)
+    (tmp_path / "broken.csv").write_text(CSV.replace("1 was good and long;", "1 was good and long"))
+    return tmp_path
+
+
+def message(words: list[str]) -> str:
+    """Return what a command that fails says."""
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert isinstance(caught.value.code, str), "a sentence, which exits with 1"
+    return caught.value.code
+
+
+@pytest.mark.parametrize("change", IN_AN_EXPERIMENT, ids=" ".join)
+def test_a_mistake_in_an_experiment_has_the_line_of_the_users_file(place, change):
+    assert change[0] in EXPERIMENT
+    (place / "mine.yaml").write_text(EXPERIMENT.replace(*change, 1))
+    assert message(["plan", "mine.yaml"]) == f"error: {IN_AN_EXPERIMENT[change]}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_mistake_on_the_command_line_is_one_sentence(place, command):
+    assert message(command.split()) == f"error: {COMMANDS[command]}"
+
+
+def test_a_label_that_one_row_has_is_shown(place, capsys):
+    (place / "typo.csv").write_text(CSV.replace(";1", ";good").replace(";0", ";bad").replace(";good", ";goood", 1))
+    main(["new", "task", "typo.csv"])
+    assert "  guessed labels: 'goood': in one row only; correct the file if it is a slip\n" in capsys.readouterr().out
