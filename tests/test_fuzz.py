@@ -271,7 +271,7 @@ DEMO = yaml.safe_load((HOME / "config/config.yaml").read_text())
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=3), ODD)
 def test_experiments_with_odd_values(path, odd):
     with refused():
-        found = _experiment(replaced(DEMO, path, odd))
+        found = _experiment(replaced(DEMO, path, odd), [])
         assert found.experiment not in HOSTILE
 
 

@@ -166,7 +166,7 @@ def test_sources_are_tried_in_the_order_given(tmp_path):
 
 def test_no_source_and_half_a_source_are_errors(tmp_path):
     corpus = Entry.model_validate(MANY | {"synthetic": None})
-    with pytest.raises(UserError, match="tried synthetic: the entry has none; files: train.jsonl is not in"):
+    with pytest.raises(UserError, match="no data here, there is no file .*train.jsonl; say --config data_dir="):
         find_source("mine", corpus, ["synthetic", "files"], tmp_path)
     (tmp_path / "train.jsonl").write_text("")
     with pytest.raises(UserError, match="test.jsonl is missing in .* though train.jsonl is there"):

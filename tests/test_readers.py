@@ -177,7 +177,7 @@ MISTAKES = {
     "no names": (b"a\t1\n", {**PLAIN, "header": False}, ":1: column 'text': the file names no columns; state"),
     "nothing": (b"", PLAIN, ":1: is empty; expected a header line"),
     "no rows": (b"text\tlabel\n", PLAIN, "holds no rows"),
-    "too few": (b"text\tlabel\na\t1\nb\n", PLAIN, ":3: column 'label': 1 fields, expected 2, as in the header"),
+    "too few": (b"text\tlabel\na\t1\nb\n", PLAIN, ":3: column 'label': 1 field, expected 2, as in the header"),
     "too many": (b"text,label\nYes, it is,1\n", QUOTED, ":2: 3 fields, expected 2, as in the header; check"),
     "blank": (b"text\tlabel\na\t1\n\nb\t0\n", PLAIN, ":3: the line is blank; delete it"),
     "bytes": (b"text\tlabel\na\t1\n\xf0\t1\n", PLAIN, ":3: byte 0xf0 at position 1 is not utf-8; state"),

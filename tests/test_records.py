@@ -29,7 +29,7 @@ def test_a_spec_has_one_form_and_one_digest():
 
 def test_near_words_are_offered_else_all():
     assert suggestion("frozn", ["full", "frozen"]) == "; did you mean 'frozen'?"
-    assert suggestion(7, [70, 71, 9]) == "; did you mean '71'?"
+    assert suggestion(7, [70, 71, 9]) == "; did you mean '70'?", "of equally near names the first"
     assert suggestion("xyz", ["full", "frozen"]) == "; there are frozen, full"
 
 
