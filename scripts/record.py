@@ -53,7 +53,7 @@ def circumstances(runs: Path) -> dict:
 
     folders = pd.read_csv(runs, usecols=["folder"])["folder"].unique()
     paths = [HOME / "results" / folder / "cost.json" for folder in folders]
-    costs = [read_json(path) for path in paths if path.exists()]
+    costs = [cost for cost in (read_json(path) for path in paths if path.exists()) if "date" in cost]  # no baselines
     dates = sorted(cost["date"] for cost in costs)
     return {"runs": len(costs), "from": dates[0], "to": dates[-1]} | {
         key: [{"runs": len(same), **same[0]} for same in _alike([cost[key] for cost in costs])]
