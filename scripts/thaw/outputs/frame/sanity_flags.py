@@ -42,17 +42,22 @@ def sanity_flags(record: dict, folder: Path, results: Path, read: Callable[[Path
     return flags + _of_tokenizer(results / layout.folder("fetch", {"encoder": encoder}), pads)
 
 
-def _of_history(record: dict, folder: Path) -> list[str]:
+def notes_of(folder: Path) -> list[dict[str, str]]:
+    """Return the lines of a run's history.csv by column; none where it has no such file."""
     history = folder / "history.csv"
     if not history.is_file():
         return []
     with open(history, encoding="utf-8", newline="") as file:
-        notes = list(csv.DictReader(file))
+        return list(csv.DictReader(file))
+
+
+def _of_history(record: dict, folder: Path) -> list[str]:
+    notes = notes_of(folder)
     if not notes or "rate" not in notes[0]:  # a convex fit has strengths, no epochs
         return []
     phases = range(1, len(record["spec"]["phases"]) + 1)
-    flags = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], _phase(notes, n)) for n in phases) else []
-    return flags + (["validation_flat"] if any(_flat(_phase(notes, n)) for n in phases) else [])
+    flags = ["rate_stuck"] if any(_stuck(record["spec"]["phases"][n - 1], of_phase(notes, n)) for n in phases) else []
+    return flags + (["validation_flat"] if any(_flat(of_phase(notes, n)) for n in phases) else [])
 
 
 def _of_kernels(cost: Path) -> list[str]:
@@ -69,8 +74,9 @@ def _of_strength(record: dict) -> list[str]:
     return ["strength_at_edge"] if len(tried) > 1 and chosen >= max(tried) else []
 
 
-def _phase(notes: list[dict], number: int) -> list[dict]:
-    return [note for note in notes if note["phase"] == str(number)]
+def of_phase(notes: list[dict], number: int) -> list[dict]:
+    """Return the notes on one phase, counted from 1; none where a convex fit has strengths in their place."""
+    return [note for note in notes if note.get("phase") == str(number)]
 
 
 def _stuck(entry: dict, notes: list[dict]) -> bool:

@@ -3,12 +3,12 @@
 What such a run scores says how long it was trained, not what its strategy is worth.
 """
 
-import csv
 from collections.abc import Iterable
 from pathlib import Path
 
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
+from thaw.outputs.frame.sanity_flags import notes_of, of_phase
 
 MARGIN = 0.01  # of a score: one point
 FEWEST_EPOCHS = 4  # whose last quarter is an epoch or more
@@ -32,7 +32,7 @@ def underfit_runs(runs: Iterable[tuple[Path, dict]]) -> set[Path]:
         if not _is_probe(record):
             learnt, probe = _learnt(record), probes.get(places[folder])
             behind = None not in (learnt, probe) and probe - learnt > MARGIN
-            if behind or _still_rises(folder / "history.csv", record):
+            if behind or _still_rises(folder, record):
                 weak.add(folder)
     return weak
 
@@ -54,11 +54,8 @@ def _learnt(record: dict) -> float | None:
     return None if scores is None else scores[record["spec"]["task"]["metrics"][0]] or 0.0
 
 
-def _still_rises(history: Path, record: dict) -> bool:
-    if not history.is_file():
-        return False
-    with open(history, encoding="utf-8", newline="") as file:
-        notes = [note for note in csv.DictReader(file) if note.get("phase") == str(len(record["spec"]["phases"]))]
+def _still_rises(folder: Path, record: dict) -> bool:
+    notes = of_phase(notes_of(folder), len(record["spec"]["phases"]))
     main = record["spec"]["task"]["metrics"][0]
     for split in ("train", "validation"):
         scores = {int(note["epoch"]): float(note[f"{split}_{main}"]) for note in notes if note.get(f"{split}_{main}")}
