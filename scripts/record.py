@@ -49,7 +49,7 @@ def record(experiment: str) -> None:
 
 
 def circumstances(runs: Path) -> dict:
-    """Return how many runs an experiment has, from when, and on what machines with which versions, with their counts."""
+    """Return how many runs an experiment has, from when, and on what machines with which versions."""
     import pandas as pd
 
     frame = pd.read_csv(runs, keep_default_na=False)
