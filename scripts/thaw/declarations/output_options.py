@@ -67,10 +67,15 @@ class MixOptions(SplitOptions):
     )
 
 
-class PrintedOptions(OutputOptions):
-    """A paper's table."""
+class PaperOptions(OutputOptions):
+    """A paper."""
 
     paper: Id = Field(description="a file of reference/, as lee2019")
+
+
+class PrintedOptions(PaperOptions):
+    """A paper's table."""
+
     table: Id = Field(description="one of that file's tables")
 
 

@@ -18,6 +18,7 @@ from thaw.schema.trainer_keys import keys_of_a_phase
 
 # The keys of a phase that a search may choose.
 SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
+SEARCHED += ("insert_size",)
 PHASE_NAMES = names(PhaseConfig)
 _SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
 _GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}

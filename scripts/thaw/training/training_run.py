@@ -128,7 +128,8 @@ class TrainingRun:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
         feed = Feed(store, cached_layers_read([stage]), self.device)
-        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout)
+        over_all = phase.clip_over == "all"
+        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout, over_all)
 
     def set_evaluator(self, evaluator: Evaluator, index: int) -> None:
         """Set what gives the run's predictions. Args: what trains now; the run's index there."""
@@ -276,7 +277,7 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
         phase = run.phases[0]
-        batched = not run.head.words and run.objective_of(phase).on_vectors
+        batched = not run.head.words and run.objective_of(phase).on_vectors and phase.schedule != "plateau"
         groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():

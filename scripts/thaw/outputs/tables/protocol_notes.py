@@ -2,10 +2,11 @@
 
 from thaw.outputs import wording
 
-MARKS = {"encoder": "ᵃ", "split": "ᵇ"}
+MARKS = {"encoder": "ᵃ", "split": "ᵇ", "unknown_split": "ᶜ"}
 SAID = {
     "encoder": "A different encoder than the paper's, with numbers of layers in proportion",
     "split": "A different split than the paper's",
+    "unknown_split": "It is not known whether the split is the paper's",
 }
 PROVENANCES = {
     "table_image": "Published numbers were read from an image of the table",

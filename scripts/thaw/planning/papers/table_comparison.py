@@ -81,7 +81,8 @@ class PaperComparison:
     def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
         """Return an address with every default filled in and a stand-in in place, and what differs by it."""
         task = self.catalogue.get("tasks", at["task"], "reference")
-        marks = [] if same_split in ("always", self.origins.get(task.corpus)) else ["split"]
+        same = same_split in ("always", self.origins.get(task.corpus))
+        marks = [] if same else ["unknown_split" if same_split == "unknown" else "split"]
         split = at.get("split", task.test[0])
         if "ensemble" in at:
             return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
