@@ -197,7 +197,7 @@ class RunPlanner:
             trials = tuple(self._run((*point, seed), (), number) for number, seed in every)
             step = "search_heads" if trials[0].step == "fit_heads" else "select"
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
-            self._searches[point] = SearchPlan(step, key, tuple(grid), trials)
+            self._searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
         search = self._searches[point]
         return Need("settings", search, {"grid": list(search.grid)})
 

@@ -24,6 +24,18 @@ from thaw.schema.trainer_keys import PHASE_HINTS
 
 PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
 FITTED = {"l2", "select"}  # keys of lbfgs alone
+# The keys of a phase that a search may choose, and what its choice may count besides the validation score.
+SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
+SEARCHED += ("insert_size",)
+Penalty = Annotated[
+    Literal["gap"] | None,
+    Key({"gap": "the validation score less what the score on the training rows is above it"}),
+]
+NO_PENALTY = Field(
+    None,
+    description="gap: a trial counts by its validation score less what its score on the training rows is above it, so "
+    "that of settings that score alike the one that overfits less is chosen; null: by the validation score",
+)
 BETAS = (0.9, 0.999)
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 

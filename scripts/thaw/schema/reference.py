@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from thaw.schema.entry import CatalogueEntry, Id, Text
 
 PROVENANCES = ("table_image", "full_text", "text", "author_code", "author_notebook", "secondary", "missing")
+PROVENANCES += ("dataset_copy",)
 
 
 class Where(CatalogueEntry):
