@@ -112,7 +112,7 @@ def test_clipping_over_all_parameters_counts_frozen_gradients(bench):
         before = torch.stack([gradient.norm() for gradient in own]).norm()
         trainer.clip(0.01, False)
         after = torch.stack([gradient.norm() for gradient in own]).norm()
-        assert after / before == pytest.approx(0.01 / norms[clip_over], rel=1e-3)
+        assert float(after / before) == pytest.approx(0.01 / float(norms[clip_over]), rel=1e-3)
     assert norms["all"] > 1.01 * norms["trained"]
     assert isinstance(trainer, ModelTrainer)
     with pytest.raises(ValueError, match="clip_over: all needs frozen_dropout: true"):
@@ -210,6 +210,7 @@ def test_a_joined_split_holds_its_parts_in_order(tmp_path):
     corpus = prepared(tmp_path, entry, train=TRAIN, **parts)
     assert corpus.splits == ["train", "test"] and corpus.frame("test")["a"].tolist() == ["five", "eight"]
     assert corpus.frame("test")["row"].tolist() == [0, 2] and corpus.card["splits"]["test"]["dropped"] == 1
+    (tmp_path / "other").mkdir()
     with pytest.raises(UserError, match="join: test: there is no split lost; there are train"):
         prepared(tmp_path / "other", PAIRS | {"join": {"test": ["lost", "far"]}}, train=TRAIN, **parts)
 

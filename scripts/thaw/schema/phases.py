@@ -9,6 +9,7 @@ from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, clauses, written
 from thaw.schema.phase_parts import (
+    CoralConfig,
     EarlyStoppingConfig,
     SelectConfig,
     UnfreezeConfig,
@@ -24,18 +25,6 @@ from thaw.schema.trainer_keys import PHASE_HINTS
 
 PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
 FITTED = {"l2", "select"}  # keys of lbfgs alone
-# The keys of a phase that a search may choose, and what its choice may count besides the validation score.
-SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
-SEARCHED += ("insert_size",)
-Penalty = Annotated[
-    Literal["gap"] | None,
-    Key({"gap": "the validation score less what the score on the training rows is above it"}),
-]
-NO_PENALTY = Field(
-    None,
-    description="gap: a trial counts by its validation score less what its score on the training rows is above it, so "
-    "that of settings that score alike the one that overfits less is chosen; null: by the validation score",
-)
 BETAS = (0.9, 0.999)
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
@@ -208,6 +197,9 @@ class PhaseConfig(ConfigModel):
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
     )
+    coral: Annotated[
+        CoralConfig | None, Key(lambda coral, _, context: coral and ", ".join(clauses(coral, context)))
+    ] = Field(None, description="domain adaptation to the texts of another task's corpus, without its labels")
     clip: Annotated[float | None, Key(say_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
     )
@@ -273,6 +265,8 @@ class PhaseConfig(ConfigModel):
             )
         if self.clip_over == "all" and (self.clip is None or self.clip_each or not self.frozen_dropout):
             raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
+        if self.coral and list(self.train) == ["head"] and not self.insert:
+            raise ValueError("coral adapts the encoder; let some of it train, as train: [head, {top: 2}]")
         if self.unfreeze and self.one_by_one:
             raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")
         if self.reinit_top and (self.unfreeze or self.one_by_one):

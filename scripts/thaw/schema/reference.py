@@ -6,8 +6,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
 
-PROVENANCES = ("table_image", "full_text", "text", "author_code", "author_notebook", "secondary", "missing")
-PROVENANCES += ("dataset_copy",)
+PROVENANCES = (
+    "table_image",
+    "full_text",
+    "dataset_copy",
+    "text",
+    "author_code",
+    "author_notebook",
+    "secondary",
+    "missing",
+)
 
 
 class Where(CatalogueEntry):

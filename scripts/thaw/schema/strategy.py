@@ -12,7 +12,8 @@ from thaw.core.phrases import listing, plural
 from thaw.schema.entry import CatalogueEntry, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, documented, key_of, names, prose, written
-from thaw.schema.phases import NO_PENALTY, SEARCHED, Penalty, PhaseConfig, of_phase
+from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
+from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.schema.strategy_reads import ReadsConfig, say_reads
 from thaw.schema.trainer_keys import keys_of_a_phase
 
