@@ -40,7 +40,9 @@ def together(home, shared_data):
 @pytest.mark.parametrize("name", PAPERS)
 def test_scaled_down_it_runs_on_the_local_data_and_says_what_was_left_out(name, home, together):
     plan, runs = together, together.runs[f"{name}_scaled"]
-    assert {run.encoder for run in runs} == {"minilm"} and {run.subset for run in runs} == {"n500_s300"}
+    assert {run.encoder for run in runs} - {"minilm_random"} == {"minilm"} and {run.subset for run in runs} == {
+        "n500_s300"
+    }
     wanted = set(read_config([str(home / f"config/experiments/{name}.yaml")])["tasks"])
     gone = {task for task in wanted if any(s.startswith(f"Task {task} was left out") for s in plan.left_out)}
     assert {run.task for run in runs} == wanted - gone != set()
