@@ -1,5 +1,6 @@
 """Settings that papers' code has: each against torch, transformers or a calculation by hand."""
 
+import pandas
 import pytest
 import torch
 from torch import nn
@@ -14,6 +15,8 @@ from thaw.encoders.loading import load_pooler
 from thaw.evaluation.model_selection import choose_trial
 from thaw.features.batch import Batch
 from thaw.heads.registry import build
+from thaw.outputs.figures import layer_curve
+from thaw.outputs.frame import aggregate
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.head import HeadConfig
@@ -232,3 +235,15 @@ def test_only_leaves_runs_out_and_names_what_is_there(home, tmp_path):
     assert {run.task for run in runs if run.strategy == "peters_features_bcn"} == {"sst2"}
     with pytest.raises(UserError, match="only: sst3 is no task, encoder, head or strategy"):
         load_plan(config | {"only": {"bert_base_cased": ["sst3"]}}, home)
+
+
+def test_a_layer_figure_may_show_the_difference_to_a_strategy():
+    rows = [("a", "full", 90.0), ("a", "top", 80.0), ("b", "full", 50.0), ("b", "top", 51.0), ("c", "top", 1.0)]
+    frame = pandas.DataFrame(rows, columns=["task", "strategy", "mean"])
+    frame = frame.assign(**{name: "" for name in {*aggregate.COLUMN, "encoder", "head", "subset"} - {"task"}})
+    frame = frame.assign(fitted=True, low=frame["mean"] - 1, high=frame["mean"] + 2)
+    found = layer_curve._less(frame, "full")
+    assert found["mean"].tolist() == [0, -10, 0, 1] and found["task"].tolist() == ["a", "a", "b", "b"]
+    assert found["low"].tolist() == [-1, -11, -1, 0] and found["high"].tolist() == [2, -8, 2, 3]
+    with pytest.raises(UserError, match="minus: whole has no result yet"):
+        layer_curve._less(frame, "whole")
