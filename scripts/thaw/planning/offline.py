@@ -10,6 +10,7 @@ from math import floor
 from thaw.adaptation.selectors import components
 from thaw.adaptation.stages import check_reinit
 from thaw.core.errors import UserError, suggestion
+from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
 from thaw.planning.run_plan import named_points, variants
@@ -90,11 +91,48 @@ class Scaling:
     def _external(self) -> dict:
         external = {}
         for name, entry in self.experiment.external.items():
-            only = {
-                now.get(part, part): [now.get(value, value) for value in values]
-                for part, values in self.experiment.only.items()
-                if now.get(part) != self.wanted.stand_in  # it is in the place of encoders with other parts
-            }
+            kept = {task: file for task, file in entry.predictions.items() if task in self.left}
+            external |= {name: entry.model_copy(update={"predictions": kept})} if kept else {}
+        return external
+
+    def _ensembles(self) -> dict:
+        seeds, ensembles = self.wanted.seeds or self.experiment.seeds, {}
+        for name, entry in self.experiment.ensembles.items():
+            tasks = [task for task in entry.tasks if task in self.left]
+            more = {seed for member in entry.members for seed in member.seeds} - set(seeds)
+            named = {member.encoder for member in entry.members} - {None, self.wanted.stand_in}
+            if more or (entry.tasks and not tasks) or (self.wanted.stand_in and named):
+                self.notes.append(f"Ensemble {name} was left out: a task, a seed or an encoder of it is not here.")
+            else:
+                ensembles[name] = entry.model_copy(update={"tasks": tasks})
+        return ensembles
+
+    def _is_available(self, name: str, sources: list[str]) -> bool:
+        """Return whether a task's corpora have a source on this machine; say which has not."""
+        task = self.catalogue.get("tasks", name, "tasks")
+        for one in (task, *(self.catalogue.get("tasks", transfer.task, "transfer_sets") for transfer in task.also)):
+            corpus = self.catalogue.get("corpora", one.corpus, "corpus")
+            try:
+                find_source(one.corpus, corpus, sources, self.experiment.data_dir)
+            except UserError:  # the folder of the users' files is in no spec, so not in this sentence either
+                reason = f"corpus {one.corpus} has neither its files in data_dir nor a grammar"
+                self.notes.append(f"Task {name} was left out: {reason}.")
+                return False
+        return True
+
+    def encoders(self) -> dict:
+        """Replace all encoders by one, and those with random weights by its twin."""
+        if not self.wanted.stand_in:
+            return {}
+        now = {name: stand_in_for(name, self.wanted.stand_in) for name in self.experiment.encoders}
+        others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
+        if others:
+            self.notes.append(f"Encoder {self.wanted.stand_in} replaces {_listed(others)}.")
+        only = {
+            now.get(part, part): [now.get(value, value) for value in values]
+            for part, values in self.experiment.only.items()
+            if now.get(part) != self.wanted.stand_in  # it is in the place of encoders with other parts
+        }
         return {"encoders": list(dict.fromkeys(now.values())), "only": only}
 
     def strategies(self) -> dict:
