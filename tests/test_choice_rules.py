@@ -81,8 +81,14 @@ def test_a_rule_chooses_in_each_draw_by_its_own_validation(tmp_path):
     assert float(lines["Both", "odd"]["regret"]) == 5
 
 
-def test_too_few_draws_and_unknown_strategies_are_refused(tmp_path, home):
-    with pytest.raises(UserError, match="a rule_table needs 5 seeds or draws of full and of a rule's strategies"):
-        drawn(tmp_path, runs_of(SCORES, seeds=(1, 2, 3, 4)))
+def test_too_few_draws_have_a_cost_and_no_regret(tmp_path):
+    table, lines = drawn(tmp_path, runs_of(SCORES, seeds=(1, 2, 3, 4)))
+    assert lines["All", "odd"]["regret"] == ""
+    assert [cell.text for cell in table.groups[0].rows[2].cells] == ["–", "–", "–", "1.62 (1.50)", "–"]
+
+
+def test_unknown_strategies_are_refused(tmp_path, home):
+    with pytest.raises(UserError, match="a rule_table needs runs of full and of the strategies of each rule"):
+        drawn(tmp_path, runs_of({"frozen": SCORES["frozen"]}))
     with pytest.raises(UserError, match="rule 'Always top-k, k = 2' trains grid_top_k, which is none of the"):
         planned(home, outputs=["draws_rules"], strategies=["grid_full", "frozen"])

@@ -41,12 +41,15 @@ class Points:
         return self.training[points].sum() + self.extraction.loc[points].max().to_numpy()
 
     def regret(self, points: list[tuple]) -> float:
-        """Return what is lost by taking the point that is best on validation, in points, as a mean over seeds.
+        """Return what is lost by taking the point that is best on validation, in points, as a mean over seeds; NaN for
+        fewer than five seeds.
 
         The point is chosen in one seed and scored in the others, and so is the best one: selected in half of the others
         and scored in their other half, and the reverse. Else the best would be the luckiest.
         """
         lost = []
+        if len(self.test) < FEWEST_OF_RULES:
+            return np.nan
         for seed in self.test.index:
             others = self.test.drop(index=seed)
             halves = others.iloc[::2].mean(), others.iloc[1::2].mean()
@@ -58,8 +61,8 @@ class Points:
 def build(data, spec: dict) -> TextTable:
     """Return for every rule its regret by task, and its cost in units of one training of `whole`.
 
-    Args: spec with `whole`, a strategy, and `rules`, [{label, among: strategies}]. Raises UserError where no task has
-    runs of `whole` and of a rule in at least five seeds or draws.
+    Args: spec with `whole`, a strategy, and `rules`, [{label, among: strategies}]. Tasks without runs of `whole` are
+    left out. Raises UserError where no task has any.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
@@ -69,8 +72,8 @@ def build(data, spec: dict) -> TextTable:
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
             rules = [(label, outcomes) for label, outcomes in rules if len(outcomes) == len(points)]
-            groups.append(Group(name, [], _rows(rules, tasks)))
-            lines += [[*group, label, *line] for label, outcomes in rules for line in outcomes.values()]
+            groups += [Group(name, [], _rows(rules, tasks))] if rules else []
+            lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
         raise UserError(
             f"a rule_table needs {FEWEST_OF_RULES} seeds or draws of {spec['whole']} and of a rule's strategies"
@@ -81,7 +84,7 @@ def build(data, spec: dict) -> TextTable:
 
 
 def _points(runs, split: str, group: tuple, task: str) -> Points | None:
-    """Return the points of a task and group, in the seeds that all of them have; None for too few."""
+    """Return the points of a task and group, in the seeds that all of them have; None where it has no runs."""
     subset, encoder, head = group
     mine = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna() & (runs["task"] == task)]
     mine = mine[(mine["subset"] == subset) & (mine["encoder"] == encoder) & (mine["head"] == head)]
@@ -90,7 +93,7 @@ def _points(runs, split: str, group: tuple, task: str) -> Points | None:
         for role in ("validation", split)
     ]
     both = frames[0].index.intersection(frames[1].index)
-    if len(both) < FEWEST_OF_RULES:
+    if both.empty:
         return None
     costs = mine.drop_duplicates([*POINT, "seed"]).groupby(POINT)
     extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].mean()
@@ -109,10 +112,16 @@ def _outcomes(rule: dict, points: dict[str, Points], whole: str) -> dict[str, tu
     return outcomes
 
 
+def _line(task: str, seeds: int, *numbers: float) -> list:
+    return [task, seeds, *("" if np.isnan(number) else f"{number:.4f}" for number in numbers)]
+
+
 def _rows(rules: list[tuple[str, dict]], tasks: list[str]) -> list[Row]:
     """Return the lines of the rules: regret by task, their mean with its interval, mean cost, and p over tasks."""
     regrets = np.array([[outcome[2] for outcome in outcomes.values()] for _, outcomes in rules])  # [m, t]
-    adjusted = max_t((regrets[1:] - regrets[0]).T)[1] if len(rules) > 1 else []
+    regrets = regrets[:, ~np.isnan(regrets).any(0)]
+    tested = len(rules) > 1 and regrets.size
+    adjusted = max_t((regrets[1:] - regrets[0]).T)[1] if tested else [None] * len(rules)
     rows = []
     for place, (label, outcomes) in enumerate(rules):
         cells = [
@@ -120,7 +129,7 @@ def _rows(rules: list[tuple[str, dict]], tasks: list[str]) -> list[Row]:
             for task in tasks
         ]
         alone, shared = (float(np.mean([outcome[n] for outcome in outcomes.values()])) for n in (3, 4))
-        p = wording.number(adjusted[place - 1], 3) if place else wording.DASH
+        p = wording.number(adjusted[place - 1] if place else None, 3)
         cells += [_mean(regrets[place]), TextCell(f"{alone:.2f} ({shared:.2f})", alone), TextCell(p)]
         rows.append(Row({}, label, cells))
     return rows
@@ -130,7 +139,8 @@ def _mean(regrets: np.ndarray) -> TextCell:
     """Return the mean over tasks with its 95 % CI by Student's t; without one for a single task."""
     from scipy.stats import t
 
-    middle, n = float(regrets.mean()), len(regrets)
+    n = len(regrets)
+    middle = float(regrets.mean()) if n else None
     if n < 2:
         return TextCell(wording.number(middle), middle)
     half = float(t.ppf(0.975, n - 1) * regrets.std(ddof=1) / np.sqrt(n))
@@ -144,9 +154,9 @@ def _notes(spec: dict) -> list[str]:
         "Regret in points: the score of the strategy that is best on average, less that of the one which the rule "
         "takes, the best on validation among its strategies. The rule chooses in one draw and is scored in the others; "
         "the best one is selected in half of those and scored in the other half. Below 0 the rule did better than that "
-        "by chance.",
-        f"Cost: seconds of all trainings that the rule needs, its extraction of features once, in units of one {whole}; "
-        "in brackets with an equal share of the extraction.",
-        f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against the "
-        "first rule, adjusted for the table (step-down max-T).",
+        f"by chance. It needs {FEWEST_OF_RULES} draws or seeds.",
+        "Cost: seconds of all trainings that the rule needs, and of the extraction of features once, in units of one "
+        f"{whole}; in brackets with an equal share of the extraction.",
+        f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against "
+        "the first rule, adjusted for the table (step-down max-T).",
     ]
