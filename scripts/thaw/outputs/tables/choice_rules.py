@@ -67,7 +67,7 @@ def build(data, spec: dict) -> TextTable:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        points = {task: found for task in tasks if (found := _points(data.runs, spec["split"], group, task))}
+        points = {task: one for task in tasks if (one := _points(data.runs, spec["split"], group, task))}
         points = {task: one for task, one in points.items() if one.of([spec["whole"]])}
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
