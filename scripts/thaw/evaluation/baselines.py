@@ -14,8 +14,9 @@ import numpy as np
 
 from thaw.data.corpus import Corpus
 from thaw.declarations.task_types import SCORE_TYPES
-from thaw.evaluation.metrics import majority, score
+from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, select_rows
+from thaw.evaluation.target_kinds import target_of
 
 STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
 EDGE = "</s>"  # the neighbour of a sentence's first and last word
@@ -42,14 +43,12 @@ def fit_baseline(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted
 
 def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
     """Predict the most frequent target, or the mean."""
-    constant = majority(task, select_rows(corpus.targets(task, "train"), rows))
+    target = target_of(task)
+    constant = target.constant(select_rows(corpus.targets(task, "train"), rows))
     predictions = {}
     for split, asked in wanted.items():
         gold = select_rows(corpus.targets(task, split), asked)
-        tags = isinstance(gold, list)
-        predictions[split] = Predictions(
-            asked, [[constant] * len(g) for g in gold] if tags else np.full(len(gold), constant)
-        )
+        predictions[split] = Predictions(asked, target.repeated(constant, gold))
     return Baseline(predictions, {})
 
 

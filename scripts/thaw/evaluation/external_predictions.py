@@ -18,6 +18,7 @@ from thaw.data.readers import read, split_quoted
 from thaw.data.rows_table import RowsTable, read_lines
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.evaluation.result_files import Predictions
+from thaw.evaluation.target_kinds import target_of
 from thaw.schema.corpora import FilesConfig
 
 PLACED = ["split", "row", "prediction"]
@@ -40,7 +41,7 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
     for split, by_row in positions.items():
         rows = np.array(sorted(by_row), dtype=np.int64)
         encoded = [_encoded(values[by_row[row]], table, by_row[row], task, corpus, split, row) for row in rows]
-        predictions[split] = Predictions(rows, encoded if kind == "tags" else np.array(encoded))
+        predictions[split] = Predictions(rows, target_of(task).array(encoded))
     return predictions
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.files import finite
-from thaw.declarations.task_types import NO_TAG, SCORE_TYPES
+from thaw.declarations.task_types import NO_TAG
 
 
 def ratio(above, below) -> np.ndarray:
@@ -176,11 +176,6 @@ def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> t
     return tuple(
         [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in side] for side in (gold, predicted)
     )
-
-
-def majority(task: dict, gold) -> int | float:
-    """Return the constant prediction of a model without input: the most frequent class or tag, or the mean."""
-    return float(np.mean(gold)) if task["type"] in SCORE_TYPES else int(np.bincount(_flat(gold)).argmax())
 
 
 def _nested(values) -> bool:

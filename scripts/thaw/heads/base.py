@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, SCORE_TYPES, WORD_TYPES
+from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, TARGET_OF_TYPE
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
@@ -44,8 +44,8 @@ class Head(nn.Module):
         """
         super().__init__()
         self.entry, self.width, self.outputs, self.separate_encoding = entry, width, outputs, separate_encoding
-        self.words = task_type in WORD_TYPES
-        self.scores = task_type in SCORE_TYPES
+        self.target = TARGET_OF_TYPE[task_type]
+        self.words, self.scores = self.target == "tags", self.target == "score"
         self.pairs = task_type in PAIR_TYPES
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -77,6 +77,10 @@ class Head(nn.Module):
         if not self.words:
             return each.view(targets.shape).mean(-1)
         return each.sum() / (targets != IGNORED).sum().clamp(min=1)
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor | None:
+        """Return the probabilities [B, C] of classes, in float32; None for scores and tags, of which none are kept."""
+        return logits.float().softmax(-1) if self.target == "label" else None
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Return the predictions: class indices [B], scores [B], or tag indices [B, W], -1 for unseen words.

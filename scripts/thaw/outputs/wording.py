@@ -14,15 +14,6 @@ BASELINE_LABELS = {
     "cosine": "Cosine similarity (no training)",
     "random_encoder": "Random weights, frozen",
 }
-TYPE_LABELS = {
-    "classification": "classification",
-    "pair_classification": "pair classification",
-    "regression": "regression",
-    "pair_regression": "pair regression",
-    "tagging": "tagging",
-    "spans": "span labelling (NER)",
-    "edges": "edge probing",
-}
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 FLAG_LABELS = {
     "one_class": "predicts a single class on validation",
