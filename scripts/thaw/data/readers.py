@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
-from thaw.data.rows_table import RowsTable, find_position, join, open_bytes, parts, read_lines
+from thaw.data.rows_table import RowsTable, columns_of, find_position, join, open_bytes, parts, read_lines
 from thaw.data.surface_tasks import read_surface
 from thaw.schema.corpora import FilesConfig
 
@@ -27,7 +27,7 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
 
     Raises UserError with file and line for whatever the file does not hold as the entry says it should.
     """
-    asked = {ours: source.columns.get(ours, ours) for ours in wanted}
+    asked = columns_of(source, wanted)
     columns = parts(asked)
     if source.format in ("conll", "conllu"):
         from thaw.data.conll import read_sentences
@@ -48,7 +48,7 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
             table.columns[ours].append(values[ours])
     if not table.lines:
         raise UserError(f"{path}: holds no rows")
-    table.columns = join(table.columns, asked)
+    table.columns = join(table.columns, asked, source.indicators)
     return table
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.data.edges import ARCS, arcs
-from thaw.data.rows_table import RowsTable, find_position, join, parts
+from thaw.data.rows_table import RowsTable, columns_of, find_position, join, parts
 from thaw.schema.corpora import GROUPINGS, CorpusConfig, FilesConfig, HubConfig, SourceConfig
 
 SCRIPT_BRANCH = "refs/convert/parquet"
@@ -143,14 +143,14 @@ def convert(data, name: str, hub: HubConfig, wanted: list[str]) -> RowsTable:
 
     A column `arcs` that it lacks is made of `head` and `deprel`, as CoNLL-U has them.
     """
-    names, columns, values = data.column_names, {ours: hub.columns.get(ours, ours) for ours in wanted}, {}
+    names, columns, values = data.column_names, columns_of(hub, wanted), {}
     for ours, theirs in parts(columns).items():
         if theirs == ARCS and theirs not in names:
             values[ours] = _arcs(data, name)
             continue
         source = names[find_position(theirs, names, f"hub: {name}", ours)]
         values[ours] = named_values(data[source], data.features[source])
-    return RowsTable(f"hub: {name}", join(values, columns), list(range(1, len(data) + 1)), "row")
+    return RowsTable(f"hub: {name}", join(values, columns, hub.indicators), list(range(1, len(data) + 1)), "row")
 
 
 def _arcs(data, name: str) -> list[list[dict]]:

@@ -6,6 +6,7 @@ NO_TAG = -1  # prediction for a word that the model never saw: it counts as wron
 
 CLASS_METRICS = ("accuracy", "f1", "f1_macro", "mcc")
 SCORE_METRICS = ("pearson", "spearman")
+LABEL_SET_METRICS = ("f1_micro", "f1_macro", "subset_accuracy", "mean_average_precision")
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class TaskType:
 TYPES = {
     "classification": TaskType("label", 1, CLASS_METRICS, "classification"),
     "pair_classification": TaskType("label", 2, CLASS_METRICS, "pair classification"),
+    "multi_label_classification": TaskType("label_set", 1, LABEL_SET_METRICS, "multi-label classification"),
     "regression": TaskType("score", 1, SCORE_METRICS, "regression"),
     "pair_regression": TaskType("score", 2, SCORE_METRICS, "pair regression"),
     "tagging": TaskType("tags", 0, ("accuracy",), "tagging"),
@@ -34,7 +36,7 @@ PAIR_TYPES = tuple(name for name, known in TYPES.items() if known.texts == 2)
 TEXT_TYPES = tuple(name for name, known in TYPES.items() if known.texts)  # one text, or a pair
 SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "score")  # a number instead of labels
 
-METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
+METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))
 EDGE_METRICS = PROBED["edges"].metrics
 
 METRICS_OF_TYPE = {name: known.metrics for name, known in TYPES.items()}
@@ -45,7 +47,10 @@ TYPE_LABELS = {name: known.in_print for name, known in (TYPES | PROBED).items()}
 METRIC_LABELS = {
     "accuracy": "accuracy",
     "f1": "F1",
+    "f1_micro": "micro F1",
     "f1_macro": "macro F1",
+    "subset_accuracy": "subset accuracy",
+    "mean_average_precision": "mean average precision",
     "mcc": "MCC",
     "pearson": "Pearson r",
     "spearman": "Spearman ρ",

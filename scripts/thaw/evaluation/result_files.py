@@ -27,8 +27,8 @@ class Predictions:
     """What a run predicts for some rows of a split.
 
     `rows` are positions within the split's Parquet file; `values` are encoded as metrics want them
-    (class indices, floats, or per sentence a list of tag indices, -1 where the model saw no such word);
-    `probabilities` [rows, classes] exist for classification alone.
+    (class indices, floats, per sentence a list of tag indices, -1 where the model saw no such word, or of sets of
+    labels the probability of each label); `probabilities` [rows, classes] exist for classification alone.
     """
 
     rows: np.ndarray
@@ -89,7 +89,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
 def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
     """Return the predictions for all but the training split as a table.
 
-    Columns: split, row (as in the split's Parquet file), prediction (label, score, or list of tags), and for
+    Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels), and for
     classification probabilities (in the order of the corpus' labels). A word that the model never saw is "O".
     """
     import pandas as pd

@@ -1,7 +1,7 @@
 """What evaluation does differently by kind of target: constants, names, encodings, votes, credits of examples.
 
 N rows of a split, M members of an ensemble, C labels. Predictions are encoded as metrics want them: class indices [N],
-floats [N], or per sentence a list of tag indices.
+floats [N], per sentence a list of tag indices, or of sets of labels probabilities [N, C].
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from thaw.declarations.task_types import NO_TAG, TARGET_OF_TYPE
+from thaw.evaluation.metrics import marked
 
 
 class ClassTarget:
@@ -129,7 +130,54 @@ class TagsTarget(ClassTarget):
         return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
 
 
-TARGET_KINDS = {"label": ClassTarget(), "score": ScoreTarget(), "tags": TagsTarget()}
+class LabelSetTarget(ClassTarget):
+    """Any number of labels a row."""
+
+    def constant(self, gold):
+        """Return the share of rows [C] that have each label."""
+        return np.mean(gold, axis=0)
+
+    def repeated(self, constant, gold):
+        """Return the shares for every row."""
+        return np.tile(constant, (len(gold), 1))
+
+    def is_constant(self, values) -> bool:
+        """Return whether a model predicts one and the same set throughout."""
+        return len(np.unique(marked(values), axis=1).T) == 1
+
+    def named(self, values, labels: list[str]) -> list:
+        """Return the labels of each row, in their order."""
+        return [[label for label, has in zip(labels, row, strict=True) if has] for row in marked(values).T]
+
+    def read(self, frame, labels: list[str]):
+        """Return the probabilities."""
+        return np.stack(frame["probabilities"].tolist())
+
+    def encoded(self, value, labels: list[str]):
+        """Return 0 or 1 for each label."""
+        return np.isin(labels, list(value)).astype(np.float32)
+
+    def array(self, values: list):
+        """Return probabilities [N, C]."""
+        return np.array(values, dtype=np.float32)
+
+    def probabilities(self, predicted) -> np.ndarray | None:
+        """Return the probabilities, which the values are."""
+        return predicted.values
+
+    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+        """Return the mean of the members' probabilities, or the share of them that predict each label."""
+        if by == "mean":
+            return _mean_probabilities(frames), None
+        votes = [[self.encoded(value, labels) for value in frame["prediction"]] for frame in frames]
+        return np.mean(votes, axis=0), None
+
+    def credit(self, gold, predicted) -> float:
+        """Return 1 where the sets are the same, else 0."""
+        return float(set(gold) == set(predicted))
+
+
+TARGET_KINDS = {"label": ClassTarget(), "score": ScoreTarget(), "tags": TagsTarget(), "label_set": LabelSetTarget()}
 
 
 def target_of(task: dict) -> ClassTarget:

@@ -11,6 +11,7 @@ from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.corpora import ViewConfig
@@ -40,6 +41,11 @@ class FinishedRun:
     def task(self) -> dict:
         """The run's task with every default filled in."""
         return task_with_defaults(self.spec["task"], self.spec["subset"])
+
+    @property
+    def target(self) -> str:
+        """The kind of the task's target."""
+        return TARGET_OF_TYPE[self.task["type"]]
 
     @cached_property
     def labels(self) -> list[str]:

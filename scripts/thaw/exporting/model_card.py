@@ -2,6 +2,7 @@
 
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.finished_run import FinishedRun
 from thaw.schema.head import as_list
 from thaw.schema.keys import Context
@@ -49,7 +50,8 @@ def _about(source: FinishedRun) -> dict[str, str]:
         layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
-        "labels": ", ".join(source.labels) or "none: it gives a score",
+        "labels": (", ".join(source.labels) or "none: it gives a score")
+        + (f"; a text has those of a probability above {THRESHOLD}" if source.target == "label_set" else ""),
         "reads": reads[source.reads],
         "head": f"{head}, on each word's first piece{layers}"
         if source.reads == "words"

@@ -16,7 +16,7 @@ BASELINE_LABELS = {
 }
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 FLAG_LABELS = {
-    "one_class": "predicts a single class on validation",
+    "one_class": "predicts a single class, or one set of labels, on validation",
     "diverged": "loss became NaN or inf",
     "undefined": "a score is undefined",
     "below_majority": "scores below the majority class on validation",

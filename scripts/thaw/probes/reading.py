@@ -95,7 +95,7 @@ class Reading(ProbeContext):
         return self.scores(split, layer, solution)[self.main_metric]
 
     def majority(self) -> dict[str, dict[str, float | None]]:
-        """Return what the most frequent label in train (or the mean) scores on each split."""
+        """Return what the most frequent label in train (or the mean, or the shares of labels) scores on each split."""
         target, scores = target_of(self.task), {}
         constant = target.constant(self.splits["train"].gold)
         for name in self.scored:
@@ -123,11 +123,11 @@ class Reading(ProbeContext):
     def _check(self, gold) -> None:
         """Raise UserError where there are no two labels, or no two rows, one to fit and one to choose by."""
         flat = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in gold]) if self.words else np.asarray(gold)
-        if self.labels and len(np.unique(flat)) < 2:
-            only = self.labels[int(flat[0])]
+        if self.labels and len(np.unique(flat, axis=0)) < 2:
+            only = f"the label {self.labels[int(flat[0])]!r}" if flat.ndim == 1 else "the same labels"
             raise UserError(
-                f"task {self.task['id']}: all training rows of the subset have the label {only!r}; a probe needs two "
-                "labels or more: take a larger subset"
+                f"task {self.task['id']}: all training rows of the subset have {only}; a probe needs two labels or "
+                "more: take a larger subset"
             )
         if len(gold) < 2:
             raise UserError(

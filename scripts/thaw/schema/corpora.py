@@ -34,6 +34,14 @@ class SourceConfig(BaseModel):
     )
     until: dict[Id, Text] = Field({}, description="column: the character that ends its label; the rest is removed")
     rename: dict[Id, dict[str, str]] = Field({}, description="column: {label in the source: label in Thaw}")
+    separators: dict[Id, Text] = Field(
+        {}, description="column of kind label_set: the characters between labels that are one text, as ';'"
+    )
+    indicators: dict[Id, list[str | int]] = Field(
+        {},
+        description="column of kind label_set: the columns in the source that have 1 where a row has the label of that "
+        "name and 0 where it has not, instead of one column in `columns`",
+    )
     scheme: Literal["bio", "iob1"] = Field(
         "bio", description="scheme of the span tags in the source; Thaw stores bio (IOB2)"
     )
@@ -116,7 +124,7 @@ class CorpusConfig(CatalogueEntry):
 
     texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
     words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
-    targets: dict[Id, Literal["label", "score", "tags", "edges"]] = Field(
+    targets: dict[Id, Literal["label", "label_set", "score", "tags", "edges"]] = Field(
         min_length=1, description="column to predict: what it holds"
     )
     labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; default: those of train, sorted")
@@ -139,6 +147,18 @@ class CorpusConfig(CatalogueEntry):
             raise ValueError("a corpus has either texts: [column, ...] or words: column")
         if not (self.synthetic or self.files or self.hub):
             raise ValueError("a corpus needs a source: files, hub or synthetic")
+        return self
+
+    @model_validator(mode="after")
+    def _label_sets_are_of_one_text(self):
+        for source in filter(None, (self.files, self.hub)):
+            for key in ("separators", "indicators"):
+                for column in getattr(source, key):
+                    if self.targets.get(column) != "label_set":
+                        raise ValueError(f"{key}: {column} is no target of kind label_set")
+            for column in source.indicators:
+                if column in source.columns:
+                    raise ValueError(f"indicators: {column} has columns already; state one of the two")
         return self
 
     @model_validator(mode="after")

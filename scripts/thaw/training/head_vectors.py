@@ -52,6 +52,8 @@ class Vectors:
         """
         if target == "score":
             return Predictions(rows, logits.cpu().numpy())
+        if target == "label_set":
+            return Predictions(rows, logits.sigmoid().cpu().numpy())
         best = logits.argmax(1).cpu().numpy()
         if self.seen is None:
             return Predictions(rows, best, logits.softmax(1).cpu().numpy())
