@@ -36,6 +36,7 @@ METRICS = ["f1_micro", "f1_macro", "subset_accuracy", "mean_average_precision"]
 TASK = {"id": "t", "corpus": "mine", "type": KIND, "target": "labels", "metrics": METRICS, "validation": "validation"}
 TASK |= {"test": ["test"]}
 CONVERGED = {"train": ["head"], "optimizer": "lbfgs", "l2": [1e-3, 1e-1]}
+MEAN = {"kind": "linear", "pooling": "mean"}
 
 
 def drawn(seed: int, count=80, labels=4):
@@ -186,38 +187,57 @@ def test_texts_with_commas_are_no_sets(tmp_path):
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sets")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", KIND), KIND)
+    folder, sizes = tmp_path_factory.mktemp("sets"), {"train": 80, "validation": 24, "test": 24}
+    made = {name: rows(KIND, count, seed) for seed, (name, count) in enumerate(sizes.items(), 1)}
+    return Bench(folder, "bert", tiny_corpus(folder / "data", KIND, **made), KIND)
+
+
+@pytest.fixture(scope="module")
+def shown(bench, tmp_path_factory):
+    """Return the results of a linear probe, fitted to convergence, and of full fine-tuning."""
+    shown = Shown(bench, tmp_path_factory.mktemp("shown"))
+    probed(shown)
+    shown.train("full", {"train": ["all"], "epochs": 5, "rate": 3e-3}, head=MEAN)
+    return shown
+
+
+def probed(shown: Shown) -> None:
+    """Fit a head to convergence, as strategy `probe`."""
+    spec = shown.bench.spec(CONVERGED, head=MEAN)
+    del spec["seed"]
+    shown.bench.step("fit_heads", spec, shown.folder / "runs/t/all/e/linear/probe/base", "--seeds", 1)
+
+
+def folder_of(shown: Shown, strategy: str):
+    return shown.folder / f"runs/t/all/e/linear/{strategy}/base/seed1"
 
 
 def test_baselines(bench):
-    corpus, everything = bench.corpus, np.arange(24)
-    wanted = {"train": everything, "validation": np.arange(8), "test": np.arange(8)}
+    corpus, everything = bench.corpus, np.arange(80)
+    wanted = {"train": everything, "validation": np.arange(24), "test": np.arange(24)}
     majority = fit_baseline("majority", TASK, corpus, everything, wanted).predictions["test"]
-    assert majority.values == pytest.approx(np.tile([0.25, 0.5, 0.5], (8, 1)))  # both, song, water
+    assert majority.values == pytest.approx(np.tile([0.25, 0.5, 0.5], (24, 1)))  # both, song, water
     words = fit_baseline("bag_of_words", TASK, corpus, everything, wanted)
     found = score(TASK, corpus.targets(TASK, "test"), words.predictions["test"].values, corpus.labels("labels"))
     least = score(TASK, corpus.targets(TASK, "test"), majority.values, corpus.labels("labels"))
     assert all(found[metric] > least[metric] + 0.2 for metric in METRICS), (found, least)
 
 
-def test_a_planted_answer_is_learnt_and_shown(bench, tmp_path):
-    shown = Shown(bench, tmp_path / "results")
-    shown.train("probe", CONVERGED)
-    shown.train("full", {"train": ["all"], "epochs": 12, "rate": 3e-3})
-    for strategy in ("probe", "full"):
-        folder = tmp_path / f"results/runs/t/all/e/linear/{strategy}/base/seed1"
-        record = json.loads((folder / "metrics.json").read_text())
-        assert record["scores"]["test"]["f1_micro"] > 0.9, strategy
-        frame = pandas.read_parquet(folder / "predictions.parquet").query("split == 'test'")
-        labels = bench.corpus.labels("labels")
-        values = TARGET_KINDS["label_set"].read(frame, labels)
-        gold = bench.corpus.targets(TASK, "test")
-        again = score(TASK | {"metrics": ["f1_micro"]}, gold, values, labels)
-        assert again["f1_micro"] == record["scores"]["test"]["f1_micro"]
-        assert [list(row) for row in frame["prediction"]] == TARGET_KINDS["label_set"].named(values, labels)
-    table = shown.table("probe", "full")
-    assert "micro F1" in table
+@pytest.mark.parametrize(("strategy", "least"), [("probe", 0.7), ("full", 0.9)])
+def test_a_planted_answer_is_learnt_and_recorded(strategy, least, shown):
+    corpus, folder = shown.bench.corpus, folder_of(shown, strategy)
+    record, labels = json.loads((folder / "metrics.json").read_text()), corpus.labels("labels")
+    assert record["scores"]["test"]["f1_micro"] > least
+    frame = pandas.read_parquet(folder / "predictions.parquet").query("split == 'test'")
+    values = TARGET_KINDS["label_set"].read(frame, labels)
+    again = score(TASK | {"metrics": ["f1_micro"]}, corpus.targets(TASK, "test"), values, labels)
+    assert again["f1_micro"] == record["scores"]["test"]["f1_micro"]
+    assert [list(row) for row in frame["prediction"]] == TARGET_KINDS["label_set"].named(values, labels)
+
+
+def test_scores_are_shown(shown):
+    shown.trained["probe"] = True
+    assert "micro F1" in shown.table("probe", "full") and shown.flags("full") == []
 
 
 def test_labels_without_a_signal_score_as_the_majority(tmp_path):
@@ -230,17 +250,16 @@ def test_labels_without_a_signal_score_as_the_majority(tmp_path):
             example["text"] = "the same words"
     bench = Bench(tmp_path, "bert", tiny_corpus(tmp_path / "data", KIND, **made), KIND)
     shown = Shown(bench, tmp_path / "results")
-    shown.train("probe", CONVERGED)
-    assert "one_class" in shown.flags("probe")
-    shown_scores = json.loads((tmp_path / "results/runs/t/all/e/linear/probe/base/seed1/metrics.json").read_text())
-    assert shown_scores["scores"]["test"]["f1_micro"] == 0.0
+    probed(shown)
+    record = json.loads((folder_of(shown, "probe") / "metrics.json").read_text())
+    assert "one_class" in record["flags"] and record["scores"]["test"]["f1_micro"] == 0.0
 
 
 def test_the_loss_is_the_mean_binary_cross_entropy(bench):
     from thaw.heads.registry import build
     from thaw.schema.head import HeadConfig
 
-    head = build(HeadConfig(), 6, 3, KIND)
+    head = build(HeadConfig(kind="linear"), 6, 3, KIND)
     logits, gold = torch.tensor([[2.0, -1.0, 0.0], [0.5, 3.0, -2.0]]), torch.tensor([[1, 0, 1], [0, 1, 0]])
     shares = logits.sigmoid()
     expected = -(gold * shares.log() + (1 - gold) * (1 - shares).log()).mean()
@@ -249,10 +268,8 @@ def test_the_loss_is_the_mean_binary_cross_entropy(bench):
     assert both.shape == (2,) and both[0].item() == pytest.approx(expected.item())
 
 
-def test_an_export_gives_lists_of_labels(bench, tmp_path):
-    shown = Shown(bench, tmp_path / "results")
-    shown.train("probe", CONVERGED)
-    run = open_run(tmp_path / "results/runs/t/all/e/linear/probe/base/seed1")
+def test_an_export_gives_lists_of_labels(shown, tmp_path):
+    run = open_run(folder_of(shown, "probe"))
     (tmp_path / "model").mkdir()
     write(run, tmp_path / "model")
     found = check(run, tmp_path / "model")
@@ -262,13 +279,13 @@ def test_an_export_gives_lists_of_labels(bench, tmp_path):
 
 
 def test_predictions_from_elsewhere(bench, tmp_path):
-    gold = [row["labels"] for row in rows(KIND, 8, 3)]
+    gold = [row["labels"] for row in rows(KIND, 24, 3)]
     (tmp_path / "p.csv").write_text(
         "prediction\n" + "".join(";".join(labels) + "\n" if labels else '""\n' for labels in gold)
     )
     found = read_predictions(tmp_path / "p.csv", "csv", TASK, bench.corpus)["test"]
     assert (found.values == bench.corpus.targets(TASK, "test")).all()
-    (tmp_path / "p.csv").write_text("prediction\nsong;watr\n" + "song\n" * 7)
+    (tmp_path / "p.csv").write_text("prediction\nsong;watr\n" + "song\n" * 23)
     with pytest.raises(UserError, match="'watr' is no label of labels; did you mean 'water'"):
         read_predictions(tmp_path / "p.csv", "csv", TASK, bench.corpus)
 
