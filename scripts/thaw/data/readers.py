@@ -59,7 +59,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     source has a mark, only rows that begin with it.
     """
     delimiter = source.delimiter or ("," if source.format == "csv" else "\t")
-    split = split_quoted if source.quoting == "double" else split_plain
+    split = split_quoted if source.quotes == "double" else split_plain
     records = split(path, source.encoding, delimiter)
     header, width = None, None
     if source.header:
@@ -87,7 +87,7 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
     lacking = [ours for ours, position in positions.items() if position >= len(fields) and not ours.isdigit()]
     column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
     expected = f"{width}, as in the header" if width is not None else f"at least {least}"
-    hint = f"check the separator inside a text and quoting: {source.quoting}"
+    hint = f"check the separator inside a text and quoting: {source.quotes}"
     return f"{column}{len(fields)} field{'s' * (len(fields) != 1)}, expected {expected}; {hint}"
 
 

@@ -28,10 +28,10 @@ def keep(run: Path, catalogues: list[Path]) -> str:
     Args: its folder; folders of catalogues with plug-ins that it uses. Raises UserError for what is no finished run,
     was made of results that are gone, or scores otherwise than on record.
     """
-    run = run.absolute()
+    named, run = run, run.absolute()
     results = layout.results_folder(run, ("train",))
     if results is None or not (run / "metrics.json").is_file():
-        raise UserError(f"{run} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
+        raise UserError(f"{named} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
     if (run / KEPT).is_file():
         return f"{run} has its layers: {KEPT}"
     record = read_json(run / "metrics.json")

@@ -52,7 +52,9 @@ class FilesConfig(SourceConfig):
 
     format: Literal[FORMATS] = Field(description="format of the files")
     quoting: Literal["none", "double"] | None = Field(
-        None, description="csv and tsv, required: none if quotation marks are plain characters, double if they quote"
+        None,
+        description="none if quotation marks are plain characters, double if they quote; csv: default double; tsv: "
+        "required",
     )
     delimiter: str | None = Field(
         None, min_length=1, max_length=1, description="csv: the character between fields; default: a comma"
@@ -68,8 +70,8 @@ class FilesConfig(SourceConfig):
 
     @model_validator(mode="after")
     def _quoting_is_stated(self):
-        if self.format in ("csv", "tsv") and self.quoting is None:
-            raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
+        if self.format == "tsv" and self.quoting is None:
+            raise ValueError("a tsv source must state quoting: none or quoting: double")
         if self.delimiter and (self.format != "csv" or self.delimiter in '"\r\n'):
             raise ValueError("delimiter is one character of a csv file, as ';'; fields of a tsv file are split at tabs")
         return self
@@ -95,6 +97,11 @@ class FilesConfig(SourceConfig):
             if split not in self.splits:
                 raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
         return self
+
+    @property
+    def quotes(self) -> str:
+        """How quotation marks are read: none, or double as RFC 4180 has it for csv."""
+        return self.quoting or ("double" if self.format == "csv" else "none")
 
     def of_split(self, split: str) -> "FilesConfig":
         """Return the source as it holds for one split: whether it has a header, and what marks its rows."""
