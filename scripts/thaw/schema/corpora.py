@@ -145,6 +145,9 @@ class CorpusConfig(CatalogueEntry):
         "sentence",
         description="rows that stay together when a split is held out: those with the same sentence, phrase or column",
     )
+    join: dict[Id, Annotated[list[Id], Field(min_length=2)]] = Field(
+        {}, description="split: splits of the source that it replaces, their rows one after the other"
+    )
     carve: dict[Id, Share] = Field({}, description="split: share of the training rows that is held out for it")
     size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 
