@@ -34,7 +34,7 @@ from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
-from thaw.outputs.report import dataset_facts, methods, provenance
+from thaw.outputs.report import dataset_facts, methods, provenance, recommended
 from thaw.outputs.tables import writers
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
@@ -59,6 +59,9 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
     columns, fitted = aggregate.columns(summary, labels), runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
+    chosen = recommended.recommendations(
+        spec["outputs"], folder, columns, aggregate.group_names(summary, labels), labels
+    )
     made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
     cuts, synthetic = (
         dataset_facts.cuts(present, spec, results),
@@ -81,7 +84,8 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
-        "findings": methods.findings(summary, aggregate.validation_means(runs), labels),
+        "recommended": chosen,
+        "findings": methods.findings(summary, aggregate.validation_means(runs), labels, chosen),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
