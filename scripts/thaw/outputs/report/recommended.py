@@ -29,18 +29,18 @@ def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, la
     Keys: task, split and group (for the abstract); title, metric, synthetic, name and `lines`, what is said. Args: the
     outputs of the report's spec and their folder; columns and groups as `aggregate` gives them.
     """
-    found: dict[tuple, list[dict]] = {}
+    by_place: dict[tuple, list[dict]] = {}
     for output in (output for output in outputs if output["kind"] in kinds_for(Use.ADVICE)):
         prefix = layout.output(folder, "table", output["id"]).with_suffix("")
         if not reason(prefix):
             with open(f"{prefix}.csv", encoding="utf-8", newline="") as file:
                 for line in csv.DictReader(file):
                     group = line["subset"], line["encoder"], line["head"]
-                    found.setdefault((line["task"], line["split"], group), []).append(line)
+                    by_place.setdefault((line["task"], line["split"], group), []).append(line)
     entries = []
     for column in columns:
         for group in groups:
-            if lines := found.get((column.task, column.split, group)):
+            if lines := by_place.get((column.task, column.split, group)):
                 about = {"task": column.task, "split": column.split, "group": group}
                 about |= {"title": column.label, "metric": column.metric, "synthetic": column.synthetic}
                 entries.append(about | {"of": groups[group]} | _entry(lines, labels))
