@@ -50,6 +50,7 @@ def specs(
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
+    report["preparatory"] = len(context.runs) + len(baselines) - len(list(context.runs_in_outputs()))
     said = {"left_out": list(left_out)} if left_out else {}
     yield "report", name, report | _methods(experiment, catalogue) | said
 
@@ -212,6 +213,11 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
     strategies = _with_sources([named_points(item)[0] for item in experiment.strategies], catalogue)
+    corpora = dict.fromkeys(catalogue.get("tasks", name, "tasks").corpus for name in experiment.tasks)
+    entries = {name: catalogue.get("corpora", name, "corpora") for name in corpora}
+    methods["corpora"] = {
+        name: entry.model_dump(include={"label", "licence", "cite"}) for name, entry in entries.items()
+    }
     methods["heads"] = _stated("heads", _heads(experiment, catalogue), catalogue)
     methods["strategies"] = _stated("strategies", strategies, catalogue)
     methods |= {"search_seeds": experiment.search_seeds} if experiment.search_seeds else {}

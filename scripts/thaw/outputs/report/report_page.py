@@ -14,6 +14,8 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     search_seeds the largest number of seeds of a search, only if the experiment sets it
     further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
+    preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
+    corpora      {id: {label, licence, cite}}
     left_out     [sentence], only where the experiment was scaled down
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
 figures' svg.
@@ -28,7 +30,7 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
-from thaw.core.runtime import log
+from thaw.core.runtime import log, machine_size
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
@@ -73,7 +75,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "words": wording,
         "columns": columns,
         "synthetic_tasks": list(dict.fromkeys(synthetic)),
-        "counts": _counts(summary, fitted, present),
+        "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
         "missing": provenance.missing(runs, labels),
         "differences": provenance.differences(made_with),
         "tasks": dataset_facts.tasks(spec, results),
@@ -96,6 +98,9 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "flagged": provenance.flagged(present, labels),
         "values": provenance.values(made_with),
         "release": release(),
+        "span": provenance.span(made_with) if made_with else None,
+        "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
+        "cost_rule": wording.COST_RULE,
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present),
     }
