@@ -16,6 +16,7 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     store        {dtype, max_gib}; compute {threads}
     preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
     corpora      {id: {label, licence, cite}}
+    references   {key: BibTeX entry}
     left_out     [sentence], only where the experiment was scaled down
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
 figures' svg.
@@ -31,6 +32,7 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import log, machine_size
+from thaw.declarations import references
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
@@ -82,6 +84,9 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "subsets": methods.subsets(spec),
         "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
+        "references": spec.get("references", {}),
+        "optimizers": _optimizers(present),
+        "metric_cites": [references.METRICS[metric] for metric in _metrics(spec) if metric in references.METRICS],
         "heads": methods.heads(spec),
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
@@ -104,6 +109,11 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present),
     }
+
+
+def bibliography(content: dict) -> str:
+    """Return references.bib: the entries of what is cited. Args: what `content` returns."""
+    return "\n\n".join(content["references"].values()) + "\n"
 
 
 def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:
@@ -161,8 +171,20 @@ def _strategies(spec: dict) -> list[dict]:
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
         text = methods.strategy(id, spec)
-        entries.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
+        about = {"about": entry.get("about"), "cite": entry.get("cite", [])}
+        entries.append({"name": names.get(id, id), "text": text} | about)
     return entries
+
+
+def _metrics(spec: dict) -> list[str]:
+    """Return the main metrics of the tasks, each once."""
+    return list(dict.fromkeys(task["metrics"][0] for task in spec["tasks"].values()))
+
+
+def _optimizers(present) -> list[str]:
+    """Return what to cite for the optimizers of the runs."""
+    used = {name for names in present["optimizer"].dropna().unique() for name in names.split(";")}
+    return [key for name, key in references.OPTIMIZERS.items() if name in used]
 
 
 def _baselines(summary, labels: dict) -> list[str]:
