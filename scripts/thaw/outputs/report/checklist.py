@@ -30,8 +30,8 @@ def checklist(content: dict, command: str) -> str:
         "How many parameters, what computing budget and infrastructure? (ACL C1, NeurIPS: compute resources)": [
             *(f"{encoder['label']}: {encoder['text'] or 'not fetched'}" for encoder in content["encoders"]),
             *(f"{what}: {' and '.join(values)}" for what, values in content["values"].items() if "machine" in what),
-            f"{wording.plural(counts['runs'], 'run')}: {wording.seconds(content['extraction']['training'])} of training "
-            f"and {wording.seconds(content['extraction']['seconds'])} of feature extraction. Not counted: "
+            f"{wording.plural(counts['runs'], 'run')}: {wording.seconds(content['extraction']['training'])} of "
+            f"training and {wording.seconds(content['extraction']['seconds'])} of feature extraction. Not counted: "
             f"{counts['preparatory']} preparatory runs, and runs that were thrown away.",
         ],
         "What is the set-up, what the hyperparameter search and the best values? (ACL C2, NeurIPS: settings)": [
