@@ -42,7 +42,7 @@ def tie(tmp_path_factory):
 def test_a_clear_winner_is_recommended_with_its_score_and_certainty(winner):
     text, abstract = first_screen(winner), part(winner.page, 'id="abstract"', "</h2>")
     assert re.search(r"Full fine-tuning 90\.6 \[\d\d\.\d, \d\d\.\d\] on test", text)
-    assert "It is the highest on validation too. It trains the most parameters of all strategies." in text
+    assert "It is the highest on validation too. No other strategy trains more parameters." in text
     assert "Shown on validation to be within 1 point of the best (6 seeds" in text
     assert "No cheaper strategy is undecided." in text and "No recommendation" not in text
     abstract = part(winner.page, 'id="abstract">', 'id="setup"')

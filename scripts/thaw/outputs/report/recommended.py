@@ -26,8 +26,9 @@ COSTS = {  # column: in print, the unit's factor, the words after the number
 def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, labels: dict) -> list[dict]:
     """Return an entry for each task, split and group of runs of the tables of recommendations, in the page's order.
 
-    Keys: task, split and group (for the abstract); title, metric, synthetic, name and `lines`, what is said. Args: the
-    outputs of the report's spec and their folder; columns and groups as `aggregate` gives them.
+    Keys: task, split and group; title, metric, synthetic, of (the group in print), margin, name, score; `lines`, what
+    is said, and `abstract`, the part of it that the abstract says. Args: the outputs of the report's spec and their
+    folder; columns and groups as `aggregate` gives them.
     """
     by_place: dict[tuple, list[dict]] = {}
     for output in (output for output in outputs if output["kind"] in kinds_for(Use.ADVICE)):
@@ -37,13 +38,14 @@ def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, la
                 for line in csv.DictReader(file):
                     group = line["subset"], line["encoder"], line["head"]
                     by_place.setdefault((line["task"], line["split"], group), []).append(line)
-    entries = []
+    entries, alone = [], len({group for *_, group in by_place}) == 1
     for column in columns:
         for group in groups:
             if lines := by_place.get((column.task, column.split, group)):
                 about = {"task": column.task, "split": column.split, "group": group}
                 about |= {"title": column.label, "metric": column.metric, "synthetic": column.synthetic}
-                entries.append(about | {"of": groups[group]} | _entry(lines, labels))
+                about |= {"of": "" if alone else groups[group], "margin": wording.points(float(lines[0]["margin"]))}
+                entries.append(about | _entry(lines, labels))
     return entries
 
 
@@ -53,9 +55,9 @@ def _entry(lines: list[dict], labels: dict) -> dict:
     taken = next((line for line in lines if line["advised"] == "1"), None)
     if taken is None:
         return _none(lines, best, labels)
-    facts = [_difference(taken, best, labels), _cheaper(taken, best, lines, labels), _sure(taken)]
-    facts.append(_open(lines, taken, labels))
-    return {"name": _name(taken, labels), "score": _score(taken), "lines": [fact for fact in facts if fact]}
+    away, sure = _difference(taken, best, labels), _sure(taken)
+    facts = [away, _cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels)]
+    return {"name": _name(taken, labels), "score": _score(taken), "lines": facts, "abstract": [away, sure]}
 
 
 def _none(lines: list[dict], best: dict, labels: dict) -> dict:
@@ -68,7 +70,8 @@ def _none(lines: list[dict], best: dict, labels: dict) -> dict:
             f"a test {FEWEST_SEEDS}."
         )
     shown = f"Highest on validation: {name} ({_number(best, 'validation')}); on test it scores {_score(best)}."
-    return {"name": "", "score": "", "lines": [why, shown, _open(lines, None, labels)]}
+    facts = [why, shown, _open(lines, None, labels)]
+    return {"name": "", "score": "", "lines": facts, "abstract": facts}
 
 
 def _difference(taken: dict, best: dict, labels: dict) -> str:
@@ -84,7 +87,7 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
     """Return its costs next to those of the highest on validation, or of what trains most where that is the same."""
     other = best if taken is not best else max(lines, key=lambda line: float(line["trained_parameters"]))
     if other is taken:
-        return "It trains the most parameters of all strategies."
+        return "No other strategy trains more parameters."
     parts = []
     for column, (printed, factor, of) in COSTS.items():
         own, theirs = (float(line[column]) * factor for line in (taken, other))
@@ -94,11 +97,11 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
 
 
 def _times(own: float, theirs: float) -> str:
-    """Return how many times cheaper one cost is; nothing where they differ by less than a tenth."""
-    if not own > 0 or not theirs > 0 or 0.9 < own / theirs < 1.1:
+    """Return how many times cheaper one cost is, where they differ by a tenth or more and not by a hundred times."""
+    if not own > 0 or not theirs > 0:
         return ""
     word, ratio = ("less", theirs / own) if theirs > own else ("more", own / theirs)
-    return f" ({ratio:,.1f} times {word})" if ratio < 100 else f" ({ratio:,.0f} times {word})"
+    return f" ({ratio:.1f} times {word})" if 1.1 <= ratio < 100 else ""
 
 
 def _sure(taken: dict) -> str:
@@ -106,15 +109,20 @@ def _sure(taken: dict) -> str:
     margin = wording.points(float(taken["margin"]))
     if taken["answer"] == NOT_WORSE:
         return f"Shown on validation to be within {margin} of the best ({seeds}, 95 % bounds over all strategies)."
-    return f"Provisional: with {seeds} no strategy is shown to be within {margin} of the best."
+    return f"Provisional: not shown to be within {margin} of the best with {seeds}. To decide: {_lacks(taken)}."
 
 
 def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
-    """Return the cheaper strategies that are undecided, with what would decide them."""
-    cost = float(taken["seconds_alone"]) if taken else float("inf")
-    cheaper = [line for line in lines if line["answer"] == UNDECIDED and float(line["seconds_alone"]) < cost]
+    """Return the undecided strategies that may be a better choice, with what would decide them.
+
+    These are the cheaper ones, and all of them where it is not known how near the recommended one is to the best.
+    """
+    sure = taken is not None and taken["answer"] == NOT_WORSE
+    cost = float(taken["seconds_alone"]) if sure else float("inf")
+    others = [line for line in lines if line is not taken and line["answer"] == UNDECIDED]
+    cheaper = [line for line in others if float(line["seconds_alone"]) < cost]
     if taken and not cheaper:
-        return "No cheaper strategy is undecided."
+        return f"No {'cheaper' if sure else 'other'} strategy is undecided."
     lacks: dict[str, list[str]] = {}
     for line in sorted(cheaper, key=lambda line: float(line["seconds_alone"])):
         lacks.setdefault(_lacks(line), []).append(_name(line, labels))
@@ -122,8 +130,8 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
     for needed, names in lacks.items():
         rest = len(names) - NAMED
         shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken else []
-        parts.append(f"{needed}" + (f" ({wording.listing(shown)})" if shown else ""))
-    what = "Cheaper and undecided" if taken else "To decide"
+        parts.append((f"{wording.listing(shown)} – " if shown else "") + needed)
+    what = "To decide" if not taken else "Cheaper and undecided" if sure else "Undecided too"
     return f"{what}: {'; '.join(parts)}." if parts else ""
 
 
@@ -160,4 +168,4 @@ def sentence(entry: dict) -> str:
     opening = (
         f"recommended is {entry['name']}, with {entry['score']} on test." if entry["name"] else "no recommendation."
     )
-    return " ".join([opening, *entry["lines"]])
+    return " ".join([opening, *entry["abstract"]])
