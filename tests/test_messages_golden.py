@@ -35,7 +35,7 @@ IN_AN_EXPERIMENT = {
         "[reviews]",
         "[sst2]\nsources: [files]",
     ): "corpora.sst2: no data here, there is no file data/sst2/glue/train.tsv; say "
-    "--config data_dir=<their folder>, or allow more sources:",
+    "--config data_dir=<their folder>, or add another of its sources to the experiment's `sources:`",
     ("[my]", "[my, half]"): "half/encoders.yaml:2: encoders.nn: the key 'layers' is missing: number of layers; 0 for "
     "sentence and word_vectors; so is 'width'",
     ("[reviews]", "reviews"): "mine.yaml:4: tasks: expected a list, as [reviews] (it is 'reviews')",

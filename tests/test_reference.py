@@ -7,7 +7,7 @@ from thaw.core.errors import UserError
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
 
-PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019"]
+PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019", "sung2022"]
 ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_two_tuned"]}
 SMALL = {
     "cite": "Nobody 2020",

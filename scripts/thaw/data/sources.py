@@ -32,9 +32,8 @@ def find_source(name: str, corpus: CorpusConfig, sources: list[str], data_dir) -
         else:
             return source, {}
     what = tried[0] if tried else f"it has none of sources: [{', '.join(sources)}]"
-    raise UserError(
-        f"corpora.{name}: no data here, {what}; say --config data_dir=<their folder>, or allow more sources:"
-    )
+    right = "say --config data_dir=<their folder>, or add another of its sources to the experiment's `sources:`"
+    raise UserError(f"corpora.{name}: no data here, {what}; {right}")
 
 
 def _locate_all(name: str, files: FilesConfig, data_dir: Path) -> tuple[dict[str, str], list[str]]:

@@ -27,6 +27,7 @@ class Requirement(StrEnum):
     FULL = "runs of the full model and of another strategy"
     FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
+    RULES = "the strategies of its rules"
 
 
 class Addition(StrEnum):

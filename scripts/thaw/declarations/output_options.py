@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from thaw.declarations.value_types import Id, Key
+from thaw.declarations.value_types import Id, Key, Text
 
 
 class OutputOptions(BaseModel):
@@ -116,6 +116,21 @@ class RelativeOptions(WholeSplitOptions):
         None,
         description="a strategy that thaws nothing: the table then shows the share of the way from it to the full "
         "model, and the share of the full model's training cost",
+    )
+
+
+class RuleOptions(OutputOptions):
+    """A rule that trains some strategies and takes the best of them on validation."""
+
+    label: Text = Field(description="its name in print")
+    among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
+
+
+class RulesOptions(WholeSplitOptions):
+    """Rules that choose by validation."""
+
+    rules: list[RuleOptions] = Field(
+        min_length=1, description="the rules; the first is the one that the others are compared with"
     )
 
 
