@@ -11,8 +11,8 @@ PLACE = "findings"
 def claims_for_spec(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
     """Return what the spec of a table of findings says: for each claim and encoder the tests, or why there is none.
 
-    Encoders with random weights are left out. A claim none of whose strategies the experiment has is left out. A test is {task, metric, split, terms}, a term
-    [times, head, strategy, variant].
+    Encoders with random weights are left out, and a claim none of whose strategies the experiment has. A test is {task,
+    metric, split, terms}, a term [times, head, strategy, variant].
     """
     present = {(r.task, r.encoder, r.head, r.strategy, r.variant) for r in runs if not r.trial}
     strategies = {key[3] for key in present}
