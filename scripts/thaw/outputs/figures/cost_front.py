@@ -24,6 +24,7 @@ def build(data, spec: dict) -> panels.Figure:
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
+    summary["line"] = summary["fitted"].cumsum() - 1  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
     fronts, drawn = [], []
     for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
@@ -46,7 +47,8 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
     axis.step(front[cost], front["mean"], where="post", color=figure_style.GREY, linewidth=0.8, zorder=2)
     for row in fitted.itertuples():
         colour, marker = marks[row.strategy]
-        axis.plot(getattr(row, cost), row.mean, color=colour, marker=marker, markersize=5.5, zorder=4)
+        mark = axis.plot(getattr(row, cost), row.mean, color=colour, marker=marker, markersize=5.5, zorder=4)
+        mark[0].set_gid(strategy_panels.mark_id([row.line]))
     axis.margins(y=0.16)
 
 

@@ -1,12 +1,13 @@
 """The look of all figures: style, a grid of panels, one mark per strategy, one legend below all panels.
 
-Colours are seaborn's palette for colour-blind readers; every strategy has its own marker shape too, so that a figure
+Colours are seaborn's palette "colorblind"; every strategy has its own marker shape too, so that a figure
 prints in grey. Sizes are inches, at the width of a page's text (7 in), where the fonts are 7 to 9 points.
 """
 
 import math
 import textwrap
 
+COLOURS = "#0173b2 #de8f05 #029e73 #d55e00 #cc78bc #ca9161 #fbafe4 #949494 #ece133 #56b4e9".split()
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
 AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
@@ -72,11 +73,8 @@ def grid(titles: list[str], wide: int | None = None):
 
 def marks(strategies) -> dict[str, tuple]:
     """Return {strategy: (colour, marker)}, by its position among the experiment's strategies."""
-    import seaborn
-
-    names = list(dict.fromkeys(strategies))
-    colours = seaborn.color_palette("colorblind", n_colors=len(names))
-    return {name: (colours[i], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
+    names = enumerate(dict.fromkeys(strategies))
+    return {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in names}
 
 
 def legend(figure, handles) -> None:

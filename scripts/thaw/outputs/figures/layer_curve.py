@@ -17,6 +17,7 @@ def build(data, spec: dict) -> panels.Figure:
     from matplotlib.patches import Patch
 
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    summary["line"] = range(len(summary))  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())
     positions = _positions(summary[summary["fitted"]], list(marks), layers)
@@ -56,18 +57,18 @@ def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:
 def _strategies(axis, rows, marks: dict, positions: dict) -> None:
     fitted = rows[rows["fitted"]]
     for id, (colour, marker) in marks.items():
-        points = fitted[fitted["strategy"] == id].sort_values("thawed")
+        points = fitted[(fitted["strategy"] == id) & fitted["mean"].notna()].sort_values("thawed")
         if points.empty:
             continue
         low, high = _spread(points)
         if id not in positions:
-            axis.plot(points["thawed"], points["mean"], color=colour, marker=marker, zorder=4)
+            marks_drawn = axis.plot(points["thawed"], points["mean"], color=colour, marker=marker, zorder=4)
             axis.fill_between(points["thawed"], low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
         else:
             bars = [points["mean"] - low, high - points["mean"]]
-            axis.errorbar(
-                positions[id], points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5
-            )
+            look = {"fmt": marker, "color": colour, "markersize": 6, "elinewidth": 1, "zorder": 5}
+            marks_drawn = axis.errorbar(positions[id], points["mean"], yerr=bars, **look)
+        marks_drawn[0].set_gid(strategy_panels.mark_id(points["line"]))
 
 
 def _layer_axes(axis, layers: int, positions) -> None:

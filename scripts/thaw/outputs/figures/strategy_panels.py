@@ -36,6 +36,11 @@ def csv_of(frame, extra=()) -> str:
     return numbers.to_csv(index=False, lineterminator="\n")
 
 
+def mark_id(lines) -> str:
+    """Return the id of marks in an SVG, by which the report finds what they are. Args: their lines of the CSV."""
+    return ".".join(["points", *map(str, lines)])
+
+
 def strategy_marks(summary, spec: dict) -> dict[str, tuple]:
     """Return the marks of the strategies that a figure shows."""
     shown = set(summary.loc[summary["fitted"], "strategy"])
