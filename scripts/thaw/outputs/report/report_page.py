@@ -34,7 +34,7 @@ from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import RUN
-from thaw.outputs.report import dataset_facts, methods, output_files, provenance
+from thaw.outputs.report import dataset_facts, methods, output_files, provenance, seen_in_figures
 from thaw.outputs.tables import writers
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
@@ -123,6 +123,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
             picture, numbers = _bytes(path), path.with_suffix(".csv")
             text = numbers.read_text(encoding="utf-8") if numbers.exists() else ""
             item |= output_files.picture(picture) | {"copies": []}
+            item["seen"] = seen_in_figures.sentence(output["kind"], text, labels)
             item["points"] = output_files.points(picture.decode(), text, labels)
         item["links"] = output_files.links(path, output["step"], folder)
         shown.append(item | {"files": shlex.quote(str(path))})
