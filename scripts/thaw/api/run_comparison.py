@@ -15,8 +15,9 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
-from thaw.evaluation.example_slices import credit, slice_names
+from thaw.evaluation.example_slices import slice_names
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.target_kinds import target_of
 
 PREDICTED = ("train", "external", "ensemble")  # steps that write predictions
 
@@ -76,7 +77,7 @@ class ComparedRun:
         for folder in self.folders:
             predictions = pandas.read_parquet(folder / "predictions.parquet")
             predictions = predictions[predictions["split"] == split].set_index("row").loc[frame["row"], "prediction"]
-            each.append([credit(right, predicted) for right, predicted in zip(gold, predictions, strict=True)])
+            each.append(list(map(target_of(self.task).credit, gold, predictions)))
         return np.mean(each, axis=0)
 
 

@@ -1,4 +1,4 @@
-"""Examples one by one: how far a prediction is right, and the slices of a test set in which scores may differ."""
+"""The slices of a test set in which scores may differ: by length, negation, and overlap of pairs."""
 
 import re
 
@@ -6,15 +6,6 @@ import numpy as np
 
 NEGATIONS = set("no not never none nobody nothing nowhere neither nor without cannot".split())
 THIRDS = ("shortest third", "middle third", "longest third")
-
-
-def credit(gold, predicted) -> float:
-    """Return 1 or 0 for a label, the share of right ones for tags, minus the distance for a score."""
-    if isinstance(gold, str):
-        return float(gold == predicted)
-    if np.ndim(gold):
-        return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
-    return -abs(float(gold) - float(predicted))
 
 
 def slice_names(frame, texts: list[str]) -> dict[str, list[str]]:

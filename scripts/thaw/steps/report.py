@@ -1,4 +1,5 @@
-"""Step `report`: the one self-contained page of an experiment, that of its examples, and the article in LaTeX."""
+"""Step `report`: the one self-contained page of an experiment, that of its examples, an article in LaTeX with its
+references, and a checklist for authors."""
 
 from thaw.core.files import write_text
 from thaw.core.runtime import log, run_step
@@ -6,6 +7,7 @@ from thaw.core.step_arguments import parse_arguments, required
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import report_page
+from thaw.outputs.report.checklist import checklist
 
 
 def main() -> None:
@@ -24,6 +26,8 @@ def main() -> None:
     examples = examples_page.content(runs, arguments.spec, arguments.results, arguments.logs, arguments.out.parent)
     write_text(arguments.out.with_name("examples.html"), examples_page.page(examples))
     write_text(arguments.out.with_name("paper.tex"), paper)
+    write_text(arguments.out.with_name("references.bib"), report_page.bibliography(content))
+    write_text(arguments.out.with_name("checklist.md"), checklist(content, arguments.command))
     write_text(arguments.out, page)
     log(str(arguments.out))
 

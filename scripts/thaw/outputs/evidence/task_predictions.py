@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.splits import splits_of
-from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
+from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE, WORD_TYPES
+
+READ = ("label", "score", "tags")  # kinds of targets
 
 
 @dataclass
@@ -41,6 +44,8 @@ class TaskPredictions:
     def __init__(self, task: dict, corpus: Corpus, split: str):
         self.task, self.corpus, self.split = task, corpus, split
         self.frame = corpus.frame(split)
+        if (kind := TARGET_OF_TYPE[task["type"]]) not in READ:
+            raise UserError(f"the predictions of a target of kind {kind} are not shown")
         self.labels = [] if self.is_score else corpus.labels(task["target"])
 
     @property
@@ -88,7 +93,7 @@ class TaskPredictions:
         return values, probabilities
 
     def credits(self, cell: PredictedCell) -> np.ndarray:
-        """Return the mean over seeds of how far each example is right [N]: see `example_slices.credit`; or NaN."""
+        """Return the mean over seeds of how far each example is right [N]: see `target_kinds`; or NaN."""
         if self.is_score:
             return -np.abs(cell.values - self.gold).mean(0)
         right = np.where(cell.values < 0, np.nan, cell.values == self.gold).mean(0)
