@@ -6,7 +6,7 @@ INPUTS      metrics.json and cost.json of every run of the experiment, its basel
 OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
-            results/outputs/<experiment>/report.html, paper.tex, references.bib, checklist.md
+            results/outputs/<experiment>/report.html, examples.html, paper.tex, references.bib, checklist.md
             results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
@@ -100,6 +100,7 @@ rule report:
         outputs=lambda w: PLAN.report_files(w.experiment),
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
+        examples=f"{OUTPUTS}/examples.html",
         article=f"{OUTPUTS}/paper.tex",
         others=multiext(f"{OUTPUTS}/", "references.bib", "checklist.md"),
     log:
@@ -114,6 +115,7 @@ rule report:
     shell:
         "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
         " --results $(dirname $(dirname $(dirname {output.page:q})))"
+        " --logs $(dirname $(dirname {log:q}))"
         f" --command {quoted(AGAIN)}"
         " --out {output.page:q} 2>&1 | tee {log:q}"
 

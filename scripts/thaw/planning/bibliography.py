@@ -11,7 +11,7 @@ FILE = "references.bib"
 ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?(?=^@|\Z)", re.MULTILINE | re.DOTALL)
 
 
-def bibliography(catalogue: Catalogue, metrics: Iterable[str], cited: Iterable[list[str]]) -> dict[str, str]:
+def entries_of(catalogue: Catalogue, metrics: Iterable[str], cited: Iterable[list[str]]) -> dict[str, str]:
     """Return {key: BibTeX entry} of what is cited and has an entry, in order; a key without one is left out.
 
     Args: metrics of the tasks; the keys of each catalogue entry that the experiment uses.
