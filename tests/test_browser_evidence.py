@@ -109,3 +109,12 @@ def test_the_page_of_examples_fits_and_says_nothing_to_the_console(browser, repo
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.happened("Runtime.exceptionThrown") == browser.happened("Log.entryAdded") == []
     assert browser.evaluate(COUNT % "table.examples tbody tr") > 2
+
+
+def test_a_link_to_a_cell_unfolds_its_task(browser, report):
+    browser.open(report.with_name("examples.html"), 1280)
+    anchor = "odd.run.all.tiny.linear.full.base"
+    browser.evaluate("document.querySelectorAll('details.task').forEach(part => part.open = false)")
+    browser.evaluate(f"location.hash = '{anchor}'; new Promise(done => setTimeout(done, 200))")
+    assert browser.evaluate(f"document.getElementById('{anchor}').closest('details').open")
+    assert 0 <= browser.evaluate(f"document.getElementById('{anchor}').getBoundingClientRect().top") <= 900
