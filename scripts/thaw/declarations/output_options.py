@@ -19,6 +19,15 @@ class SplitOptions(OutputOptions):
     split: Literal["test", "validation"] = Field("test", description="the scores that are shown")
 
 
+class LayerOptions(SplitOptions):
+    """Scores by the number of layers that train."""
+
+    minus: Id | None = Field(
+        None,
+        description="a strategy without a sweep, whose mean score is taken off all others: the difference is shown",
+    )
+
+
 class RunSplitOptions(OutputOptions):
     """An output that shows the scores of runs on one split, which may be the rows that subsets reserve."""
 
@@ -39,6 +48,15 @@ class DrawsOptions(OutputOptions):
 
 class ScoresOptions(RunSplitOptions, DrawsOptions):
     """Scores of a split."""
+
+    intervals: bool = Field(
+        True,
+        description="the 95 % CI of each score, and marks of what is not shown to be below the highest on validation; "
+        "false: that one in bold, and no predictions are read",
+    )
+    costs: list[Literal["updates", "seconds", "memory", "parameters", "share"]] = Field(
+        [], description="columns of costs, means over the tasks; share: time in % of full fine-tuning's"
+    )
 
 
 class CostOptions(RunSplitOptions, DrawsOptions):
@@ -67,10 +85,15 @@ class MixOptions(SplitOptions):
     )
 
 
-class PrintedOptions(OutputOptions):
-    """A paper's table."""
+class PaperOptions(OutputOptions):
+    """A paper."""
 
     paper: Id = Field(description="a file of reference/, as lee2019")
+
+
+class PrintedOptions(PaperOptions):
+    """A paper's table."""
+
     table: Id = Field(description="one of that file's tables")
 
 

@@ -30,6 +30,19 @@ TABLES = {
         options.PrintedOptions,
         adds=(*RUNS, Addition.PRINTED),
     ),
+    "protocol_table": OutputKind(
+        "thaw.outputs.tables.protocol:build",
+        "settings of a paper or of its code, ours as the catalogues have them, and why they differ",
+        options.PaperOptions,
+        adds=(Addition.PROTOCOL,),
+    ),
+    "coverage_table": OutputKind(
+        "thaw.outputs.tables.protocol:build_coverage",
+        "by table of a paper how many numbers are printed, how many have an address here, are planned, are computed, "
+        "and are computed with the paper's own encoder",
+        options.PaperOptions,
+        adds=(Addition.COVERAGE,),
+    ),
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
         "the claims of config/findings.yaml that the experiment's runs can test, and the verdicts",

@@ -76,7 +76,7 @@ def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: 
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     words = reads == "words"
-    pooled = not words and entry.pooling == "pooler"
+    pooled = not words and entry.pooling in ("pooler", "frozen_pooler")
     if entry.kind != "linear" or entry.layers.learned or not (words or pooled or entry.pooling == "first"):
         return None
     auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification

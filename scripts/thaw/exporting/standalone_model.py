@@ -151,7 +151,7 @@ class Model:
             return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
         if pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
-        if pooling == "pooler":
+        if pooling in ("pooler", "frozen_pooler"):
             weight, bias = (self.head[f"pooling.dense.{name}"] for name in ("weight", "bias"))
             return torch.tanh(functional.linear(states[:, 0], weight, bias))
         weights = mask.to(states.dtype)

@@ -145,7 +145,11 @@ class CorpusConfig(CatalogueEntry):
         "sentence",
         description="rows that stay together when a split is held out: those with the same sentence, phrase or column",
     )
+    join: dict[Id, Annotated[list[Id], Field(min_length=2)]] = Field(
+        {}, description="split: splits of the source that it replaces, their rows one after the other"
+    )
     carve: dict[Id, Share] = Field({}, description="split: share of the training rows that is held out for it")
+    licence: Text = Field("unknown", description="its licence, as its authors state it; never part of a spec")
     size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 
     @model_validator(mode="after")

@@ -67,7 +67,7 @@ def build(data, spec: dict) -> TextTable:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        points = {task: found for task in tasks if (found := _points(data.runs, spec["split"], group, task))}
+        points = {task: one for task in tasks if (one := _points(data.runs, spec["split"], group, task))}
         points = {task: one for task, one in points.items() if one.of([spec["whole"]])}
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
@@ -75,9 +75,7 @@ def build(data, spec: dict) -> TextTable:
             groups += [Group(name, [], _rows(rules, tasks))] if rules else []
             lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
-        raise UserError(
-            f"a rule_table needs {FEWEST_OF_RULES} seeds or draws of {spec['whole']} and of a rule's strategies"
-        )
+        raise UserError(f"a rule_table needs runs of {spec['whole']} and of the strategies of each rule")
     labels = spec["labels"].get("tasks", {})
     titles = [*(wording.task_name(labels, task) for task in tasks), MEAN, COST, TEST]
     return text_table(spec, titles, groups, _notes(spec), HEADER, lines)
