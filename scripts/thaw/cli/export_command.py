@@ -4,7 +4,7 @@ thaw export results/runs/sick_e/all/minilm/linear/frozen/base/seed1 my_model
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
-docs/export.md says what the folder holds.
+docs/howto/export.md says what the folder holds.
 """
 
 from pathlib import Path
