@@ -17,6 +17,7 @@ ARGS ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
 PEERS := $(VENV)/bench/installed
+PYTHON ?=
 SETFIT := $(VENV)/setfit/installed
 SITE := $(VENV)/site/installed
 MUTMUT := $(VENV)/mutmut
@@ -98,7 +99,7 @@ clean:  ## delete all results and logs; .venv stays
 
 # A stamp file, so that the packages are installed once and again only when a pin changes.
 $(INSTALLED): requirements.txt
-	@for python in python3.11 python3 none; do \
+	@for python in $(PYTHON) python3.11 python3 none; do \
 	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && break; done; \
 	if [ $$python = none ]; then \
 	    echo "error: Thaw needs Python 3.11 or newer, and neither python3.11 nor python3 on the PATH is" >&2; exit 1; fi; \
