@@ -14,18 +14,9 @@ BASELINE_LABELS = {
     "cosine": "Cosine similarity (no training)",
     "random_encoder": "Random weights, frozen",
 }
-TYPE_LABELS = {
-    "classification": "classification",
-    "pair_classification": "pair classification",
-    "regression": "regression",
-    "pair_regression": "pair regression",
-    "tagging": "tagging",
-    "spans": "span labelling (NER)",
-    "edges": "edge probing",
-}
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 FLAG_LABELS = {
-    "one_class": "predicts a single class on validation",
+    "one_class": "predicts a single class, or one set of labels, on validation",
     "diverged": "loss became NaN or inf",
     "undefined": "a score is undefined",
     "below_majority": "scores below the majority class on validation",

@@ -10,7 +10,11 @@ from thaw.schema.keys import clauses
 from thaw.schema.strategy import StrategyConfig
 
 POOLINGS = {"first": "the first token", "last": "the last token", "mean": "the mean", "max": "the maximum"}
-POOLINGS |= {"attention": "a learned attention", "pooler": "the encoder's pooler"}
+POOLINGS |= {
+    "attention": "a learned attention",
+    "pooler": "the encoder's pooler",
+    "frozen_pooler": "the encoder's frozen pooler",
+}
 PAIRS = {"separate": "each text separately", "best": "as validation chooses"}
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.files import read_json
+from thaw.declarations.task_types import TYPE_LABELS
 from thaw.outputs import wording
 from thaw.outputs.report import methods
 
@@ -18,7 +19,7 @@ def _task(id: str, entry: dict, labels: dict, results) -> dict:
     facts = {
         "label": wording.task_name(labels["tasks"], id),
         "corpus": entry["corpus"],
-        "type": wording.TYPE_LABELS[entry["type"]],
+        "type": TYPE_LABELS[entry["type"]],
         "metrics": [wording.metric_name(labels, metric) for metric in entry["metrics"]],
         "protocol": entry["protocol"],
         "tests": entry["test"],
