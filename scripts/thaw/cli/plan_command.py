@@ -25,6 +25,7 @@ from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 
 COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted")
+PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -133,6 +134,9 @@ def main(words: list[str]) -> None:
         print(
             f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
         )
+        report = plan.job("report", experiment.experiment).spec
+        if others := report["preparatory"]:
+            print(f"  {len(runs) - others} of them in tables and figures, {others} preparatory: {PREPARATORY}")
     chosen = [sentence for experiment in plan.experiments for sentence in of_selection(experiment, plan.catalogue)]
     for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables()), *chosen]:
         print(f"  {sentence}")

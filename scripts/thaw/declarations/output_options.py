@@ -49,6 +49,15 @@ class DrawsOptions(OutputOptions):
 class ScoresOptions(RunSplitOptions, DrawsOptions):
     """Scores of a split."""
 
+    intervals: bool = Field(
+        True,
+        description="the 95 % CI of each score, and marks of what is not shown to be below the highest on validation; "
+        "false: that one in bold, and no predictions are read",
+    )
+    costs: list[Literal["updates", "seconds", "memory", "parameters", "share"]] = Field(
+        [], description="columns of costs, means over the tasks; share: time in % of full fine-tuning's"
+    )
+
 
 class CostOptions(RunSplitOptions, DrawsOptions):
     """Scores against a cost."""

@@ -1,4 +1,4 @@
-"""The curves of finished runs as event files for TensorBoard, from their history.csv; no training knows of it.
+"""The curves of finished runs as event files for TensorBoard, from their history.csv; no training knows of it."""
 
 import csv
 from datetime import datetime

@@ -34,6 +34,16 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+COST_RULE = (
+    "A run is charged with its own training, the runs that it starts from, and an equal share of the feature "
+    "extraction that it reads. FLOPs are counted by formula, forward and backward, for the same training and the runs "
+    "that it starts from; those of a linear probe contain one pass of the encoder over its training texts. "
+    "Recommendations add the trials of the search that chose a strategy's settings."
+)
+COST_NOTE = (
+    "Costs: means over the tasks of the table; time of training, with the runs that it starts from and an equal share "
+    "of feature extraction."
+)
 MISSING = "‡"
 NOT_RUN = "not run"
 DASH = "–"
@@ -139,6 +149,8 @@ _TEX = {
     "×": r"$\times$",
     "−": r"$-$",
     "ρ": r"$\rho$",
+    "≈": r"$\approx$",
+    "ᵛ": r"$^v$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
     "→": r"$\to$",

@@ -149,6 +149,7 @@ class CorpusConfig(CatalogueEntry):
         {}, description="split: splits of the source that it replaces, their rows one after the other"
     )
     carve: dict[Id, Share] = Field({}, description="split: share of the training rows that is held out for it")
+    licence: Text = Field("unknown", description="its licence, as its authors state it; never part of a spec")
     size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 
     @model_validator(mode="after")
