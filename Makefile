@@ -37,7 +37,7 @@ demo: $(INSTALLED)  ## run the default experiment on the embedded data; no netwo
 	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
 	elif [ -e $(REPORT) ]; then echo "Nothing to be done for the report; it is in $(REPORT)"; fi
 
-paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; the demo's unless stated
+paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; the demo's by default
 	@test -f results/outputs/$(EXPERIMENT)/paper.tex || { echo "error: results/outputs/$(EXPERIMENT)/paper.tex is \
 	not there; run the experiment first" >&2; exit 1; }
 	@command -v pdflatex > /dev/null || { echo "error: no pdflatex here; install TeX Live, or compile \
