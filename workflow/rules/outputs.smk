@@ -27,7 +27,7 @@ rule collect:
         "<logs>/collect/{experiment}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("collect", w),
     message:
@@ -54,7 +54,7 @@ rule table:
         "<logs>/table/{experiment}/{id}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("table", w),
     message:
@@ -82,7 +82,7 @@ rule figure:
         "<logs>/figure/{experiment}/{id}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("figure", w),
     message:
@@ -107,7 +107,7 @@ rule report:
         "<logs>/report/{experiment}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("report", w),
     message:
@@ -130,7 +130,7 @@ rule advice:
         "<logs>/advice.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     message:
         "advice: which strategy to take, task by task"
     shell:
