@@ -7,7 +7,6 @@ prints in grey. Sizes are inches, at the width of a page's text (7 in), where th
 import math
 import textwrap
 
-COLOURS = "#0173b2 #de8f05 #029e73 #d55e00 #cc78bc #ca9161 #fbafe4 #949494 #ece133 #56b4e9".split()
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
 MANY = 36  # panels; of more all have the same fixed margins: fitting them takes a minute for 200
@@ -89,8 +88,11 @@ def _fix_margins(figure, high: int, wide: int, below: float = 0.0) -> None:
 
 def marks(strategies) -> dict[str, tuple]:
     """Return {strategy: (colour, marker)}, by its position among the experiment's strategies."""
-    names = enumerate(dict.fromkeys(strategies))
-    return {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in names}
+    import seaborn
+
+    names = list(dict.fromkeys(strategies))
+    colours = seaborn.color_palette("colorblind", n_colors=len(names)).as_hex()
+    return {name: (colours[i], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
 
 
 def legend(figure, handles) -> None:
