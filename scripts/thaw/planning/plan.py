@@ -22,6 +22,7 @@ from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.records import Records
+from thaw.planning.row_selections import selections
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
@@ -196,6 +197,10 @@ class Plan:
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         partial = self._experiment(name).partial
         return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
+
+    def rows_read(self, tokens: str) -> str:
+        """Return what selects the rows of a store that are read, as JSON; of none, all. Args: its tokens.json."""
+        return canonical(selections(self.table, self.table.paths.store_of(tokens)))
 
     def freed(self) -> dict[str, list[str]]:
         """Return by folder of a store the results of all that read its states, where they are to be deleted then."""

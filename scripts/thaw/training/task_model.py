@@ -14,7 +14,7 @@ from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
 from thaw.features.batch import Batch, send
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 

@@ -202,11 +202,16 @@ def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dic
             readers.setdefault(store, {})[result.folder] = read
     for store, read in readers.items():
         cards = [Path(results, layout.stored_part(store, part)) for part in set().union(*read.values())]
-        spent = sum({float(value(read_json(card), card, "seconds")) for card in cards})
+        spent = sum({float(seconds) for card in cards for seconds in _passes(read_json(card), card)})
         for folder in read:
             for name, seconds in zip(names, (spent / len(read), spent), strict=True):
                 costs[folder][name] += seconds
     return costs
+
+
+def _passes(card: dict, path) -> list[float]:
+    """Return the seconds of each pass that wrote rows of a part."""
+    return card.get("passes") or [value(card, path, "seconds")]
 
 
 def value(record, path, *keys):
