@@ -25,6 +25,7 @@ from thaw.planning.records import Records
 from thaw.planning.row_selections import selections
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
+from thaw.planning.seed_parts import alone, pattern, seed_parts
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -197,6 +198,15 @@ class Plan:
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         partial = self._experiment(name).partial
         return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
+
+    def trained_together(self) -> tuple[dict[tuple[int, ...], str], str]:
+        """Return which seeds one job trains, with the cells as a pattern for `variant`, and for `seed` those alone."""
+        parts = seed_parts(self.table, max(experiment.compute.together for experiment in self.experiments))
+        return {part: pattern(cells) for part, cells in parts.items()}, alone(self.table, parts)
+
+    def canonical_together(self, step: str, keys: list[str]) -> str:
+        """Return the specs of several runs as the one params string of the job that trains them."""
+        return canonical({"together": [self.records.spec(step, key) for key in keys]})
 
     def rows_read(self, tokens: str) -> str:
         """Return what selects the rows of a store that are read, as JSON; of none, all. Args: its tokens.json."""

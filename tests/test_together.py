@@ -1,0 +1,152 @@
+"""Seeds that one job trains: `compute: {together: 5}` changes no number and no spec, and trains what is missing."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thaw.core import layout
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.jobs import JobTable
+from thaw.planning.seed_parts import alone, pattern, seed_parts
+from tiny_corpus import Bench, small_berts
+
+HOME = Path(__file__).parents[1]
+FILES = ("metrics.json", "head.safetensors", "predictions.parquet", "history.csv")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    """A small BERT and 24 sentences."""
+    return small_berts(tmp_path_factory)("classification")
+
+
+def specs(bench: Bench, *seeds: int, **changes) -> list[dict]:
+    """Return the specs of runs that train the last layer for one epoch."""
+    spec = bench.spec({"train": ("head", {"top": "k"}), "epochs": 1})
+    return [spec | {"seed": seed} | changes for seed in seeds]
+
+
+def train(bench: Bench, out: Path, *runs: dict) -> Path:
+    """Run the step for several seeds."""
+    return bench.step("train", {"together": list(runs)}, out)
+
+
+def stamps(out: Path) -> dict[str, int]:
+    """Return when the records of each seed were written."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in out.glob("seed*/metrics.json")}
+
+
+def test_seeds_of_one_job_have_the_bytes_that_each_has_alone(bench, tmp_path):
+    train(bench, tmp_path / "cell", *specs(bench, 1, 2))
+    for spec in specs(bench, 1, 2):
+        seed = bench.step("train", spec, tmp_path / f"alone{spec['seed']}")
+        for name in FILES:
+            assert (seed / name).read_bytes() == (tmp_path / "cell" / f"seed{spec['seed']}" / name).read_bytes(), name
+        assert not (tmp_path / "cell" / f"seed{spec['seed']}" / "progress.safetensors").exists()
+
+
+def test_only_seeds_that_are_missing_or_of_another_spec_are_trained(bench, tmp_path):
+    """One more seed, a deleted one, one without its costs, one of an older spec; then none."""
+    out = train(bench, tmp_path / "cell", *specs(bench, 1, 2))
+    first = stamps(out)
+    train(bench, out, *specs(bench, 1, 2, 3))
+    second = stamps(out)
+    assert set(second) == {"seed1", "seed2", "seed3"} and {name: second[name] for name in first} == first
+    (out / "seed2/metrics.json").unlink()
+    (out / "seed3/cost.json").unlink()
+    train(bench, out, *specs(bench, 1, 2, 3))
+    third = stamps(out)
+    assert third["seed1"] == first["seed1"] and third["seed2"] > first["seed2"] and third["seed3"] > second["seed3"]
+    record = read_json(out / "seed1/metrics.json")
+    write_json(out / "seed1/metrics.json", record | {"digest": "0" * 16})
+    train(bench, out, *specs(bench, 1, 2, 3))
+    assert read_json(out / "seed1/metrics.json") == record
+    last = stamps(out)
+    train(bench, out, *specs(bench, 1, 2, 3))
+    assert stamps(out) == last
+
+
+def test_a_seed_that_fails_leaves_the_others(bench, tmp_path):
+    """The job fails with what went wrong; its stale record is gone; what is there stays; the next trains that seed."""
+    first, second, third = specs(bench, 1, 2, 3)
+    out = train(bench, tmp_path / "cell", second | {"keep": True})
+    wrong = second | {"features": "f" * 16}
+    with pytest.raises(UserError, match=r"^1 of 3 runs failed \(seed 2: .*has digest .*\); the others are there$"):
+        train(bench, out, first, wrong, third)
+    assert set(stamps(out)) == {"seed1", "seed3"}
+    there = stamps(out)
+    train(bench, out, first, second, third)
+    assert {name: stamps(out)[name] for name in there} == there and len(stamps(out)) == 3
+
+
+KILLED = """
+import os, signal, sys
+from thaw.core.runtime import run_step
+from thaw.steps import train
+execute, done = train.execute, []
+def dies(spec, folders):
+    if done:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done.append(execute(spec, folders))
+train.execute = dies
+run_step(train.main)
+"""
+
+
+def test_a_kill_between_two_seeds_keeps_the_first(bench, tmp_path):
+    out, runs = tmp_path / "cell", specs(bench, 1, 2)
+    folders = ("--data", bench.corpus.folder, "--encoder", bench.encoder, "--features", bench.features, "--out", out)
+    command = [sys.executable, "-c", KILLED, "--spec", canonical({"together": runs}), *folders]
+    environment = os.environ | {"PYTHONPATH": str(HOME / "scripts")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    first = stamps(out)
+    assert set(first) == {"seed1"}
+    train(bench, out, *runs)
+    assert set(stamps(out)) == {"seed1", "seed2"} and stamps(out)["seed1"] == first["seed1"]
+
+
+def plan_of(**compute):
+    """Return the plan of the demo with five seeds."""
+    changes = {"seeds": [1, 2, 3, 4, 5], "compute": {"threads": 1, **compute}}
+    return load_plan(read_config([str(HOME / "config/config.yaml")], changes), HOME, results="no_results_yet")
+
+
+def test_no_spec_says_how_many_seeds_a_job_trains():
+    plain, shared = plan_of(), plan_of(together=3)
+    assert plain.trained_together()[0] == {}
+    for step, jobs in plain.jobs.items():
+        assert {key: job.canonical for key, job in jobs.items()} == {
+            key: job.canonical for key, job in shared.jobs[step].items()
+        }
+    parts, others = shared.trained_together()
+    assert set(parts) == {(1, 2, 3), (4, 5)} and others == "none"
+    assert "(?<=/linear/full/)base" in parts[1, 2, 3].split("|") and "frozen" not in parts[1, 2, 3].replace(
+        "frozen_", ""
+    )
+
+
+def test_cells_that_differ_in_their_seeds_have_a_job_for_each():
+    """As trials of a search and the runs that follow have; a single seed that is left over is alone too."""
+    table = JobTable("results", {1, 2, 3})
+    runs = {"base": (1, 2, 3), "trial1": (1, 2)}
+    for task, seeds in (("a", runs), ("b", runs | {"trial1": (1,)})):
+        for variant, own in seeds.items():
+            for seed in own:
+                names = {"task": task, "subset": "all", "encoder": "e", "head": "linear", "strategy": "full"}
+                table.add("train", layout.key("train", names | {"variant": variant, "seed": seed}), {}, {})
+    parts = seed_parts(table, 2)
+    assert parts == {(1, 2): [("linear", "full", "base")]} and seed_parts(table, 1) == {}
+    assert pattern(parts[1, 2]) == "(?<=/linear/full/)base"
+    assert alone(table, parts).split("|") == [
+        f"(?<=/linear/full/{run}/seed){seed}" for run, seed in (("base", 3), ("trial1", 1), ("trial1", 2))
+    ]
+    table.executed["fit_heads"].add(("linear", "full"))
+    assert seed_parts(table, 2) == {}
