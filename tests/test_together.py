@@ -15,7 +15,9 @@ from thaw.core.files import read_json, write_json
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.jobs import JobTable
 from thaw.planning.seed_parts import alone, pattern, seed_parts
+from tiny import tiny_encoder
 from tiny_corpus import Bench, small_berts
+from workflow import Workplace
 
 HOME = Path(__file__).parents[1]
 FILES = ("metrics.json", "head.safetensors", "predictions.parquet", "history.csv")
@@ -84,6 +86,46 @@ def test_a_seed_that_fails_leaves_the_others(bench, tmp_path):
     there = stamps(out)
     train(bench, out, first, second, third)
     assert {name: stamps(out)[name] for name in there} == there and len(stamps(out)) == 3
+
+
+def test_a_run_of_its_own_stays_where_it_was_trained_with_others(bench, tmp_path):
+    """As when `together` is 1 again; another spec is trained, and so is one that asks for no look."""
+    out = train(bench, tmp_path / "cell", *specs(bench, 1, 2))
+    (first, second), (run, _) = specs(bench, 1, 2), (out / "seed1", out / "seed2")
+    before = stamps(out)
+    bench.step("train", first, run, "--if-missing")
+    assert stamps(out) == before
+    bench.step("train", first | {"keep": True}, run, "--if-missing")
+    bench.step("train", second, out / "seed2")
+    after = stamps(out)
+    assert after["seed1"] > before["seed1"] and after["seed2"] > before["seed2"]
+
+
+@pytest.mark.slow
+def test_snakemake_trains_the_seeds_of_a_cell_in_one_job(tmp_path):
+    """A seed that is added or deleted is trained alone, however many share a job; then nothing is left to do."""
+    place = Workplace(tmp_path / "place", tiny_encoder("bert", tmp_path / "encoder", 3))
+
+    def run(seeds: list[int], together: int) -> tuple[dict[str, int], dict[str, int]]:
+        chosen = {"tasks": ["colour"], "strategies": [{"short_top": [1]}], "baselines": [], "outputs": ["main_table"]}
+        compute = {"compute": {"threads": 1, "together": together}}
+        place.write("mine.yaml", place.experiment("mine", seeds=seeds, **chosen, **compute))
+        planned = {name: count for name, count in place.planned().items() if name.startswith("train")}
+        place.snakemake()
+        assert place.planned() == {}
+        folder = place.folder / "results/runs/colour/all/tiny/linear/short_top/k01"
+        return planned, stamps(folder)
+
+    planned, first = run([1, 2], 2)
+    assert planned == {"train_1_2": 1} and set(first) == {"seed1", "seed2"}
+    planned, second = run([1, 2, 3], 3)
+    assert planned == {"train_1_2_3": 1} and {name: second[name] for name in first} == first
+    (place.folder / "results/runs/colour/all/tiny/linear/short_top/k01/seed2/metrics.json").unlink()
+    planned, third = run([1, 2, 3], 3)
+    assert planned == {"train_1_2_3": 1} and third["seed2"] > first["seed2"]
+    assert {name: third[name] for name in ("seed1", "seed3")} == {name: second[name] for name in ("seed1", "seed3")}
+    planned, fourth = run([1, 2, 3], 1)
+    assert fourth == third
 
 
 KILLED = """

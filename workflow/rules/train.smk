@@ -106,8 +106,9 @@ rule train:
         also_tokens=made("train", "also_tokens"),
         also_boundaries=made("train", "also_boundaries"),
     output:
-        metrics=f"{RUN}/seed{{seed}}/metrics.json",
-        cost=f"{RUN}/seed{{seed}}/cost.json",
+        # update: the step looks whether they are there already, as when the number of seeds a job has changed
+        metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
+        cost=update(f"{RUN}/seed{{seed}}/cost.json"),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
@@ -123,7 +124,7 @@ rule train:
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps.train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"

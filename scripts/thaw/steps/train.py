@@ -24,12 +24,16 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__,
         *RUN_INPUTS,
+        ("--if-missing", {"action": "store_true", "help": "do nothing where the records are there, of this spec"}),
         out="folder of the run; with specs of several seeds the one above theirs",
     )
     spec = arguments.spec
     if "together" in spec:
         train_missing(spec["together"], arguments)
+    elif arguments.if_missing and is_done(arguments.out, spec):
+        log("its records are there")
     else:
+        (arguments.out / "metrics.json").unlink(missing_ok=True)
         train_one(spec, arguments)
 
 
