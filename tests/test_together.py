@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from thaw.core import layout
+from thaw.core import layout, retraining
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -40,9 +40,9 @@ def train(bench: Bench, out: Path, *runs: dict) -> Path:
     return bench.step("train", {"together": list(runs)}, out)
 
 
-def stamps(out: Path) -> dict[str, int]:
-    """Return when the records of each seed were written."""
-    return {path.parent.name: path.stat().st_mtime_ns for path in out.glob("seed*/metrics.json")}
+def stamps(out: Path, name: str = "metrics.json") -> dict[str, int]:
+    """Return when a file of each seed was written; Snakemake touches those that it knows."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in out.glob(f"seed*/{name}")}
 
 
 def test_seeds_of_one_job_have_the_bytes_that_each_has_alone(bench, tmp_path):
@@ -101,31 +101,63 @@ def test_a_run_of_its_own_stays_where_it_was_trained_with_others(bench, tmp_path
     assert after["seed1"] > before["seed1"] and after["seed2"] > before["seed2"]
 
 
+def test_a_record_of_an_older_spec_that_snakemake_puts_back_is_known(bench, tmp_path):
+    """Counted before it is deleted, so that a kill does not hide it; what ended well leaves no trace, or the count."""
+    (spec,), out = specs(bench, 1), tmp_path / "cell"
+    run = train(bench, out, spec | {"keep": True}) / "seed1"
+    assert retraining.begun(run) == 0
+    older = (run / "metrics.json").read_bytes()
+    for count in (1, 2):
+        with pytest.raises(UserError, match="runs failed"):
+            train(bench, out, spec | {"features": "f" * 16})
+        assert retraining.begun(run) == count and not (run / "metrics.json").exists()
+        (run / "metrics.json").write_bytes(older)  # as Snakemake does
+    train(bench, out, spec)
+    assert retraining.begun(run) == 2, "as the params of this job have it"
+    train(bench, out, spec | {"keep": True})
+    assert retraining.begun(run) == 2
+
+
 @pytest.mark.slow
 def test_snakemake_trains_the_seeds_of_a_cell_in_one_job(tmp_path):
     """A seed that is added or deleted is trained alone, however many share a job; then nothing is left to do."""
     place = Workplace(tmp_path / "place", tiny_encoder("bert", tmp_path / "encoder", 3))
 
-    def run(seeds: list[int], together: int) -> tuple[dict[str, int], dict[str, int]]:
+    folder = place.folder / "results/runs/colour/all/tiny/linear/short_top/k01"
+
+    def plan(seeds: list[int], together: int) -> dict[str, int]:
         chosen = {"tasks": ["colour"], "strategies": [{"short_top": [1]}], "baselines": [], "outputs": ["main_table"]}
         compute = {"compute": {"threads": 1, "together": together}}
         place.write("mine.yaml", place.experiment("mine", seeds=seeds, **chosen, **compute))
-        planned = {name: count for name, count in place.planned().items() if name.startswith("train")}
+        return {name: count for name, count in place.planned().items() if name.startswith("train")}
+
+    def run() -> dict[str, int]:
         place.snakemake()
         assert place.planned() == {}
-        folder = place.folder / "results/runs/colour/all/tiny/linear/short_top/k01"
-        return planned, stamps(folder)
+        return stamps(folder, "head.safetensors")
 
-    planned, first = run([1, 2], 2)
-    assert planned == {"train_1_2": 1} and set(first) == {"seed1", "seed2"}
-    planned, second = run([1, 2, 3], 3)
-    assert planned == {"train_1_2_3": 1} and {name: second[name] for name in first} == first
-    (place.folder / "results/runs/colour/all/tiny/linear/short_top/k01/seed2/metrics.json").unlink()
-    planned, third = run([1, 2, 3], 3)
-    assert planned == {"train_1_2_3": 1} and third["seed2"] > first["seed2"]
-    assert {name: third[name] for name in ("seed1", "seed3")} == {name: second[name] for name in ("seed1", "seed3")}
-    planned, fourth = run([1, 2, 3], 1)
-    assert fourth == third
+    assert plan([1, 2], 2) == {"train_1_2": 1}
+    first = run()
+    assert plan([1, 2, 3], 3) == {"train_1_2_3": 1}
+    second = run()
+    assert set(second) == {"seed1", "seed2", "seed3"} and {name: second[name] for name in first} == first
+    (folder / "seed2/metrics.json").unlink()
+    assert plan([1, 2, 3], 3) == {"train_1_2_3": 1}
+    third = run()
+    assert third["seed2"] > second["seed2"] and third | {"seed2": 0} == second | {"seed2": 0}
+    assert plan([1, 2, 3], 1) == {"train": 3}
+    assert run() == third, "each looks whether it is done"
+    strategies = place.files["my/strategies.yaml"]
+    strategies["strategies"]["short_top"]["phases"][0]["rate"] = "2e-3"
+    place.write("my/strategies.yaml", strategies)
+    (card,) = place.folder.glob("results/features/tiny/things/*/tokens.json")
+    right = card.read_text()
+    card.write_text(right.replace(read_json(card)["digest"], "0" * 16))
+    plan([1, 2, 3], 3)
+    assert "runs failed" in place.snakemake(check=False)
+    card.write_text(right)
+    assert plan([1, 2, 3], 3) == {"train_1_2_3": 1}, "although Snakemake put the old records back as made"
+    assert all(when > third[name] for name, when in run().items())
 
 
 KILLED = """

@@ -11,7 +11,7 @@ import shlex
 from os.path import relpath
 from pathlib import Path
 
-from thaw.core import layout
+from thaw.core import layout, retraining
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
@@ -130,7 +130,13 @@ class Plan:
         if step == "collect":
             spec = spec | self._stale(key)
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
-        return canonical(spec | ({"failures": failed} if failed else {}))
+        begun = self._begun([key]) if step == "train" else {}
+        return canonical(spec | ({"failures": failed} if failed else {}) | begun)
+
+    def _begun(self, runs: list[str]) -> dict[str, int]:
+        """Return, for the params of a job, how often its runs were begun over records of an older spec and did not end."""
+        count = sum(retraining.begun(Path(self.files("train", key)[0]).parent) for key in runs)
+        return {"begun": count} if count else {}
 
     def _prefix(self, step: str, key: str) -> Path:
         return Path(self.files(step, key)[0]).with_suffix("")
@@ -206,7 +212,7 @@ class Plan:
 
     def canonical_together(self, step: str, keys: list[str]) -> str:
         """Return the specs of several runs as the one params string of the job that trains them."""
-        return canonical({"together": [self.records.spec(step, key) for key in keys]})
+        return canonical({"together": [self.records.spec(step, key) for key in keys]} | self._begun(keys))
 
     def rows_read(self, tokens: str) -> str:
         """Return what selects the rows of a store that are read, as JSON; of none, all. Args: its tokens.json."""

@@ -7,7 +7,7 @@ that fails leaves the others; the job fails then, and the next trains what is mi
 from argparse import Namespace
 from pathlib import Path
 
-from thaw.core import layout
+from thaw.core import layout, retraining
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.errors import UserError, wrap_corruption
@@ -27,13 +27,13 @@ def main() -> None:
         ("--if-missing", {"action": "store_true", "help": "do nothing where the records are there, of this spec"}),
         out="folder of the run; with specs of several seeds the one above theirs",
     )
-    spec = arguments.spec
+    spec = {key: value for key, value in arguments.spec.items() if key != "begun"}
     if "together" in spec:
         train_missing(spec["together"], arguments)
     elif arguments.if_missing and is_done(arguments.out, spec):
         log("its records are there")
     else:
-        (arguments.out / "metrics.json").unlink(missing_ok=True)
+        retraining.begin(arguments.out)
         train_one(spec, arguments)
 
 
@@ -41,6 +41,7 @@ def train_one(spec: dict, folders) -> None:
     """Train a run. Args: spec; the parsed arguments, for their folders."""
     set_threads(ComputeConfig.model_validate(spec["compute"]).threads)
     run_relaxed_if_needed(lambda: execute(spec, folders))
+    retraining.end(folders.out)
 
 
 def train_missing(specs: list[dict], folders) -> None:
@@ -50,8 +51,8 @@ def train_missing(specs: list[dict], folders) -> None:
     """
     runs = [run_folders(number, specs, folders) for number in range(len(specs))]
     left = [(spec, run) for spec, run in zip(specs, runs, strict=True) if not is_done(run.out, spec)]
-    for _, run in left:  # at once: Snakemake takes the file of an older spec for made where this job fails
-        (run.out / "metrics.json").unlink(missing_ok=True)
+    for _, run in left:  # at once: else one of an older spec stays where this job is killed
+        retraining.begin(run.out)
     failed = {}
     for spec, run in left:
         name_job(layout.label("train", run.out))
