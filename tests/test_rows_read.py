@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,21 @@ import torch
 
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
-from thaw.core.files import read_json
+from thaw.core.files import read_json, write_json
 from thaw.features.extract import remake
 from thaw.features.row_sets import all_rows, batches_of, masks_of, to_card, widened
 from thaw.features.store import FeatureStore
+from thaw.outputs.frame.extraction_costs import extraction_seconds
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.cost_estimate import operations
+from thaw.planning.row_selections import selections
 from thaw.training.run_inputs import open_inputs
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
 
 CPU = torch.device("cpu")
 PARTS = [0, 3, "pooled"]
 TRAIN = 700
+HOME = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +156,10 @@ import os, signal, sys
 from thaw.core.files import write_json
 from thaw.features import extract
 from thaw.features.store import FeatureStore
+from thaw.outputs.frame.extraction_costs import extraction_seconds
+from thaw.planning.configuration import load_plan, read_config
+from thaw.planning.cost_estimate import operations
+from thaw.planning.row_selections import selections
 from thaw.features.row_sets import masks_of
 import numpy, torch
 torch.set_num_threads(1)
@@ -211,3 +221,49 @@ def test_remaking_with_no_rows_wanted_keeps_those_held(bench, tmp_path):
     store.payload_path(3).unlink()
     store.require([3], lambda missing, masks: remake(store, bench.encoder, missing, CPU, masks))
     assert read_json(store.card_path(3)) == before and check_rows(bench, store) == 40
+
+
+@dataclass
+class Read:
+    """What is collected of a run, as far as its costs need it."""
+
+    folder: str
+    stores: dict
+
+
+def test_costs_are_charged_by_the_rows_that_a_run_reads(tmp_path):
+    """Two passes of 6 s and 4 s stored 40 of 80 rows of train and 10 of test: a run on 10 of train reads 20 of 50."""
+    for name, subset in (("few", {"rows": 10}), ("most", {"rows": 40})):
+        spec = {"subset": subset, "phases": [{"boundary": 3}]}
+        write_json(tmp_path / name / "metrics.json", {"spec": spec})
+    write_json(tmp_path / "store/tokens.json", {"splits": {"train": {"examples": 80}, "test": {"examples": 10}}})
+    card = {"seconds": 10.0, "passes": [6.0, 4.0], "rows": {"train": {"held": 40, "bits": ""}}}
+    write_json(tmp_path / "store/b3.json", card)
+    runs = [Read(name, {"joint": "store"}) for name in ("few", "most")]
+    costs = extraction_seconds(runs, tmp_path)
+    whole = {name: found["extraction_whole_seconds"] for name, found in costs.items()}
+    assert whole == pytest.approx({"few": 4.0, "most": 10.0})
+    shared = {name: found["extraction_seconds"] for name, found in costs.items()}
+    assert shared == pytest.approx({"few": 10 * 4 / 14, "most": 10 * 10 / 14})
+    del card["rows"], card["passes"]
+    write_json(tmp_path / "store/b3.json", card)
+    costs = extraction_seconds(runs, tmp_path)
+    assert costs["few"]["extraction_whole_seconds"] == pytest.approx(10 * 20 / 90), (
+        "the whole store, before it had rows"
+    )
+
+
+def plan_of(**changes):
+    """Return the plan of the demo with some keys replaced."""
+    return load_plan(read_config([str(HOME / "config/config.yaml")], changes), HOME, results="no_results_yet")
+
+
+def test_the_plan_asks_for_the_rows_that_its_runs_read():
+    """The subsets of all readers, each once; on the whole of train everything. Fewer rows cost less."""
+    few, whole = plan_of(subsets=["n100_d1"], tasks=["acceptability"]), plan_of(tasks=["acceptability"])
+    (store,) = few.jobs["features"]
+    subsets = [entry["subset"] for entry in selections(few.table, store)]
+    assert subsets == [{"rows": 100}] and [entry["subset"] for entry in selections(whole.table, store)] == [{}]
+    assert few.job("features", store).canonical == whole.job("features", store).canonical
+    assert few.rows_read(few.cards(store)[0]) == canonical(selections(few.table, store))
+    assert operations(few, "features", store) < operations(whole, "features", store)

@@ -134,7 +134,7 @@ class Plan:
         return canonical(spec | ({"failures": failed} if failed else {}) | begun)
 
     def _begun(self, runs: list[str]) -> dict[str, int]:
-        """Return, for the params of a job, how often its runs were begun over records of an older spec and did not end."""
+        """Return, for the params of their job, how often runs were begun over older records and did not end."""
         count = sum(retraining.begun(Path(self.files("train", key)[0]).parent) for key in runs)
         return {"begun": count} if count else {}
 
