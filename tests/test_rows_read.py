@@ -260,7 +260,8 @@ def plan_of(**changes):
 
 def test_the_plan_asks_for_the_rows_that_its_runs_read():
     """The subsets of all readers, each once; on the whole of train everything. Fewer rows cost less."""
-    few, whole = plan_of(subsets=["n100_d1"], tasks=["acceptability"]), plan_of(tasks=["acceptability"])
+    chosen = {"tasks": ["acceptability"], "strategies": ["frozen", "full"]}
+    few, whole = plan_of(subsets=["n100_d1"], **chosen), plan_of(**chosen)
     (store,) = few.jobs["features"]
     subsets = [entry["subset"] for entry in selections(few.table, store)]
     assert subsets == [{"rows": 100}] and [entry["subset"] for entry in selections(whole.table, store)] == [{}]

@@ -27,6 +27,7 @@ for store in PLAN.jobs["features"]:
             boundaries=PLAN.cards(store)[1:],
         log:
             f"<logs>/features/{store}.log",
+        priority: 10  # runs wait for it
         conda:
             "../../environment.yml"
         threads: PLAN.threads
