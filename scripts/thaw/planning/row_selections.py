@@ -27,3 +27,17 @@ def selections(table: JobTable, store: str) -> list[dict]:
                     transfers[canonical(transfer["task"])] = {"transfer": transfer["task"]}
     wanted = [*found.values(), *transfers.values()]
     return wanted if len(canonical(wanted)) < LONGEST else []
+
+
+def share_of_train(table: JobTable, store: str, examples: float) -> float:
+    """Return about which share of the training rows some run reads: subsets of a draw are nested, draws are not.
+
+    Args: jobs; key of a store; its training rows.
+    """
+    read: dict[int, float] = {}
+    for selection in selections(table, store) or [{"subset": {}}]:
+        subset = selection.get("subset", {"rows": 0})
+        rows = 0 if selection.get("rows") == "none" else subset.get("rows", examples)
+        rows = (2 * rows if selection.get("rows") == "outside" else rows) + subset.get("reserved", 0)
+        read[subset.get("draw", 1)] = max(rows, read.get(subset.get("draw", 1), 0))
+    return min(1.0, sum(read.values()) / max(1.0, examples))
