@@ -29,7 +29,7 @@ for store in PLAN.jobs["features"]:
             f"<logs>/features/{store}.log",
         priority: 10  # runs wait for it
         conda:
-            "../../environment.yml"
+            "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
             **requested("features", store),
@@ -59,7 +59,7 @@ for folder, readers in PLAN.freed().items():
             f"<logs>/free/{folder}.log",
         localrule: True
         conda:
-            "../../environment.yml"
+            "../envs/thaw.yaml"
         message:
             "free: all that read {output} are done"
         shell:

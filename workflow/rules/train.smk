@@ -46,7 +46,7 @@ rule fit_heads:
     wildcard_constraints:
         strategy=PLAN.strategies("fit_heads"),
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("fit_heads"),
@@ -79,7 +79,7 @@ rule search_heads:
     wildcard_constraints:
         strategy=PLAN.strategies("search_heads"),
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("search_heads"),
@@ -115,7 +115,7 @@ rule train:
         strategy=PLAN.strategies("train"),
         seed=ALONE if TOGETHER else "[0-9]+",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("train"),
@@ -182,7 +182,7 @@ rule select:
     wildcard_constraints:
         strategy=PLAN.strategies("select"),
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: 1
     resources:
         **requested("select"),
@@ -205,7 +205,7 @@ rule baseline:
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: 1
     resources:
         **requested("baseline"),
