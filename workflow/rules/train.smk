@@ -154,7 +154,7 @@ for part, variants in TOGETHER.items():
         wildcard_constraints:
             variant=variants,
         conda:
-            "../../environment.yml"
+            "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
             **requested("train", seeds=part),
