@@ -12,7 +12,7 @@ from thaw.encoders import dropout, fast_attention
 from thaw.encoders.anatomy import inspect_architecture
 from thaw.encoders.components import Components
 from thaw.encoders.registry import load_model
-from thaw.encoders.resume import StateInjector, truncate_below
+from thaw.encoders.resume import StateInjector, drop_layers, truncate_below
 from thaw.encoders.sublayers import Sublayers
 from thaw.encoders.vocabulary import UsedRows, keep_rows
 
@@ -44,6 +44,12 @@ class Encoder(nn.Module):
     def load(cls, folder) -> "Encoder":
         """Return the encoder of a folder as fetch writes it, of any kind; whatever is no encoder is a UserError."""
         return cls(load_model(folder))
+
+    def shorten(self, kept: list[int]) -> "Encoder":
+        """Keep some layers, counted from 1, permanently; the others pass their input on, and boundaries stay."""
+        drop_layers(self.model, self.anatomy, kept)
+        self._components.highest = kept[-1]
+        return self
 
     def resume_at(self, start: int | None) -> "Encoder":
         """Remove the layers below boundary `start` (0 to L - 1) permanently; None keeps the whole encoder, from text.

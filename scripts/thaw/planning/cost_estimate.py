@@ -140,9 +140,9 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     subset = spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer = 24 * entry.width**2 * tokens * share
-    total = 0.0
+    total, layers = 0.0, spec.get("student", {}).get("layers", range(1, entry.layers + 1))
     for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.of_spec(phase).stages(phase)):
-        computed = entry.layers - (stage["boundary"] or 0)
+        computed = len([n for n in layers if n > (stage["boundary"] or 0)])
         total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
     return total
 

@@ -7,6 +7,7 @@ from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, pair_views
+from thaw.planning.run_specs import run_spec
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.corpora import TaskConfig
 
@@ -45,7 +46,7 @@ class RunJobs:
         A run keeps each optional file that some experiment asks for. Of any other key that differs the last experiment
         decides, as it does where selections are merged.
         """
-        known, own = self.table.job(run.step, run.key).spec, self.planner.spec(run)
+        known, own = self.table.job(run.step, run.key).spec, run_spec(self.planner, run)
         shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
         wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
         if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
@@ -58,7 +59,7 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, self.planner.spec(run) | self.table.previous_changes.get(run.key, {}))
+        spec, inputs = self._based(run, run_spec(self.planner, run) | self.table.previous_changes.get(run.key, {}))
         names = []
         for need in run.needs:
             self.add(need.of)

@@ -14,6 +14,7 @@ from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, rows_outside, subset_rows
 from thaw.declarations.task_types import WORD_TYPES
+from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, scored_rows, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
@@ -28,12 +29,14 @@ class TaskContext:
     """What the spec of a run or of a probe, and the inputs that it names, say of the task.
 
     Attributes: inputs; task, with its defaults; labels in the order of the outputs, none for scores; words, whether
-    each word has a target; rows by split, of train those of the subset; layers L; shape of the encoder.
+    each word has a target; rows by split, of train those of the subset; layers L; kept, the layers that a student has,
+    None for all; shape of the encoder.
     """
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Read task, labels, rows and the encoder's configuration."""
         self.inputs, self.layers = inputs, spec["layers"]
+        self.kept: list[int] | None = spec.get("student", {}).get("layers")
         self.task = task_with_defaults(spec["task"], spec["subset"])
         self.labels = self.corpus.labels(self.task["target"])
         self.words = self.task["type"] in WORD_TYPES
@@ -82,8 +85,14 @@ class TaskContext:
 
     @property
     def encoder_parameters(self) -> int:
-        """The number of parameters of the pretrained encoder."""
-        return read_json(self.encoder_folder / "card.json")["parameters"]
+        """The number of parameters of the pretrained encoder, in the layers that are kept."""
+        every = read_json(self.encoder_folder / "card.json")["parameters"]
+        dropped = set(range(1, self.layers + 1)) - set(self.kept or range(1, self.layers + 1))
+        return every - parameters_of_layers(self.encoder_folder, dropped) if dropped else every
+
+    def layers_up_to(self, boundary: int) -> list[int]:
+        """Return the layers that are computed up to a boundary, ascending."""
+        return [n for n in (self.kept or range(1, self.layers + 1)) if n <= boundary]
 
     def gold(self, split: str, rows) -> np.ndarray | list:
         """Return the encoded targets of some rows of a split."""
@@ -105,7 +114,7 @@ class TaskContext:
 
     def shape_below(self, head: Head) -> Shape:
         """Return the shape of the encoder up to the highest layer that a head reads."""
-        return replace(self.shape, layers=head.combination.read[-1])
+        return replace(self.shape, layers=len(self.layers_up_to(head.combination.read[-1])))
 
     def transfer_predictions(self, predict: Callable) -> list[tuple[TransferSet, dict[str, Predictions]]]:
         """Return the predictions on the test splits of the transfer sets, each set with its own by split.

@@ -101,11 +101,14 @@ def _to_predictions(rows, values: list, likely: list | None) -> Predictions:
     return Predictions(rows, values if tags else np.array(values), None if likely is None else np.stack(likely))
 
 
-def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None) -> Encoder | None:
+def resumed(
+    folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None, kept=None
+) -> Encoder | None:
     """Return the encoder above a boundary with the tensors that were already trained, or None where no layer is above.
 
     Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
-    tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
+    tensors by parameter name; Inserts, if there are any, which are put in before these tensors; the layers that a
+    student keeps, None for all.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
     if not computes_layers(boundary, highest):
@@ -113,6 +116,8 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
             raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
         return None
     encoder = Encoder.load(folder)
+    if kept is not None:
+        encoder.shorten(kept)
     if inserts is not None:
         inserts.into(encoder)
     components = {name: part for part, named in encoder.components().items() for name, _ in named}

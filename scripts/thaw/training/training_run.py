@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from thaw.adaptation.peft_modules import add_inserts
+from thaw.adaptation.selectors import renumbered
 from thaw.compute_cost.flops import training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
@@ -13,6 +14,7 @@ from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
+from thaw.encoders.shortening import starting_tensors
 from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
@@ -60,6 +62,8 @@ class TrainingRun:
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
         self.trained = dict(start.encoder) if start is not None else {}
+        if "student" in spec:
+            self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, spec["seed"])
         self.inserts = start.inserts if start is not None else None
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
@@ -112,7 +116,7 @@ class TrainingRun:
         objective = self.objective_of(phase)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
-        encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
+        encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
         plain = not self.inserts and not phase.frozen_dropout
         batched = plain and components == ["head"] and self.head.constant_vectors and objective.on_vectors
         use_precision("fp32" if batched else phase.precision, self.device)
@@ -148,7 +152,11 @@ class TrainingRun:
         self.added = sum(parameter.numel() for _, parameter in inserted)
         self.matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
         lengths = self.phase_logs[-1].lengths
-        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, self.matrices)
+        boundary = stage["boundary"]
+        if self.context.kept:  # operations are those of the layers that there are
+            boundary = boundary and len(self.context.layers_up_to(boundary))
+            components = [renumbered(component, self.context.kept) for component in components]
+        self.flops += training_flops(self.shape, lengths, boundary, components, self.matrices)
 
     def end_phase(self) -> None:
         """Count the operations of the head in a phase. Raises UserError for a head that counts none."""
@@ -231,7 +239,7 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     for stage in stages[training.stage + 1 :]:
         with watch("load"):
             trainable = first.trainable(states[0], stage, runs)
-            training.enter(trainable, stage["components"], first.highest)
+            training.enter(trainable, stage["components"], first.shape.layers, first.context.kept)
             if resumes:
                 progress.resume(training)
                 resumes = False
