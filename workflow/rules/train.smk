@@ -94,6 +94,7 @@ rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
         **needed("train"),
+        teacher_states=made("train", "teacher_states"),
         data=made("train", "data"),
         encoder=made("train", "encoder"),
         tokens=made("train", "tokens"),

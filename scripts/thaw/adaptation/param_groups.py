@@ -41,7 +41,7 @@ def peak(component: str, phase: PhaseConfig, layers: int) -> float:
     below layer 1. `layer_rates` lists the rates one by one, from the top; its last one holds for all further layers.
     """
     place = block(component)
-    if place == "head":
+    if place in ("head", "projection"):
         return phase.head_rate or phase.rate
     above = layers - (0 if place == "embeddings" else int(place.removeprefix("layer.")))
     if phase.layer_rates:

@@ -59,7 +59,7 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
-    for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted"):
+    for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "teach", "features_adapted"):
         missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
         work = sum(cost_estimate.operations(plan, step, key) for key in missing)
         total, jobs = total + work, jobs + len(missing)

@@ -167,10 +167,11 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     store = _store(plan, store_of(plan, job))
     examples, tokens = _training(plan, store.key)
     subset = job.spec["subset"]
-    share = min(1.0, subset.get("rows", examples) / examples) * (job.spec["rows"] != "none")
+    share = min(1.0, subset.get("rows", examples) / examples) * (job.spec.get("rows") != "none")
     share = min(1.0, share + subset.get("reserved", 0) / examples)
     left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
-    return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)), vectors=[])
+    layers = _encoder(plan, store.key).layers
+    return replace(store, tokens=left, boundaries=list(range(layers + 1)), vectors=[])
 
 
 def operations(plan: Plan, step: str, key: str) -> float:
@@ -180,7 +181,7 @@ def operations(plan: Plan, step: str, key: str) -> float:
         return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
         return pretraining_operations(plan, job)
-    if step == "features_adapted":
+    if step in ("features_adapted", "teach"):
         return extraction_operations(plan, _excerpt(plan, job))
     if step in ("train", "fit_heads", "search_heads"):
         return training_operations(plan, job.spec, store_of(plan, job))
@@ -223,7 +224,7 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     job = plan.job(step, key)
     if step == "features":
         return 4 * _parameters(_encoder(plan, key))
-    if step == "features_adapted":
+    if step in ("features_adapted", "teach"):
         return 8 * _parameters(_encoder(plan, store_of(plan, job)))
     if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
         return 0.0

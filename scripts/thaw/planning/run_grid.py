@@ -13,7 +13,9 @@ from thaw.planning.run_plan import (
     Need,
     RunPlan,
     SearchPlan,
+    TeachPlan,
     is_pair,
+    named_point,
     named_points,
     pair_views,
     points,
@@ -44,6 +46,7 @@ class RunPlanner:
         self.experiment = experiment
         self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
+        self.kept_for_students: set[str] = set()  # folders of runs whose tensors others read
         self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
@@ -143,7 +146,7 @@ class RunPlanner:
         task, subset, encoder, head, name, value, seed = cell
         place = self.catalogue.place("strategies", name)
         if name in asked:
-            raise UserError(f"{place}: after leads back to {name}")
+            raise UserError(f"{place}: after or teacher leads back to {name}")
         strategy = self.catalogue.get("strategies", name, "strategies")
         step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head, place) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
@@ -152,6 +155,8 @@ class RunPlanner:
         if strategy.start:
             needs.append(self._start(cell, strategy, views, (*asked, name)))
             weights = needs[0].of.weights
+        if strategy.teacher:
+            needs.append(self._teacher(cell, strategy, views, (*asked, name)))
         if not trial and (strategy.search or strategy.rates_from):
             needs.append(self._settings(cell, strategy))
         if weights.further:
@@ -163,20 +168,34 @@ class RunPlanner:
 
     def _start(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
         """Return the run that a run of a strategy goes on from, by its `after`."""
-        task, subset, encoder, head, name, _, seed = cell
+        task, subset, encoder, head, name, value, seed = cell
         start, place = strategy.start, self.catalogue.place("strategies", name)
         where = (start.task, start.subset) if start.task else (task, subset)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
-        values = variants(earlier, self.layers(encoder))
-        if start.variant not in values:
-            raise UserError(
-                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(values)}; name "
-                "one as variant:"
-            )
-        run = self._run((*where, encoder, head, start.strategy, values[start.variant], seed), asked)
+        point = named_point(start, variants(earlier, self.layers(encoder)), strategy, value, f"{place}.after")
+        run = self._run((*where, encoder, head, start.strategy, point, seed), asked)
         same = bool(start.task) or run.views == views
+        if strategy.student:
+            self._mark_kept(run)
         compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
+
+    def _teacher(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+        """Return what the teacher of a run gives on the run's training rows."""
+        task, subset, encoder, head, name, value, seed = cell
+        teacher, place = strategy.teaching, self.catalogue.place("strategies", name)
+        other = self.catalogue.get("strategies", teacher.strategy, f"{place}.teacher")
+        point = named_point(teacher, variants(other, self.layers(encoder)), strategy, value, f"{place}.teacher")
+        seed = seed if teacher.seed is None else teacher.seed
+        run = self._run((task, subset, encoder, head, teacher.strategy, point, seed), asked)
+        compatibility.check_teacher(strategy, run, views, self.head_of(head, task), place)
+        self._mark_kept(run)
+        return Need("teacher", TeachPlan(run, subset))
+
+    def _mark_kept(self, run: RunPlan) -> None:
+        """Have a run's tensors of the encoder kept, where it trains any."""
+        if any(chosen != ["head"] for chosen in self.trained(run)):
+            self.kept_for_students.add(run.folder)
 
     def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
         """Return the search that a run's settings come from: of its own strategy's trials, or of `rates_from`."""

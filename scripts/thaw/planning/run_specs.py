@@ -3,6 +3,7 @@
 from thaw.adaptation.selectors import boundary
 from thaw.adaptation.stages import phases_to_spec
 from thaw.core import boundaries, plugins
+from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.planning import compatibility
 from thaw.planning.run_grid import RunPlanner, task_spec
@@ -24,6 +25,7 @@ def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
     lowest, read, head = _lowest_of_start(planner, run), planner.read(run), planner.head_under(run)
     vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
     shape = planner.shape(run)
+    phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
     return {
         "version": VERSIONS[run.step],
         "task": task_spec(run.task, task),
@@ -31,7 +33,7 @@ def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
         "head": spec_of(head),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),
-        "phases": phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors),
+        "phases": _with_pairs(planner, run, phases),
         "after": None,
         "seed": run.seed,
         **({"trial": True} if run.trial else {}),
@@ -42,9 +44,25 @@ def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
     }
 
 
+def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[dict]:
+    """Return the phases of a spec, with the boundaries that are matched to the teacher's where states are compared."""
+    layers, shape = planner.layers(run.encoder), planner.shape(run)
+    kept = list(shape.layers) if shape else list(range(1, layers + 1))
+    for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
+        if phase.distil and phase.distil.hidden:
+            pairs = phase.distil.hidden.pairs(kept, layers, boundary(chosen, layers))
+            place = f"{planner.catalogue.place('strategies', run.strategy, 'phases')}: distil: hidden: map"
+            if wrong := [pair for pair in pairs if pair[0] not in (0, *kept, layers) or not 0 <= pair[1] <= layers]:
+                raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the student keeps layers {kept} of {layers}")
+            if not pairs:
+                raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
+            entry["pairs"] = [list(pair) for pair in pairs]
+    return entries
+
+
 def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-    keep = planner.strategy(run).keep or planner.is_probed(run)
+    keep = planner.strategy(run).keep or planner.is_probed(run) or run.folder in planner.kept_for_students
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
     return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
 

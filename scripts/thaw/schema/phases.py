@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
+from thaw.schema.distillation import DistilConfig, say_distil
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, clauses, written
@@ -22,7 +23,7 @@ from thaw.schema.phase_parts import (
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_HINTS
 
-PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
+PLANNED = {"components", "boundary", "reads", "stages", "vectors", "pairs"}  # what the plan adds to a phase in a spec
 FITTED = {"l2", "select"}  # keys of lbfgs alone
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
@@ -192,6 +193,9 @@ class PhaseConfig(ConfigModel):
     )
     clip_each: Annotated[bool, Key(aliases=("clip_each_tensor",))] = Field(
         False, description="max_grad_norm holds for each tensor by itself, as in the BertAdam of some papers' code"
+    )
+    distil: Annotated[DistilConfig | None, Key(say_distil)] = Field(
+        None, description="the loss towards the strategy's teacher; null: the task's own loss alone"
     )
     precision: Annotated[
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})

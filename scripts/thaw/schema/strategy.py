@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from thaw.schema.distillation import TeacherConfig
 from thaw.schema.entry import CatalogueEntry, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import Context, Key, clauses, key_of, prose
@@ -32,6 +33,10 @@ def _after(after, strategy, context: Context) -> str:
     entry = context.entries.get("starts", {}).get(id)
     trained = f" (That run: {methods_text(entry, context)})" if entry else ""
     return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
+
+
+def _teacher(teacher, strategy, context: Context) -> str:
+    return f"Its teacher is {', '.join(clauses(strategy.teaching, context))}." if teacher else ""
 
 
 def _sweep(sweep: dict, strategy, context: Context) -> str:
@@ -79,6 +84,9 @@ class StrategyConfig(CatalogueEntry):
     )
     after: Annotated[Id | StartConfig | None, Key(_after)] = Field(
         None, description="start from this strategy's run of the same task, head and seed"
+    )
+    teacher: Annotated[Id | TeacherConfig | None, Key(_teacher)] = Field(
+        None, description="the strategy whose run, of the same task, head and seed, the phases with distil: learn from"
     )
     student: Annotated[StudentConfig | None, Key(say_student)] = Field(
         None, description="the layers that the encoder keeps, and whose weights they start from; null: all of them"
@@ -140,7 +148,7 @@ class StrategyConfig(CatalogueEntry):
         """Whether it is one phase in which the head trains on the frozen encoder, and nothing else does."""
         first, one = self.phases[0], not (self.after or self.sweep or len(self.phases) > 1)
         turns = first.insert or first.unfreeze or first.one_by_one
-        whole = not self.student
+        whole = not (self.student or self.teacher)
         return one and whole and list(first.train) == ["head"] and not turns and not first.frozen_dropout
 
     @property
@@ -149,9 +157,15 @@ class StrategyConfig(CatalogueEntry):
         return StartConfig(strategy=self.after) if isinstance(self.after, str) else self.after
 
     @property
+    def teaching(self) -> TeacherConfig | None:
+        """What `teacher` says, with every default filled in."""
+        return TeacherConfig(strategy=self.teacher) if isinstance(self.teacher, str) else self.teacher
+
+    @property
     def needed(self) -> dict[str, tuple[str, str]]:
         """The strategies whose runs one of this strategy needs, each with the variant, by role."""
-        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}
+        named = {"start": self.start, "teacher": self.teaching}
+        return {role: (one.strategy, one.variant) for role, one in named.items() if one}
 
     @model_validator(mode="after")
     def _one_beginning(self):
@@ -164,8 +178,8 @@ class StrategyConfig(CatalogueEntry):
         fitted = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
         if fitted and (len(self.phases) > 1 or self.after or self.sweep or list(fitted[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
-        if fitted and self.student:
-            raise ValueError("optimizer lbfgs fits a head on an encoder of all its layers; a student trains with adamw")
+        if fitted and (self.student or self.teacher):
+            raise ValueError("optimizer lbfgs fits a head to labels, on all layers; leave out student: and teacher:")
         if self.pairs == "best" and not fitted:
             raise ValueError("pairs: best is for optimizer lbfgs; take task, joint or separate")
         if self.reads and self.reads.searched and not fitted:
@@ -174,6 +188,15 @@ class StrategyConfig(CatalogueEntry):
             raise ValueError("optimizer lbfgs chooses its l2 itself; leave out search and rates_from")
         if self.search and self.rates_from:
             raise ValueError("search and rates_from both say where rates come from; leave one out")
+        return self
+
+    @model_validator(mode="after")
+    def _teacher_that_is_read(self):
+        read = [term for phase in self.phases if phase.distil for term in phase.distil.terms]
+        if self.teacher and not read:
+            raise ValueError("teacher: no phase reads it; give one distil: {logits: {}}, or leave teacher out")
+        if read and not self.teacher:
+            raise ValueError(f"distil: {read[0]}: needs a teacher; name a strategy as teacher:")
         return self
 
     @model_validator(mode="after")

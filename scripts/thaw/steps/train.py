@@ -42,7 +42,7 @@ def execute(spec: dict, folders) -> None:
     with watch("load"):
         (inputs,) = run_inputs.open_inputs(spec, folders)
         needs = run_inputs.open_needs(spec, folders)
-        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs))
+        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs), taught(spec, needs))
         prepare(run)
     with claimed(watch) as device:
         progress = Progress(folders.out, spec, watch, device)
@@ -84,6 +84,16 @@ def start(spec: dict, needs: dict[str, Path]):
     with wrap_corruption(folder, f"{folder}/metrics.json"):
         head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
         return Start(head, load_file(encoder), read_insert_metadata(encoder)) if encoder.is_file() else Start(head, {})
+
+
+def taught(spec: dict, needs: dict[str, Path]):
+    """Return what the run's teacher gave, None where it has none. Args: as of `start`."""
+    from thaw.training.taught import Taught
+
+    if "teacher" not in needs:
+        return None
+    matched = {boundary for entry in spec["phases"] for _, boundary in entry.get("pairs", [])}
+    return Taught(needs["teacher"], sorted(matched))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.adaptation.selectors import renumbered
 from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, rows_outside, subset_rows
@@ -89,6 +90,12 @@ class TaskContext:
         every = read_json(self.encoder_folder / "card.json")["parameters"]
         dropped = set(range(1, self.layers + 1)) - set(self.kept or range(1, self.layers + 1))
         return every - parameters_of_layers(self.encoder_folder, dropped) if dropped else every
+
+    def counted(self, boundary: int | None, components: list[str]) -> tuple[int | None, list[str]]:
+        """Return a boundary and components with layers counted among those that there are, as operations are."""
+        if not self.kept:
+            return boundary, components
+        return boundary and len(self.layers_up_to(boundary)), [renumbered(name, self.kept) for name in components]
 
     def layers_up_to(self, boundary: int) -> list[int]:
         """Return the layers that are computed up to a boundary, ascending."""

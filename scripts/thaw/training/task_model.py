@@ -18,6 +18,8 @@ from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 
+PROJECTION = "projection"  # the component of learned projections
+
 
 class Feed:
     """Gives rows of a split as a batch, with their stored states at some boundaries."""
@@ -42,12 +44,20 @@ class TaskModel(nn.Module):
         """Join the parts; precision "bf16" computes under autocast, "fp32" in float32."""
         super().__init__()
         self.encoder, self.head, self.precision = encoder, head, precision
+        self.projections: nn.Module | None = None  # what trains with the model towards a teacher, and is not kept
 
     def forward(self, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the head's logits, from stored states [S, T, d] by boundary and, above them, the encoder's."""
+        return self.with_states(batch, stored, [])[0]
+
+    def with_states(
+        self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int]
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+        """Return the head's logits and, by boundary, the states [S, T, d] that it was computed from and some more."""
         device = batch.mask.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            return self.head(read_states(self.encoder, self.head, batch, stored), batch)
+            states = all_states(self.encoder, self.head, batch, stored, more)
+            return self.head(self.head.combination(states, batch.mask), batch), states
 
     def head_flops(self, batch: Batch) -> float:
         """Return the forward operations of the head on a batch, with those of combining the layers that it reads."""
@@ -56,8 +66,11 @@ class TaskModel(nn.Module):
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L", and parts."""
         parts = {"head": list(self.head.named_parameters())}
+        if self.projections is not None:
+            names = [*names, PROJECTION]
+            parts[PROJECTION] = list(self.projections.named_parameters())
         if self.encoder:
-            parts |= self.encoder.components([name for name in names if name != "head"])
+            parts |= self.encoder.components([name for name in names if name not in parts])
         return {name: parts[name] for name in names}
 
     @torch.no_grad()
@@ -86,11 +99,17 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
 
     The encoder starts from the stored state of the boundary that it was resumed at, or from the token ids.
     """
+    return head.combination(all_states(encoder, head, batch, stored, []), batch.mask)
+
+
+def all_states(
+    encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor], more: list[int]
+) -> dict[int, torch.Tensor]:
+    """Return by boundary the states [S, T, d] that a head reads, and some more; see `read_states`."""
     if encoder is None:
-        return head.combination(stored, batch.mask)
-    wanted = [n for n in head.combination.read if n not in stored]
-    states = stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
-    return head.combination(states, batch.mask)
+        return stored
+    wanted = sorted({n for n in (*head.combination.read, *more) if n not in stored})
+    return stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
 
 
 def _to_predictions(rows, values: list, likely: list | None) -> Predictions:

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from thaw.adaptation.peft_modules import add_inserts
-from thaw.adaptation.selectors import renumbered
 from thaw.compute_cost.flops import training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import cached_layers_read
@@ -25,6 +24,7 @@ from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext
+from thaw.training.distilled import Distilled
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
@@ -34,6 +34,7 @@ from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
 from thaw.training.task_model import Feed, TaskModel, resumed
+from thaw.training.taught import Taught
 from thaw.training.trainable import Evaluator
 
 
@@ -41,13 +42,22 @@ class TrainingRun:
     """A run in training.
 
     Args: its spec; its inputs; what an earlier run left, where it starts after one; the settings that a search chose,
-    with the number of the trial.
+    with the number of the trial; what its teacher gave, where it has one.
     """
 
-    def __init__(self, spec: dict, inputs: Inputs, start: Start | None = None, chosen: dict | None = None):
+    def __init__(
+        self,
+        spec: dict,
+        inputs: Inputs,
+        start: Start | None = None,
+        chosen: dict | None = None,
+        taught: Taught | None = None,
+    ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
-        self.chosen = chosen or {}
+        self.chosen, self.taught = chosen or {}, taught
+        if taught:
+            taught.check_rows(self.rows)
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
         entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
         self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
@@ -89,8 +99,11 @@ class TrainingRun:
         """The epochs of all phases."""
         return sum(stage["epochs"] for stages in self.stages for stage in stages)
 
-    def objective_of(self, phase: PhaseConfig) -> Objective:
-        """Return what a phase minimises."""
+    def objective_of(self, phase: PhaseConfig, number: int = 1) -> Objective:
+        """Return what a phase minimises. Args: its settings; its number in the run."""
+        if phase.distil:
+            pairs = self.spec["phases"][number - 1].get("pairs", [])
+            return Distilled(self.gold, phase.distil, self.taught, pairs, self.context.shape.width, self.spec["seed"])
         return Supervised(self.gold)
 
     def finish(self, watch: Stopwatch) -> Trained:
@@ -113,7 +126,7 @@ class TrainingRun:
         Constant vectors of a frozen encoder are computed once, and their head trains on them, alone or in a batch.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
-        objective = self.objective_of(phase)
+        objective = self.objective_of(phase, state.number)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
@@ -131,6 +144,8 @@ class TrainingRun:
         if "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
+        if isinstance(objective, Distilled) and objective.projections:
+            model.projections = objective.projections.to(self.device)
         feed = Feed(store, cached_layers_read([stage]), self.device)
         return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout)
 
@@ -152,10 +167,7 @@ class TrainingRun:
         self.added = sum(parameter.numel() for _, parameter in inserted)
         self.matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
         lengths = self.phase_logs[-1].lengths
-        boundary = stage["boundary"]
-        if self.context.kept:  # operations are those of the layers that there are
-            boundary = boundary and len(self.context.layers_up_to(boundary))
-            components = [renumbered(component, self.context.kept) for component in components]
+        boundary, components = self.context.counted(stage["boundary"], components)
         self.flops += training_flops(self.shape, lengths, boundary, components, self.matrices)
 
     def end_phase(self) -> None:
@@ -273,20 +285,3 @@ def _after_epoch(run: TrainingRun, training: PhaseTraining, progress: Progress |
     log(phase + epoch_line(training.epoch, sum(training.epochs), losses, run.context.main_metric, scores))
     if progress:
         progress.write(run, training)
-
-
-def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
-    """Train heads alone on constant vectors, the runs in one batch where batch size and epochs are the same.
-
-    Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
-    that has no loss of vectors.
-    """
-    groups: dict[tuple, list[int]] = {}
-    for index, run in enumerate(runs):
-        phase = run.phases[0]
-        batched = not run.head.words and run.objective_of(phase).on_vectors
-        groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
-    trained = {}
-    for group in groups.values():
-        trained |= dict(zip(group, train([runs[index] for index in group], watch), strict=True))
-    return [trained[index] for index in range(len(runs))]
