@@ -90,6 +90,14 @@ TABLES = {
         (Requirement.FULL,),
         (*RUNS, Addition.DRAWS),
     ),
+    "student_table": OutputKind(
+        "thaw.outputs.tables.students:build",
+        "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
+        "training and bytes",
+        options.WholeSplitOptions,
+        (Requirement.FULL_AND_STUDENT,),
+        (*RUNS, Addition.STUDENTS),
+    ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",
         "how many parameters of each encoder are in its embeddings, a layer and its pooler",

@@ -175,7 +175,7 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
 
 
 def check_teacher(strategy: StrategyConfig, teacher: RunPlan, views: tuple[str, ...], head, place: str) -> None:
-    """Find out whether a run can teach another. Args: the other strategy; its views; id and entry of its head; place."""
+    """Find out whether a run can teach another. Args: its strategy, views, head by id and entry, place."""
     terms = {term for phase in strategy.phases if phase.distil for term in phase.distil.terms}
     name = f"{place}.teacher: {teacher.strategy}"
     if len(teacher.views) > 1:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from thaw.compute_cost.flops import encoder_flops
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
@@ -53,6 +54,11 @@ class Teacher:
         with wrap_corruption(folder, str(metrics)):
             head.load_state_dict(load_file(folder / "head.safetensors"))
         self.model = TaskModel(encoder, head, "fp32").eval()
+
+    def flops(self, rows: np.ndarray) -> float:
+        """Return the operations of one pass over some rows of train, without the head's."""
+        lengths = self.context.store.sequences("train", rows)
+        return encoder_flops(self.context.shape_below(self.model.head), lengths)
 
     def write_logits(self, out: Path, rows: np.ndarray, device: torch.device) -> dict:
         """Write the logits of some rows of train, and return what the card says of them."""
