@@ -8,13 +8,15 @@ from torch.nn import functional
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.schema.distillation import DistilConfig
+from thaw.schema.distillation import DistilConfig, ReplaceConfig
+from thaw.steps import train as train_step
 from thaw.training.distillation_losses import soft_targets, state_distance
 from thaw.training.distilled import Distilled
 from thaw.training.task_model import Feed
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
 from tiny_corpus import small_berts
+from trained import equal, tensors
 
 bench_of = pytest.fixture(scope="module")(small_berts)
 TYPES = ("classification", "regression", "pair_classification", "spans")
@@ -176,6 +178,7 @@ def test_a_student_is_trained_from_the_files_of_its_teacher(taught_of, kind, tmp
     taught = taught_of(kind)
     hidden = {"normalise": True, "weight": 10, "project": True}
     spec = taught.student({"logits": {"temperature": 2}, "hidden": hidden}, [(1, 1)], student={"layers": [1, 3]})
+    spec["phases"][0]["components"].remove("layer.2")
     need = ("--need", "teacher", taught.card)
     out = taught.bench.step("train", spec, tmp_path / "student", *need)
     record = read_json(out / "metrics.json")
@@ -212,3 +215,42 @@ def test_a_teacher_that_diverged_or_kept_nothing_is_refused(taught_of, tmp_path)
         write_json(folder / "metrics.json", record | {"flags": flags})
         with pytest.raises(UserError, match=sentence):
             Teacher(taught.bench.inputs(), folder / "metrics.json", record["digest"])
+
+
+def replaced(taught: Taught3, start: float, **changes) -> tuple[TrainingRun, object]:
+    """Train layers 2 and 3 of a student, which take over from the teacher's; return the run and what it leaves."""
+    phase = {"train": [{"top": 2}], "replace": {"start": start, "full": 1.0}, "epochs": 2, "weight_decay": 0} | changes
+    if phase["replace"] is None:
+        del phase["replace"]
+    spec = taught.bench.spec(phase, student={"layers": [1, 3]}, after={"run": "r", "epoch": "last"})
+    spec["phases"][0] |= {"components": ["layer.3"], "boundary": 1}
+    torch.set_num_threads(1)
+    run = TrainingRun(spec, taught.bench.inputs(), train_step.start(spec, {"start": taught.run}))
+    return run, train([run], Stopwatch())[0]
+
+
+def test_modules_that_are_all_the_students_are_no_replacement(taught_of):
+    taught = taught_of("classification")
+    _, always = replaced(taught, 1.0)
+    _, plain = replaced(taught, 1.0, replace=None)
+    assert equal(tensors(always), tensors(plain)) and always.history == plain.history
+    assert always.outcome == plain.outcome
+    _, seldom = replaced(taught, 0.1)
+    assert seldom.history != plain.history
+
+
+def test_a_predecessor_in_all_modules_is_the_teacher(taught_of):
+    """With rate 0 the first loss is the teacher's own, the student learns nothing, and the predecessor never moves."""
+    taught = taught_of("classification")
+    run, left = replaced(taught, 0.0, replace={"start": 1.0, "full": 1.0, "way": "falling"}, epochs=1)
+    assert run.objective_of(run.phases[0]).replace.rate(0.0) == 0.0
+    again = TrainingRun(run.spec, taught.bench.inputs(), train_step.start(run.spec, {"start": taught.run}))
+    assert equal(again.predecessor, run.predecessor)
+    assert left.history[0]["loss"] != pytest.approx(left.history[-1]["loss"], rel=1e-9)
+
+
+def test_replacing_rates_follow_their_schedules():
+    rates = {way: ReplaceConfig(start=0.2, full=0.5, way=way).rate for way in ("rising", "constant", "falling")}
+    assert [rates["rising"](share) for share in (0, 0.25, 0.5, 1)] == pytest.approx([0.2, 0.6, 1, 1])
+    assert [rates["constant"](share) for share in (0, 0.49, 0.5)] == pytest.approx([0.2, 0.2, 1])
+    assert [rates["falling"](share) for share in (0, 0.25, 0.5)] == pytest.approx([0.8, 0.4, 1])

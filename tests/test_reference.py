@@ -8,6 +8,7 @@ from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
 
 PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019"]
+PAPERS += ["sun2019", "sanh2019", "jiao2020", "wang_minilm2020", "xu2020"]
 ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_two_tuned"]}
 SMALL = {
     "cite": "Nobody 2020",

@@ -33,12 +33,17 @@ def top(layers: int, count: int) -> list[str]:
     return [f"layer.{n}" for n in range(layers - count + 1, layers + 1)]
 
 
+def every_layer(layers: int) -> list[str]:
+    """All layers, without head and embeddings."""
+    return top(layers, layers)
+
+
 def everything(layers: int) -> list[str]:
     """Head, all layers and embeddings."""
     return ["head", *embeddings(layers), *top(layers, layers)]
 
 
-SELECTORS = {"head": head, "embeddings": embeddings, "top": top, "all": everything}
+SELECTORS = {"head": head, "embeddings": embeddings, "top": top, "layers": every_layer, "all": everything}
 
 
 def components(train: list, layers: int, variables: dict[str, int], insert=None) -> list[str]:

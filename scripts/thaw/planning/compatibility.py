@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
+from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
 from thaw.declarations.task_types import PAIR_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TYPES_ON_WORDS, WORD_TYPES
 from thaw.planning.run_plan import RunPlan, named_points
@@ -172,6 +173,15 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
         return True
     words = catalogue.get("tasks", task, "tasks").type in TYPES_ON_WORDS
     return not words and all(chosen == ["head"] for chosen in trained)
+
+
+def check_same_student(strategy: StrategyConfig, before, place: str) -> None:
+    """Find out whether a run keeps the layers of the student that it starts from. Args: before, that one's shape."""
+    if before and not strategy.student:
+        kept = listing(map(str, before.layers))
+        raise UserError(
+            f"{place}: after: {strategy.start.strategy} keeps layers {kept} alone; say the same student: here"
+        )
 
 
 def check_teacher(strategy: StrategyConfig, teacher: RunPlan, views: tuple[str, ...], head, place: str) -> None:

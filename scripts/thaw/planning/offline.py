@@ -169,6 +169,8 @@ class Scaling:
         strategy = self.catalogue.get("strategies", name, "strategies")
         variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
         try:
+            if strategy.student:
+                strategy.student.shape(self.layers, variables)
             for phase in strategy.phases:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:

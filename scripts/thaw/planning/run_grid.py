@@ -178,6 +178,7 @@ class RunPlanner:
         if strategy.student:
             self._mark_kept(run)
         compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
+        compatibility.check_same_student(strategy, self.shape(run), place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
 
     def _teacher(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
@@ -249,14 +250,11 @@ class RunPlanner:
         """Return which layers the student of a run keeps; None where it keeps all as they were."""
         if self.strategy(run).student is None:
             return None
-        place, encoder = (
-            self.catalogue.place("strategies", run.strategy),
-            self.catalogue.get("encoders", run.encoder, ""),
-        )
+        encoder = self.catalogue.get("encoders", run.encoder, "encoders")
         try:
             return StudentShape.of(self.strategy(run).student, run.encoder, encoder, self._variables(run))
         except UserError as error:
-            raise UserError(f"{place}: {error}") from error
+            raise UserError(f"{self.catalogue.place('strategies', run.strategy)}: {error}") from error
 
     def _variables(self, run: RunPlan) -> dict[str, int]:
         """Return the variable of a run's sweep with its value."""
@@ -273,11 +271,8 @@ class RunPlanner:
         place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
         said = ("strategies", run.strategy, "reads") if self.strategy(run).reads else ("heads", name, "layers")
         places = place(*said), place("strategies", run.strategy, "phases")
-        read, shape = (
-            compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places),
-            self.shape(run),
-        )
-        if shape:
+        read = compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
+        if shape := self.shape(run):
             shape.check_read(read, name, encoder.layers)
         return read
 

@@ -119,6 +119,39 @@ def say_distil(distil: DistilConfig | None, phase, context: Context) -> str:
     return f"The loss is the sum of {listing(clauses(distil, context))}." if distil else ""
 
 
+class ReplaceConfig(ConfigModel):
+    """How fast a student's layers take over from those of the run that it starts from (Xu et al. 2020)."""
+
+    start: Annotated[float, Key("replacing rate from {}")] = Field(
+        0.3, ge=0, le=1, description="probability, at the first update, that a module is the student's"
+    )
+    full: Annotated[float, Key("to 1 after {} of the updates")] = Field(
+        0.5, gt=0, le=1, description="share of the phase's updates after which all modules are the student's"
+    )
+    way: Annotated[
+        Literal["rising", "constant", "falling"],
+        Key(
+            {"rising": "rising linearly", "constant": "constant till then", "falling": "1 less a rising one till then"}
+        ),
+    ] = Field("rising", description="rising: linearly from start to 1; constant: start until full; falling: 1 - rising")
+
+    def rate(self, share: float) -> float:
+        """Return the probability that a module is the student's, after a share of the updates."""
+        if share >= self.full:
+            return 1.0
+        rising = self.start + (1 - self.start) * share / self.full
+        return {"rising": rising, "constant": self.start, "falling": 1 - rising}[self.way]
+
+
+def say_replace(replace: ReplaceConfig | None, phase, context: Context) -> str:
+    """Return the sentence on module replacement."""
+    if not replace:
+        return ""
+    return (
+        f"The layers take over from the modules of the run that it starts from: {', '.join(clauses(replace, context))}."
+    )
+
+
 class TeacherConfig(ConfigModel):
     """The run that a strategy's runs are trained towards: of the same task, subset, encoder and head."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
-from thaw.schema.distillation import DistilConfig, say_distil
+from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, say_replace
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, clauses, written
@@ -40,9 +40,9 @@ class PhaseConfig(ConfigModel):
     hints: ClassVar[dict[str, str]] = PHASE_HINTS
     train: Annotated[list[str | dict[str, int | str | dict[str, list[int]]]], Key(trained_parts)] = Field(
         [],
-        description="what trains; everything else is frozen. head, all, embeddings, {top: 3} or {top: k} of a sweep; "
-        "a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | {heads: [0, 3]}}; "
-        "{only: bias} of all layers and the embeddings",
+        description="what trains; everything else is frozen. head, all, embeddings, layers, {top: 3} or {top: k} of a "
+        "sweep; a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | "
+        "{heads: [0, 3]}}; {only: bias} of all layers and the embeddings",
     )
     insert: Annotated[InsertConfig | None, Key(say_inserted)] = Field(
         None, description="LoRA, IA3 or adapters: small modules that train in frozen layers"
@@ -196,6 +196,9 @@ class PhaseConfig(ConfigModel):
     )
     distil: Annotated[DistilConfig | None, Key(say_distil)] = Field(
         None, description="the loss towards the strategy's teacher; null: the task's own loss alone"
+    )
+    replace: Annotated[ReplaceConfig | None, Key(say_replace)] = Field(
+        None, description="module replacement: a student's layers take over from those of the run named by after:"
     )
     precision: Annotated[
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})

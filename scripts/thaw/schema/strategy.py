@@ -195,6 +195,11 @@ class StrategyConfig(CatalogueEntry):
         read = [term for phase in self.phases if phase.distil for term in phase.distil.terms]
         if self.teacher and not read:
             raise ValueError("teacher: no phase reads it; give one distil: {logits: {}}, or leave teacher out")
+        replaced = [phase for phase in self.phases if phase.replace]
+        if replaced and not (self.student and self.after):
+            raise ValueError("replace: needs a student:, and after: the run whose modules it takes over from")
+        if any(phase.distil for phase in replaced):
+            raise ValueError("replace: has the task's own loss alone; leave out distil: in that phase")
         if read and not self.teacher:
             raise ValueError(f"distil: {read[0]}: needs a teacher; name a strategy as teacher:")
         return self

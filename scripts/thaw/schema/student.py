@@ -60,7 +60,7 @@ def _say_start(start, student, context: Context) -> str:
 class StudentConfig(ConfigModel):
     """The layers that a student keeps of its encoder, and whose weights they start from."""
 
-    hints: ClassVar[dict[str, str]] = {"num_hidden_layers": "layers"}
+    hints: ClassVar[dict[str, str]] = {"num_hidden_layers": "write layers: 3"}
     layers: Annotated[Count | str | list[Count], Key(_say_layers)] = Field(
         description="how many of the last `top` layers are kept, 3 or a variable of sweep:; or those that are, [2, 4]"
     )

@@ -100,6 +100,7 @@ class PhaseTraining:
         name = f"phase {first.number}, epoch {self.epoch} of {sum(self.epochs)}"
         for count, batch in enumerate(progress(batches, name), start=1):
             factors = [lr_factor(phase, self.epochs, self.stage, self.steps, len(batches)) for phase in self.phases]
+            self.trainable.at_step(self.steps, len(batches) * sum(self.epochs))
             losses.append(self._update(batch, factors))
             self.steps += 1
             if count in logged:

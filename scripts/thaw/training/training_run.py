@@ -13,7 +13,9 @@ from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
+from thaw.encoders.replacing import Replacement
 from thaw.encoders.shortening import starting_tensors
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
@@ -28,6 +30,7 @@ from thaw.training.distilled import Distilled
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
+from thaw.training.module_replacement import Replacing
 from thaw.training.objectives import Objective, Supervised
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import Progress
@@ -71,7 +74,7 @@ class TrainingRun:
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
-        self.trained = dict(start.encoder) if start is not None else {}
+        self.trained = self.predecessor = dict(start.encoder) if start is not None else {}
         if "student" in spec:
             self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, spec["seed"])
         self.inserts = start.inserts if start is not None else None
@@ -104,6 +107,8 @@ class TrainingRun:
         if phase.distil:
             pairs = self.spec["phases"][number - 1].get("pairs", [])
             return Distilled(self.gold, phase.distil, self.taught, pairs, self.context.shape.width, self.spec["seed"])
+        if phase.replace:
+            return Replacing(self.gold, phase.replace, self.spec["seed"], number)
         return Supervised(self.gold)
 
     def finish(self, watch: Stopwatch) -> Trained:
@@ -144,6 +149,10 @@ class TrainingRun:
         if "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
+        if isinstance(objective, Replacing):
+            whole = Encoder.load(folder)
+            whole.put(self.predecessor)
+            objective.replacement = Replacement(encoder, whole, self.context.kept, boundary or 0, self.device)
         if isinstance(objective, Distilled) and objective.projections:
             model.projections = objective.projections.to(self.device)
         feed = Feed(store, cached_layers_read([stage]), self.device)
