@@ -8,13 +8,16 @@ from torch.nn import functional
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.encoders.transformers import Encoder
+from thaw.features.batch import Batch
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
-from thaw.training.distillation_losses import soft_targets, state_distance
+from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance
 from thaw.training.distilled import Distilled
 from thaw.training.task_model import Feed
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
+from tiny import tiny_encoder
 from tiny_corpus import small_berts
 from trained import equal, tensors
 
@@ -83,6 +86,44 @@ def test_the_weights_of_published_code_become_ours():
     assert soft_targets(student, teacher, t).item() / t**2 == pytest.approx(brewer.item(), rel=1e-5)
 
 
+def test_relations_are_the_attention_that_transformers_gives(tmp_path):
+    """With the encoder's heads, the shares of qk are those of `output_attentions`, and padding changes nothing."""
+    from transformers import AutoModel
+
+    ids = torch.randint(5, 40, (2, 5), generator=torch.Generator().manual_seed(3))
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    taken, maps = [], []
+    for name in ("one", "two"):
+        folder = tiny_encoder("bert", tmp_path / name, layers=2)
+        model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+        encoder = Encoder.load(folder)
+        if name == "two":
+            for one in (model, encoder.model):
+                for parameter in one.parameters():
+                    parameter.data.mul_(1.1)
+        with torch.no_grad(), encoder.recording([2]) as recorded:
+            encoder.states(Batch(ids, mask, None, None, torch.arange(2)), [2])
+        taken.append([x.transpose(1, 2).flatten(2) for x in recorded[2]])
+        with torch.no_grad():
+            given = model(input_ids=ids, attention_mask=mask.long(), output_attentions=True)
+        maps.append(given.attentions[1])
+    ours = relation_distance(taken[0][:2], taken[1][:2], mask, 4, "shares")
+    each = torch.special.xlogy(maps[1], maps[1]) - torch.special.xlogy(maps[1], maps[0])
+    expected = each.sum(-1).transpose(1, 2)[mask].mean()
+    assert ours.item() == pytest.approx(expected.item(), rel=1e-4) and ours.item() > 0
+    assert relation_distance(taken[1][:2], taken[1][:2], mask, 4, "shares").item() == pytest.approx(0, abs=1e-6)
+    for x in taken[0]:
+        x[~mask] = 9.0
+    again = relation_distance(taken[0][:2], taken[1][:2], mask, 4, "shares")
+    assert again.item() == pytest.approx(ours.item(), rel=1e-6)
+    scores = [q.unflatten(-1, (2, 16)).transpose(1, 2) for q in (taken[0][2], taken[1][2])]
+    products = [x @ x.transpose(-1, -2) / 4 for x in scores]
+    both = (mask[:, :, None] & mask[:, None, :])[:, None].expand_as(products[0])
+    expected = (products[0] - products[1])[both].square().mean()
+    values = [(one[2], one[2]) for one in taken]
+    assert relation_distance(*values, mask, 2, "scores").item() == pytest.approx(expected.item(), rel=1e-5)
+
+
 class Taught3:
     """A bench with a finished run that has trained its last two layers, and what it gives on train."""
 
@@ -90,9 +131,9 @@ class Taught3:
         self.bench, self.folder = bench, folder
         self.spec = bench.spec({"train": ["head", {"top": 2}], "epochs": 3}, keep=True)
         self.run = bench.step("train", self.spec, folder / "teacher") / "metrics.json"
-        self.card = self.teach("taught", 1, 2, 3)
+        self.card = self.teach("taught", 1, 2, 3, "attention2")
 
-    def teach(self, name: str, *boundaries: int, **changes):
+    def teach(self, name: str, *boundaries, **changes):
         spec = {key: self.spec[key] for key in ("version", "task", "subset", "compute", "data", "encoder", "features")}
         spec |= {"run": read_json(self.run)["digest"], "dtype": "fp32"} | changes
         more = ("--run", self.run, "--boundaries", *boundaries)
@@ -109,10 +150,11 @@ class Taught3:
         """Return an objective and the teacher's own model."""
         inputs = self.bench.inputs()
         teacher = Teacher(inputs, self.run, read_json(self.run)["digest"])
-        taught = Taught(card or self.card, sorted({n for _, n in pairs}))
+        taught = Taught(card or self.card, [*sorted({n for _, n in pairs}), "attention2"])
         gold = inputs.corpus.targets(teacher.context.task, "train")
         entry = DistilConfig.model_validate(distil)
-        return Distilled(gold, entry, taught, [list(pair) for pair in pairs], 32, 1), teacher
+        phase = {"pairs": [list(pair) for pair in pairs], "attended": [[2, 2]]}
+        return Distilled(gold, entry, taught, phase, 32, 1), teacher
 
     def loss(self, pairs=(), card=None, **distil) -> float:
         """Return the loss of the teacher's own model on rows 3 to 8."""
@@ -144,6 +186,9 @@ def test_a_student_that_equals_its_teacher_has_loss_0(taught_of, kind):
     assert taught.loss(hard=0, logits={"temperature": 2}) == pytest.approx(0, abs=1e-6)
     assert taught.loss(SAME, hard=0, hidden={"weight": 10}) == pytest.approx(0, abs=1e-6)
     assert taught.loss(SAME, hard=0, hidden={"of": "tokens", "loss": "cosine"}) == pytest.approx(0, abs=1e-5)
+    every = {"of": ["qk", "qq", "kk", "vv"]}
+    assert taught.loss(hard=0, attention=every | {"heads": 2}) == pytest.approx(0, abs=1e-5)
+    assert taught.loss(hard=0, attention={"form": "scores"}) == pytest.approx(0, abs=1e-5)
 
 
 def test_a_layer_map_that_is_off_by_one_is_noticed(taught_of):

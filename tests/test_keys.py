@@ -12,7 +12,14 @@ from thaw.core.errors import UserError
 from thaw.outputs.report import methods
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.schema.distillation import DistilConfig, HiddenConfig, LogitsConfig, ReplaceConfig, TeacherConfig
+from thaw.schema.distillation import (
+    AttentionConfig,
+    DistilConfig,
+    HiddenConfig,
+    LogitsConfig,
+    ReplaceConfig,
+    TeacherConfig,
+)
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
@@ -46,7 +53,8 @@ AROUND = {
     StudentConfig: [{"layers": 3}],
     TeacherConfig: [{"strategy": "full"}],
     LogitsConfig: [{}, {"weight": 2}],
-    HiddenConfig: [{}],
+    HiddenConfig: [{}, {"weight": 2}],
+    AttentionConfig: [{}, {"weight": 2}],
     DistilConfig: [{"logits": {}}],
     ReplaceConfig: [{}],
     StrategyConfig: [
@@ -75,6 +83,8 @@ OTHERS = {
     (StrategyConfig, "reads"): {"layers": {"combine": "concat"}},
     (ReadsConfig, "layers"): {"combine": "concat"},
     (HiddenConfig, "map"): {2: 4},
+    (AttentionConfig, "map"): {2: 4},
+    (AttentionConfig, "of"): ["qk", "vv"],
     (StudentConfig, "start"): "random",
     (ReplaceConfig, "full"): 0.25,
     (StrategyConfig, "teacher"): "other",

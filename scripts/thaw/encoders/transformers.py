@@ -4,6 +4,8 @@ B examples, T tokens, d width, L layers. Boundary 0 is the embeddings' output, b
 boundary L the last hidden state.
 """
 
+import contextlib
+
 import torch
 from torch import nn
 
@@ -106,6 +108,22 @@ class Encoder(nn.Module):
             for hook in hooks:
                 hook.remove()
         return {n: states[n] for n in wanted}
+
+    @contextlib.contextmanager
+    def recording(self, layers: list[int]):
+        """Give, after a pass within the context, {layer: its queries, keys and values, each [B, h, T, e]}.
+
+        Raises UserError where a layer has no attention that can be recorded.
+        """
+        every = self.model.get_submodule(self.anatomy.layers)
+        with fast_attention.recording({n: every[n - 1] for n in layers}) as recorder:
+            yield recorder.taken
+        whole = [n for n, inputs in recorder.taken.items() if len({x.shape for x in inputs}) == 1]
+        if missing := set(layers) - set(whole):
+            raise UserError(
+                f"{self.model.config.model_type}: layer {min(missing)} has no queries, keys and values of one size; "
+                "leave out distil: attention:"
+            )
 
     @torch.no_grad()
     def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:

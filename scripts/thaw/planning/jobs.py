@@ -61,7 +61,7 @@ class JobTable:
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.vectors: dict[str, list[str]] = {}
-        self.taught: dict[str, set[int]] = {}
+        self.taught: dict[str, set[int | str]] = {}
         self.seeds = set(seeds)
         self.changes: dict[str, dict] = {}
         self.previous_changes = previous_changes or {}
@@ -95,7 +95,10 @@ class JobTable:
             return [self.paths.file(step, key, seed=seed) for seed in sorted(self.seeds)]
         if step == "teach":
             folder = self.paths.file(step, key).rpartition("/")[0]
-            return [self.paths.file(step, key), *(layout.stored_part(folder, n) for n in sorted(self.taught[key]))]
+            return [
+                self.paths.file(step, key),
+                *(layout.stored_part(folder, n) for n in sorted(self.taught[key], key=str)),
+            ]
         return [self.paths.file(step, key)]
 
     def cards(self, key: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
 from thaw.core import layout
-from thaw.core.boundaries import stored_parts_read
+from thaw.core.boundaries import stored_parts_read, taught_parts
 from thaw.core.versions import VERSIONS
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
@@ -71,10 +71,10 @@ class RunJobs:
             role, result = NEEDS[need.role], result_of(need.of)
             spec |= role.entry(self.table.digest(result), need.facts)
             if isinstance(need.of, TeachPlan):
-                matched = {teacher for phase in spec["phases"] for _, teacher in phase.get("pairs", [])}
+                matched = set(taught_parts(spec["phases"]))
                 self.table.taught[need.of.key] |= matched
                 folder = self.file(need).rpartition("/")[0]
-                inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched)]
+                inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
             if role.file:
                 inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
                 names.append(result)

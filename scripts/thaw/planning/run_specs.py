@@ -49,14 +49,16 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
     layers, shape = planner.layers(run.encoder), planner.shape(run)
     kept = list(shape.layers) if shape else list(range(1, layers + 1))
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
-        if phase.distil and phase.distil.hidden:
-            pairs = phase.distil.hidden.pairs(kept, layers, boundary(chosen, layers))
-            place = f"{planner.catalogue.place('strategies', run.strategy, 'phases')}: distil: hidden: map"
+        for term, key in (("hidden", "pairs"), ("attention", "attended")):
+            if not (phase.distil and getattr(phase.distil, term)):
+                continue
+            pairs = getattr(phase.distil, term).pairs(kept, layers, boundary(chosen, layers))
+            place = f"{planner.catalogue.place('strategies', run.strategy, 'phases')}: distil: {term}: map"
             if wrong := [pair for pair in pairs if pair[0] not in (0, *kept, layers) or not 0 <= pair[1] <= layers]:
                 raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the student keeps layers {kept} of {layers}")
             if not pairs:
                 raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
-            entry["pairs"] = [list(pair) for pair in pairs]
+            entry[key] = [list(pair) for pair in pairs]
     return entries
 
 

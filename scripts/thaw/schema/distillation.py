@@ -13,6 +13,7 @@ from thaw.schema.entry import Id
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
 
 Weight = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
 
 
 class LogitsConfig(ConfigModel):
@@ -40,6 +41,12 @@ def _say_map(pairs, hidden, context: Context) -> str:
     return {"same": "each layer matched to the teacher's at its depth", "last": "matched to the teacher's last ones"}[
         pairs
     ]
+
+
+def _say_attended(pairs, attention, context: Context) -> str:
+    if isinstance(pairs, dict):
+        return _say_map(pairs, attention, context)
+    return {"same": "each layer matched to the teacher's at its place", "top": "the last layer to the last"}[pairs]
 
 
 class HiddenConfig(ConfigModel):
@@ -85,6 +92,39 @@ class HiddenConfig(ConfigModel):
         return [(student, teacher) for student, teacher in pairs if below is None or student > below]
 
 
+class AttentionConfig(ConfigModel):
+    """What attends to what as targets: shares of attention, scores, or relations between queries, keys and values."""
+
+    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
+    of: Annotated[list[Literal["qk", "qq", "kk", "vv"]], Key("of {}")] = Field(
+        ["qk"],
+        min_length=1,
+        description="what is multiplied: qk, queries with keys, is attention itself; qq, kk and vv are relations of "
+        "queries, keys or values among themselves (MiniLM); their distances are averaged",
+    )
+    form: Annotated[Literal["shares", "scores"], Key({"shares": "KL divergence", "scores": "scores"})] = Field(
+        "shares",
+        description="shares: KL divergence after the softmax; scores: mean squared error before it (TinyBERT)",
+    )
+    heads: Annotated[int | None, Key("in {} heads")] = Field(
+        None, ge=1, description="into how many heads queries, keys and values are divided; null: those of the encoder"
+    )
+    map: Annotated[Literal["same", "top"] | dict[Count, Count], Key(_say_attended)] = Field(
+        "same",
+        description="which layer of the student is matched to which of the teacher. same: each layer that is kept to "
+        "the teacher's at its place; top: the last to the last; or {2: 4, 4: 8}",
+    )
+
+    def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
+        """Return layers of the student with those of the teacher; args as of `HiddenConfig.pairs`."""
+        pairs = (
+            {"same": [(n, n) for n in kept], "top": [(kept[-1], layers)]}.get(self.map)
+            if isinstance(self.map, str)
+            else sorted(self.map.items())
+        )
+        return [(student, teacher) for student, teacher in pairs if below is None or student > below]
+
+
 def _term(name: str):
     return lambda term, distil, context: f"{name} ({', '.join(clauses(term, context))})" if term else ""
 
@@ -102,10 +142,14 @@ class DistilConfig(ConfigModel):
         None, description="the teacher's hidden states as targets; null: not"
     )
 
+    attention: Annotated[AttentionConfig | None, Key(_term("the teacher's attention"))] = Field(
+        None, description="what attends to what in the teacher's layers as targets; null: not"
+    )
+
     @property
     def terms(self) -> list[str]:
         """The terms that read the teacher."""
-        return [name for name in ("logits", "hidden") if getattr(self, name)]
+        return [name for name in ("logits", "hidden", "attention") if getattr(self, name)]
 
     @model_validator(mode="after")
     def _something_to_learn_from(self):

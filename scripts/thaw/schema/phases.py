@@ -23,7 +23,15 @@ from thaw.schema.phase_parts import (
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_HINTS
 
-PLANNED = {"components", "boundary", "reads", "stages", "vectors", "pairs"}  # what the plan adds to a phase in a spec
+PLANNED = {
+    "components",
+    "boundary",
+    "reads",
+    "stages",
+    "vectors",
+    "pairs",
+    "attended",
+}  # what the plan adds to a phase in a spec
 FITTED = {"l2", "select"}  # keys of lbfgs alone
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 

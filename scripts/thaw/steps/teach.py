@@ -1,13 +1,20 @@
 """Step `teach`: what a finished run gives on training rows, once for all students, temperatures and seeds."""
 
+from pathlib import Path
+
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json
 from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.core.step_arguments import RUN_INPUTS, any_number, parse_arguments, required
 from thaw.schema.experiment import ComputeConfig
-from thaw.steps.features import part
 from thaw.training import run_inputs
+
+
+def part(word: str) -> int | str:
+    """Return a boundary by its number, or the attention of a layer by its name, from itself or the path of its card."""
+    name = Path(word).stem.removeprefix("b")
+    return int(name) if name.isdecimal() else name
 
 
 def main() -> None:
@@ -16,7 +23,7 @@ def main() -> None:
         __doc__,
         *RUN_INPUTS,
         required("--run", "metrics.json of the run that teaches"),
-        any_number("--boundaries", "of its hidden states: numbers, or their cards; or none", part),
+        any_number("--boundaries", "of its hidden states, attention<n> of a layer, or their cards; or none", part),
         out="folder of the teacher's outputs",
     )
     spec = arguments.spec
@@ -40,7 +47,7 @@ def execute(spec: dict, folders) -> None:
         rows = read_rows(spec, inputs.corpus)["train"]
         changes = {"digest": digest(spec), "weights": file_sha256(folders.run)}
         store = write_excerpt(inputs.store, folders.out, {"train": rows}, changes)
-    numbers = sorted(set(folders.boundaries))
+    numbers = sorted(set(folders.boundaries), key=str)
     with claimed(watch) as device:
         with watch("train"):  # it counts as training of the students
             card = teacher.write_logits(folders.out, rows, device)
@@ -49,7 +56,8 @@ def execute(spec: dict, folders) -> None:
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
     shared |= {"dtype": spec["dtype"], "width": teacher.model.encoder.width, "device": hardware(device)["device"]}
     for n in numbers:
-        write_json(store.card_path(n), {"boundary": n, **shared, **facts[n]})
+        which = {"boundary": n} if isinstance(n, int) else {"part": n}
+        write_json(store.card_path(n), {**which, **shared, **facts[n]})
     write_json(folders.out / "cost.json", cost)
     write_json(folders.out / "card.json", {"spec": spec, "digest": digest(spec), **card})
     log(f"logits of {len(rows)} rows, {len(numbers)} boundaries, {cost['seconds']['total']:.1f} s")

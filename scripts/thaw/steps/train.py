@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from thaw.core.boundaries import taught_parts
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
@@ -92,8 +93,7 @@ def taught(spec: dict, needs: dict[str, Path]):
 
     if "teacher" not in needs:
         return None
-    matched = {boundary for entry in spec["phases"] for _, boundary in entry.get("pairs", [])}
-    return Taught(needs["teacher"], sorted(matched))
+    return Taught(needs["teacher"], taught_parts(spec["phases"]))
 
 
 if __name__ == "__main__":

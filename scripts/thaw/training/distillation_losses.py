@@ -24,6 +24,36 @@ def squared_error(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return functional.mse_loss(student.float(), teacher.float())
 
 
+def relation_distance(
+    student: tuple[torch.Tensor, torch.Tensor],
+    teacher: tuple[torch.Tensor, torch.Tensor],
+    mask: torch.Tensor,
+    heads: int,
+    form: str,
+) -> torch.Tensor:
+    """Return the mean distance of what tokens attend to, over heads and queries that are no padding.
+
+    Args: of each model two of queries, keys and values [S, T, d], whose products in so many heads are compared; mask
+    [S, T]; form: shares, the KL divergence after the softmax over tokens that are no padding (Wang W. et al. 2020;
+    Aguilar et al. 2020), or scores, the mean squared error before it over these tokens (Jiao et al. 2020).
+    """
+    ours, theirs = (_scores(*one, heads) for one in (student, teacher))
+    queries = mask[:, None, :].expand(ours.shape[:3])
+    if form == "scores":
+        both = queries[..., None] & mask[:, None, None, :]
+        return functional.mse_loss(ours[both], theirs[both])
+    lowest = torch.finfo(torch.float32).min
+    logs = [x.masked_fill(~mask[:, None, None, :], lowest).log_softmax(-1) for x in (ours, theirs)]
+    each = (logs[1].exp() * (logs[1] - logs[0])).sum(-1)
+    return each[queries].mean()
+
+
+def _scores(first: torch.Tensor, second: torch.Tensor, heads: int) -> torch.Tensor:
+    """Return the scaled products [S, heads, T, T] of two of queries, keys and values [S, T, d]."""
+    first, second = (x.float().unflatten(-1, (heads, -1)).transpose(1, 2) for x in (first, second))
+    return first @ second.transpose(-1, -2) / first.shape[-1] ** 0.5
+
+
 def state_distance(
     student: torch.Tensor, teacher: torch.Tensor, mask: torch.Tensor, of: str, loss: str, normalise: bool
 ) -> torch.Tensor:

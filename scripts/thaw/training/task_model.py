@@ -4,6 +4,7 @@ B examples, S sequences (B; 2B where the texts of pairs are read separately), T 
 layers.
 """
 
+import contextlib
 from pathlib import Path
 
 import torch
@@ -51,13 +52,16 @@ class TaskModel(nn.Module):
         return self.with_states(batch, stored, [])[0]
 
     def with_states(
-        self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int]
-    ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
-        """Return the head's logits and, by boundary, the states [S, T, d] that it was computed from and some more."""
+        self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int], attended: list[int] = ()
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor], dict[int, tuple]]:
+        """Return the head's logits; by boundary the states [S, T, d] that it was computed from and some more; and by
+        layer queries, keys and values [B, h, T, e] of those in `attended`.
+        """
         device = batch.mask.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
+        recorded = self.encoder.recording(attended) if attended else contextlib.nullcontext({})
+        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"), recorded as taken:
             states = all_states(self.encoder, self.head, batch, stored, more)
-            return self.head(self.head.combination(states, batch.mask), batch), states
+            return self.head(self.head.combination(states, batch.mask), batch), states, taken
 
     def head_flops(self, batch: Batch) -> float:
         """Return the forward operations of the head on a batch, with those of combining the layers that it reads."""

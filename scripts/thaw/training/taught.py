@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from thaw.compute_cost.flops import encoder_flops
+from thaw.core.boundaries import ATTENTION
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
@@ -91,8 +92,8 @@ class Teacher:
 class Taught:
     """The outputs of a teacher as students read them."""
 
-    def __init__(self, card: Path, read: list[int]):
-        """Open a folder by its card.json. Args: read, the boundaries that are compared.
+    def __init__(self, card: Path, read: list[int | str]):
+        """Open a folder by its card.json. Args: read, the boundaries that are compared, and attention.
 
         Payloads are checked against their cards.
         """
@@ -124,6 +125,11 @@ class Taught:
             words = self.logits[begin : self.ends[place]]
             padded[index, : len(words)] = words
         return padded.to(batch.mask.device)
+
+    def attention(self, layer: int, rows: np.ndarray, batch: Batch) -> tuple[torch.Tensor, ...]:
+        """Return queries, keys and values [S, T, d] of some rows in a layer, on the batch's device."""
+        inputs = self.store.states(f"{ATTENTION}{layer}", "train").gather(rows, batch.host)
+        return inputs.to(batch.mask.device).chunk(3, -1)
 
     def states(self, boundary: int, rows: np.ndarray, batch: Batch) -> torch.Tensor:
         """Return the hidden states [S, T, d] of some rows at a boundary, on the batch's device."""

@@ -105,8 +105,8 @@ class TrainingRun:
     def objective_of(self, phase: PhaseConfig, number: int = 1) -> Objective:
         """Return what a phase minimises. Args: its settings; its number in the run."""
         if phase.distil:
-            pairs = self.spec["phases"][number - 1].get("pairs", [])
-            return Distilled(self.gold, phase.distil, self.taught, pairs, self.context.shape.width, self.spec["seed"])
+            entry = self.spec["phases"][number - 1]
+            return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, self.spec["seed"])
         if phase.replace:
             return Replacing(self.gold, phase.replace, self.spec["seed"], number)
         return Supervised(self.gold)
