@@ -15,7 +15,7 @@ class Replacement:
     """
 
     def __init__(self, student: Encoder, predecessor: Encoder, kept: list[int], above: int, device: torch.device):
-        """Let the predecessor's modules stand in for the student's layers above a boundary, frozen and in eval mode."""
+        """Let the predecessor's modules, in eval mode, run in the place of the student's layers above a boundary."""
         every = predecessor.model.get_submodule(predecessor.anatomy.layers)
         layers = student.model.get_submodule(student.anatomy.layers)
         self.now: dict[int, bool] = {}

@@ -58,13 +58,13 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
 
 def _students(entry: OutputConfig, context: OutputContext) -> dict:
     """Return the points that are students: those with a shape or a teacher, each with its layers, in order."""
-    found: dict[tuple, dict] = {}
+    points: dict[tuple, dict] = {}
     for run in context.runs_in_outputs():
         layers, teacher = context.students(run)
         if layers is not None:
             point = {"encoder": run.encoder, "strategy": run.strategy, "variant": run.variant}
-            found[tuple(point.values())] = point | {"layers": layers, "taught_by": teacher}
-    return {"students": list(found.values())}
+            points[tuple(point.values())] = point | {"layers": layers, "taught_by": teacher}
+    return {"students": list(points.values())}
 
 
 def _draws(entry: OutputConfig, context: OutputContext) -> dict:

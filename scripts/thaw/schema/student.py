@@ -2,7 +2,7 @@
 
 L layers of the encoder, n of the student, a layers below those that may be dropped. A layer that is kept stays where
 it was: boundary 4 of a student that keeps layer 4 has the depth of boundary 4 of its teacher. A dropped layer passes
-its input on. Only an export numbers the layers anew.
+its input on. Only an export counts them again from 1.
 """
 
 from itertools import pairwise

@@ -64,25 +64,25 @@ class Teacher:
     def write_logits(self, out: Path, rows: np.ndarray, device: torch.device) -> dict:
         """Write the logits of some rows of train, and return what the card says of them."""
         model, store = self.model.to(device), self.context.store
-        feed, found = Feed(store, [], device), [None] * len(rows)
+        feed, outputs = Feed(store, [], device), [None] * len(rows)
         with torch.no_grad():
             for places in batches(store.sizes("train")[rows]):
                 batch, stored = feed("train", rows[places])
                 logits = model(batch, stored).float().cpu()
                 for index, place in enumerate(places):
-                    found[place] = logits[index]
+                    outputs[place] = logits[index]
         counts = self.context.word_counts("train", rows)
-        width = next(one for one in found if one is not None).shape[-1:]
+        width = next(one for one in outputs if one is not None).shape[-1:]
         if counts is not None:
-            found = [
+            outputs = [
                 torch.zeros(count, *width) if one is None else _cut(one, count)
-                for one, count in zip(found, counts, strict=True)
+                for one, count in zip(outputs, counts, strict=True)
             ]
         tensors = {"rows": torch.from_numpy(rows.astype(np.int64))}
         if counts is None:
-            tensors["logits"] = torch.stack(found)
+            tensors["logits"] = torch.stack(outputs)
         else:
-            tensors["logits"], tensors["words"] = torch.cat(found), torch.tensor(counts)
+            tensors["logits"], tensors["words"] = torch.cat(outputs), torch.tensor(counts)
         if not tensors["logits"].isfinite().all():
             raise UserError(f"{out}: the teacher gives values that are not finite; there is nothing to teach")
         save_tensors(out / LOGITS, tensors)
