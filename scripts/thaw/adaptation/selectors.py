@@ -34,7 +34,7 @@ def top(layers: int, count: int) -> list[str]:
 
 
 def every_layer(layers: int) -> list[str]:
-    """All layers, without head and embeddings."""
+    """All layers, and not the embeddings."""
     return top(layers, layers)
 
 
@@ -139,7 +139,8 @@ def _part(only) -> str:
 def _named(name: str, arguments: list):
     """Return the selector of a name, Thaw's or an own one; one that takes other arguments is a UserError."""
     if not plugins.is_plugin(name) and name not in SELECTORS:
-        raise UserError(f"unknown selector '{name}'; there are {', '.join(SELECTORS)}")
+        known = f"there are {', '.join(SELECTORS)}; {{top: 2}} trains the last two layers"
+        raise UserError(f"unknown selector '{name}'; {known}")
     selector = plugins.resolve(name, SELECTORS)
     try:
         inspect.signature(selector).bind(0, *arguments)

@@ -20,8 +20,8 @@ VERSIONS = {
     "probe": 2,
     "external": 1,
     "ensemble": 1,
-    "collect": 7,
-    "table": 6,
+    "collect": 8,
+    "table": 7,
     "figure": 9,
-    "report": 9,
+    "report": 10,
 }

@@ -28,6 +28,7 @@ class Requirement(StrEnum):
     FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
     FULL_AND_STUDENT = "runs of the full model and of a student"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
+    RULES = "the strategies of its rules"
 
 
 class Addition(StrEnum):
@@ -36,6 +37,8 @@ class Addition(StrEnum):
     DIFFERENCES = "in what strategies and heads differ otherwise"
     PROBES = "the probes that are drawn, and their names"
     PRINTED = "a paper's printed numbers"
+    PROTOCOL = "a paper's settings and ours"
+    COVERAGE = "which of a paper's printed numbers the runs compute"
     CLAIMS = "papers' claims, and the runs that test them"
     ADVICE = "what papers would take"
     GUIDELINES = "what papers answer in general"

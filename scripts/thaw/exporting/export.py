@@ -10,13 +10,16 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log
 from thaw.exporting import formats
+from thaw.exporting.card_metadata import Stated
 from thaw.exporting.checking import check
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
 
 
-def export(run: Path, target: Path) -> dict:
+def export(run: Path, target: Path, stated: Stated | None = None) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
+
+    Args: the run's folder; where to write; what its model card shall say of licence and languages.
 
     A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
@@ -25,7 +28,7 @@ def export(run: Path, target: Path) -> dict:
     source = open_run(run)
     with _temporary_folder(target) as folder:
         form = formats.write(source, folder)
-        write_text(folder / "README.md", card(source, form))
+        write_text(folder / "README.md", card(source, form, stated or Stated()))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
         if not report["passed"]:

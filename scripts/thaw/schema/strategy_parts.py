@@ -10,10 +10,9 @@ from thaw.core.errors import suggestion
 from thaw.core.phrases import listing, plural
 from thaw.schema.entry import Id
 from thaw.schema.keys import ConfigModel, Context, Key, documented, key_of, names, written
+from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
 from thaw.schema.phases import PhaseConfig
 
-# The keys of a phase that a search may choose.
-SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
 PHASE_NAMES = names(PhaseConfig)
 _SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
 _GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
@@ -80,6 +79,7 @@ class SearchConfig(ConfigModel):
     seeds: Annotated[list[int], Key(_seeds)] = Field(
         [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
     )
+    penalty: Penalty = NO_PENALTY
 
     @field_validator("grid", mode="before")
     @classmethod

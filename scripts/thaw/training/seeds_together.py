@@ -14,7 +14,7 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
         phase = run.phases[0]
-        batched = not run.head.words and run.objective_of(phase).on_vectors
+        batched = not run.head.words and run.objective_of(phase).on_vectors and phase.schedule != "plateau"
         groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():

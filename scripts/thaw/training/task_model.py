@@ -7,6 +7,7 @@ layers.
 import contextlib
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -14,6 +15,7 @@ from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
+from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.features.batch import Batch, send
 from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
@@ -90,12 +92,13 @@ class TaskModel(nn.Module):
             batch, stored = feed(split, rows[positions])
             logits = self(batch, stored)
             decoded = self.head.decode(logits, batch).cpu().tolist()
-            classes = not (self.head.words or self.head.scores)
-            shares = logits.float().softmax(-1).cpu().numpy() if classes else [None] * len(positions)
+            shares = self.head.probabilities(logits)
+            shares = [None] * len(positions) if shares is None else shares.cpu().numpy()
             for position, value, share in zip(positions, decoded, shares, strict=True):
                 values[position] = value if words is None else value[: words[position]]
                 likely[position] = share
-        return _to_predictions(rows, values, likely if likely and likely[0] is not None else None)
+        known = np.stack(likely) if likely and likely[0] is not None else None
+        return Predictions(rows, TARGET_KINDS[self.head.target].array(values), known)
 
 
 def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
@@ -114,14 +117,6 @@ def all_states(
         return stored
     wanted = sorted({n for n in (*head.combination.read, *more) if n not in stored})
     return stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
-
-
-def _to_predictions(rows, values: list, likely: list | None) -> Predictions:
-    """Return predictions with numbers as arrays and tags as lists."""
-    import numpy as np
-
-    tags = bool(values) and isinstance(values[0], list)
-    return Predictions(rows, values if tags else np.array(values), None if likely is None else np.stack(likely))
 
 
 def resumed(

@@ -16,10 +16,10 @@ from thaw.encoders.loading import load_pooler
 from thaw.encoders.replacing import Replacement
 from thaw.encoders.shortening import starting_tensors
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
+from thaw.heads.base import VectorHead
 from thaw.heads.pooling import Pooler
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
@@ -27,6 +27,8 @@ from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext
 from thaw.training.distilled import Distilled
+from thaw.training.domain_alignment import Coral
+from thaw.training.epoch_log import after_epoch, log_stage
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
@@ -102,13 +104,24 @@ class TrainingRun:
         """The epochs of all phases."""
         return sum(stage["epochs"] for stages in self.stages for stage in stages)
 
-    def objective_of(self, phase: PhaseConfig, number: int = 1) -> Objective:
-        """Return what a phase minimises. Args: its settings; its number in the run."""
+    def objective_of(self, phase: PhaseConfig, stage: dict | None = None, number: int = 1) -> Objective:
+        """Return what a phase minimises, in one of its stages where it reads another dataset's stored states.
+
+        Args: its settings; the stage; its number in the run.
+        """
         if phase.distil:
             entry = self.spec["phases"][number - 1]
             return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, self.spec["seed"])
         if phase.replace:
             return Replacing(self.gold, phase.replace, self.spec["seed"], number)
+        if phase.coral:
+            if self.head.words or not isinstance(self.head, VectorHead):
+                raise UserError(
+                    f"coral compares texts by a head that ends in one matrix, not by {self.head.entry.kind}"
+                )
+            other, store = self.inputs.transfer_set(phase.coral.to)
+            feed = Feed(store, cached_layers_read([stage]), self.device)
+            return Coral(self.gold, feed, len(other.corpus.frame("train")), phase.coral.weight, self.spec["seed"])
         return Supervised(self.gold)
 
     def finish(self, watch: Stopwatch) -> Trained:
@@ -131,7 +144,7 @@ class TrainingRun:
         Constant vectors of a frozen encoder are computed once, and their head trains on them, alone or in a batch.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
-        objective = self.objective_of(phase, state.number)
+        objective = self.objective_of(phase, stage, state.number)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
@@ -156,7 +169,8 @@ class TrainingRun:
         if isinstance(objective, Distilled) and objective.projections:
             model.projections = objective.projections.to(self.device)
         feed = Feed(store, cached_layers_read([stage]), self.device)
-        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout)
+        over_all = phase.clip_over == "all"
+        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout, over_all)
 
     def set_evaluator(self, evaluator: Evaluator, index: int) -> None:
         """Set what gives the run's predictions. Args: what trains now; the run's index there."""
@@ -264,33 +278,13 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
             if resumes:
                 progress.resume(training)
                 resumes = False
-        _log_stage(runs, number, stage)
+        log_stage(runs, number, stage)
         for index, run in enumerate(runs):
             run.set_evaluator(trainable, index)
-        continues = training.run(watch, functools.partial(_after_epoch, first, training, progress))
+        continues = training.run(watch, functools.partial(after_epoch, first, training, progress))
         for run in runs:
             run.end_stage(stage)
         if not continues:
             break
     for run in runs:
         run.end_phase()
-
-
-def _log_stage(runs: list[TrainingRun], number: int, stage: dict) -> None:
-    origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
-    batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
-    components = ", ".join(stage["components"])
-    log(f"phase {number}: trains {components}; starts from {origin}; {len(runs[0].rows)} rows{batch}")
-
-
-def _after_epoch(run: TrainingRun, training: PhaseTraining, progress: Progress | None) -> None:
-    """Log an epoch of a batch, and write the progress of a run that is alone. Args: the first run; its phase."""
-    phase_logs = [state.phase_log for state in training.states if state.phase_log.rows(training.epoch)]
-    losses = [phase_log.mean_loss(training.epoch) for phase_log in phase_logs]
-    scores = (
-        [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.states[0].scores_epochs else []
-    )
-    phase = f"phase {training.states[0].number}, " if len(run.phases) > 1 else ""
-    log(phase + epoch_line(training.epoch, sum(training.epochs), losses, run.context.main_metric, scores))
-    if progress:
-        progress.write(run, training)
