@@ -12,7 +12,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
-from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance
+from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.distilled import Distilled
 from thaw.training.task_model import Feed
 from thaw.training.taught import LOGITS, Taught, Teacher
@@ -74,6 +74,15 @@ def test_states_are_compared_as_other_libraries_do():
     student[~mask], teacher[~mask] = 5.0, -7.0
     again = torch.nn.CosineEmbeddingLoss()(*real, ones)
     assert state_distance(student, teacher, mask, "tokens", "cosine", False).item() == pytest.approx(again.item())
+
+
+def test_labels_that_each_hold_or_not_are_two_classes_each():
+    """Soft targets are then binary cross-entropy less the teacher's own entropy, the mean over examples and labels."""
+    student, teacher = logits(1), logits(2)
+    target = teacher.sigmoid()
+    own = functional.binary_cross_entropy(target, target)
+    expected = functional.binary_cross_entropy_with_logits(student, target) - own
+    assert soft_targets(yes_or_no(student), yes_or_no(teacher), 1.0).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_the_weights_of_published_code_become_ours():

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 
 def soft_targets(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return t^2 times the mean KL(softmax(teacher / t) || softmax(student / t)) of logits [n, C] (Hinton et al. 2015).
+    """Return t^2 times the mean KL(softmax(teacher / t) || softmax(student / t)) of logits [..., C] (Hinton 2015).
 
     The square keeps the size of the gradient independent of the temperature t.
     """
@@ -17,6 +17,11 @@ def soft_targets(student: torch.Tensor, teacher: torch.Tensor, temperature: floa
     log_teacher = functional.log_softmax(teacher.float() / temperature, -1)
     each = (log_teacher.exp() * (log_teacher - log_student)).sum(-1)
     return temperature**2 * each.mean()
+
+
+def yes_or_no(logits: torch.Tensor) -> torch.Tensor:
+    """Return the logits [n, C] of labels that each hold or not as those of two classes each, [n, C, 2]."""
+    return torch.stack([logits, torch.zeros_like(logits)], -1)
 
 
 def squared_error(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:

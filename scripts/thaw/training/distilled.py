@@ -9,7 +9,13 @@ from torch import nn
 from thaw.core.runtime import seeded
 from thaw.features.batch import Batch
 from thaw.schema.distillation import DistilConfig
-from thaw.training.distillation_losses import relation_distance, soft_targets, squared_error, state_distance
+from thaw.training.distillation_losses import (
+    relation_distance,
+    soft_targets,
+    squared_error,
+    state_distance,
+    yes_or_no,
+)
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
 from thaw.training.taught import Taught
@@ -60,6 +66,8 @@ class Distilled(Supervised):
             logits, teacher = logits[seen], teacher[seen]
         if head.scores or entry.loss == "mse":
             return squared_error(logits, teacher)
+        if head.label_sets:
+            logits, teacher = yes_or_no(logits), yes_or_no(teacher)
         return soft_targets(logits, teacher, entry.temperature)
 
     def _attention_distance(self, taken: dict[int, tuple], rows, batch: Batch) -> torch.Tensor:

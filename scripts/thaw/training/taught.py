@@ -25,6 +25,7 @@ from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.context import TaskContext
+from thaw.training.distillation_losses import yes_or_no
 from thaw.training.run_inputs import Inputs
 from thaw.training.task_model import Feed, TaskModel
 
@@ -86,7 +87,14 @@ class Teacher:
         if not tensors["logits"].isfinite().all():
             raise UserError(f"{out}: the teacher gives values that are not finite; there is nothing to teach")
         save_tensors(out / LOGITS, tensors)
-        return {"rows": len(rows), "entropy": _entropy(tensors["logits"], bool(self.context.labels))}
+        return {"rows": len(rows), "entropy": self._entropy(tensors["logits"])}
+
+    def _entropy(self, logits: torch.Tensor) -> float | None:
+        """Return the mean entropy in nats of the probabilities: near 0, soft targets say no more than labels."""
+        if not self.context.labels:
+            return None
+        classes = yes_or_no(logits) if self.model.head.label_sets else logits
+        return float(torch.special.entr(classes.double().softmax(-1)).sum(-1).mean())
 
 
 class Taught:
@@ -139,8 +147,3 @@ class Taught:
 def _cut(logits: torch.Tensor, count: int) -> torch.Tensor:
     """Return the logits of a sentence's words [count, C]: words beyond the longest sequence have zeros."""
     return torch.cat([logits[:count], logits.new_zeros(max(0, count - len(logits)), logits.shape[-1])])
-
-
-def _entropy(logits: torch.Tensor, classes: bool) -> float | None:
-    """Return the mean entropy in nats of the probabilities: near 0, soft targets say no more than labels."""
-    return float(torch.special.entr(logits.double().softmax(-1)).sum(-1).mean()) if classes else None
