@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from test_progress import Stopped, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -12,8 +13,10 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
+from thaw.training import progress
 from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.distilled import Distilled
+from thaw.training.progress import Progress
 from thaw.training.task_model import Feed
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
@@ -308,3 +311,27 @@ def test_replacing_rates_follow_their_schedules():
     assert [rates["rising"](share) for share in (0, 0.25, 0.5, 1)] == pytest.approx([0.2, 0.6, 1, 1])
     assert [rates["constant"](share) for share in (0, 0.49, 0.5)] == pytest.approx([0.2, 0.2, 1])
     assert [rates["falling"](share) for share in (0, 0.25, 0.5)] == pytest.approx([0.8, 0.4, 1])
+
+
+@pytest.mark.parametrize("way", ["projections", "replacement"])
+def test_a_student_that_goes_on_ends_as_one_that_was_never_stopped(way, taught_of, tmp_path, monkeypatch):
+    taught = taught_of("classification")
+    if way == "projections":
+        distil = {"logits": {"temperature": 2}, "hidden": {"project": True, "weight": 5}}
+        spec, start = taught.student(distil, [(1, 1), (2, 2)]), None
+    else:
+        spec = replaced(taught, 0.3)[0].spec
+        start = train_step.start(spec, {"start": taught.run})
+
+    def trained(folder):
+        watch = Stopwatch()
+        run = TrainingRun(spec, taught.bench.inputs(), start, taught=Taught(taught.card, [1, 2]))
+        return train([run], watch, Progress(folder, spec, watch))[0]
+
+    monkeypatch.setattr(progress, "SPACING", 0.0)
+    whole = trained(tmp_path / "whole")
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        stop_after(patched, 1)
+        trained(tmp_path / "stopped")
+    again = trained(tmp_path / "stopped")
+    assert equal(tensors(again), tensors(whole)) and again.history == whole.history and again.cost == whole.cost

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from thaw.encoders.shortening import compact
+from thaw.core.errors import UserError
+from thaw.encoders.shortening import compact, starting_tensors
 from thaw.encoders.transformers import Encoder
+from thaw.exporting.cutting import cut
 from thaw.features.batch import Batch
 from tiny import tiny_encoder
 from tiny_corpus import small_berts
@@ -53,3 +55,41 @@ def test_keeping_all_layers_is_no_student_at_all(bench_of):
     assert equal(tensors(plain), tensors(student)) and losses(plain) == losses(student)
     assert plain.outcome == student.outcome and plain.cost["flops"] == student.cost["flops"]
     assert plain.cost["parameters"] == student.cost["parameters"]
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert", "gpt2"])
+def test_a_student_is_loaded_by_transformers_with_as_many_layers_as_it_keeps(family, tmp_path):
+    from transformers import AutoModel
+
+    folder = tiny_encoder(family, tmp_path / family, layers=4)
+    kept = [1, 2, 3] if family == "modernbert" else [2, 4]
+    student, exported = Encoder.load(folder).shorten(kept), Encoder.load(folder).shorten(kept)
+    compact(exported, kept)
+    cut(exported, [len(kept)])
+    exported.model.save_pretrained(tmp_path / "exported")
+    loaded = AutoModel.from_pretrained(tmp_path / "exported").eval()
+    given = batch(student)
+    assert loaded.config.num_hidden_layers == len(kept)
+    with torch.no_grad():
+        state = loaded(input_ids=given.input_ids, attention_mask=given.mask.long())[0]
+    assert torch.allclose(state[given.mask], student.states(given, [4])[4][given.mask], atol=1e-5)
+
+
+def test_layers_start_from_those_that_are_named(tmp_path):
+    folder = tiny_encoder("bert", tmp_path / "bert", layers=4)
+    named = dict(Encoder.load(folder).model.named_parameters())
+    student = {"layers": [2, 4], "start": {"2": 1, "4": "random"}}
+    tensors = starting_tensors(folder, student, {"encoder.layer.0.output.dense.bias": torch.ones(32)}, 1)
+    assert {name.split(".")[2] for name in tensors} == {"1", "3"}
+    assert torch.equal(tensors["encoder.layer.1.output.dense.bias"], torch.ones(32)), "as the earlier run left it"
+    weight = "output.dense.weight"
+    assert torch.equal(tensors[f"encoder.layer.1.{weight}"], named[f"encoder.layer.0.{weight}"])
+    again = starting_tensors(folder, student, {}, 1)[f"encoder.layer.3.{weight}"]
+    assert torch.equal(tensors[f"encoder.layer.3.{weight}"], again)
+    assert not torch.equal(again, named[f"encoder.layer.3.{weight}"])
+
+
+def test_a_layer_that_works_otherwise_gives_no_weights(tmp_path):
+    folder = tiny_encoder("modernbert", tmp_path / "modernbert", layers=4)
+    with pytest.raises(UserError, match="works otherwise than layer 1"):
+        starting_tensors(folder, {"layers": [2], "start": {"2": 1}}, {}, 1)
