@@ -348,7 +348,7 @@ _BINARY = {".png", ".pdf", ".pyc", ".parquet"}
 
 def test_what_the_documents_point_to_exists():
     missing = []
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("config/*.md")]:
         text = path.read_text(encoding="utf-8")
         links = [path.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
         named = re.findall(r"\b(?:config|docs|scripts|tests|workflow)/[\w/]+\.(?:py|yaml|md|smk)\b", text)

@@ -21,7 +21,7 @@ rule prepare:
     retries: 1
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("prepare", w),
     message:
@@ -40,7 +40,7 @@ rule fetch:
     retries: 1
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("fetch", w),
     message:

@@ -27,7 +27,7 @@ for store in PLAN.jobs["features"]:
         log:
             f"<logs>/features/{store}.log",
         conda:
-            "../../environment.yml"
+            "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
             **requested("features", store),
@@ -54,7 +54,7 @@ for folder, readers in PLAN.freed().items():
             f"<logs>/free/{folder}.log",
         localrule: True
         conda:
-            "../../environment.yml"
+            "../envs/thaw.yaml"
         message:
             "free: all that read {output} are done"
         shell:

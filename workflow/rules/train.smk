@@ -42,7 +42,7 @@ rule fit_heads:
     wildcard_constraints:
         strategy=PLAN.strategies("fit_heads"),
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("fit_heads"),
@@ -75,7 +75,7 @@ rule search_heads:
     wildcard_constraints:
         strategy=PLAN.strategies("search_heads"),
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("search_heads"),
@@ -111,7 +111,7 @@ rule train:
         strategy=PLAN.strategies("train"),
         seed="[0-9]+",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("train"),
@@ -138,7 +138,7 @@ rule select:
     wildcard_constraints:
         strategy=PLAN.strategies("select"),
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: 1
     resources:
         **requested("select"),
@@ -161,7 +161,7 @@ rule baseline:
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: 1
     resources:
         **requested("baseline"),

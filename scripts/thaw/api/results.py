@@ -28,7 +28,7 @@ NUMBERS = WHOLE | dict.fromkeys(["value", "train_seconds", "total_seconds", "flo
 def table(folder="results"):
     """Return every score of every run, baseline and external prediction, of all experiments, as a pandas frame.
 
-    One row per result, split and metric, with the columns of runs.csv (docs/results.md) that do not depend on an
+    One row per result, split and metric, with those columns of runs.csv (docs/reference/files.md) that depend on no
     experiment; `path` is the folder of the result. Scores are fractions, NaN where undefined; what a baseline does not
     have is empty or NaN. Raises UserError where the folder holds no results, and for a record that is broken.
     """

@@ -148,7 +148,7 @@ def bf16_gain(plan: Plan, jobs: list[tuple[str, str]]) -> float:
             [*command, "--threads", str(plan.threads)], capture_output=True, text=True, timeout=60, check=True
         )
         return float(timed.stdout)
-    except (subprocess.SubprocessError, ValueError):
+    except (OSError, subprocess.SubprocessError, ValueError):
         return 1.0
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from thaw.schema.distillation import TeacherConfig
-from thaw.schema.entry import CatalogueEntry, Id
+from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import Context, Key, clauses, key_of, prose
 from thaw.schema.phases import PhaseConfig, of_phase
@@ -79,6 +79,7 @@ class StrategyConfig(CatalogueEntry):
 
     hints: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
+    cite: Cite = []
     origin: Annotated[Id | None, Key(_origin, aliases=("from",))] = Field(
         None, description="start from the encoder after this further pretraining (config/encoders.yaml)"
     )
