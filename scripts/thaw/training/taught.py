@@ -20,7 +20,7 @@ from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import check_digest, save_tensors
 from thaw.features.batch import Batch
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
 from thaw.training.adapted import AdaptedEncoder
