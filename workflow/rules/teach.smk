@@ -28,7 +28,7 @@ for taught in PLAN.jobs["teach"]:
         log:
             f"<logs>/teach/{taught}.log",
         conda:
-            "../../environment.yml"
+            "../envs/thaw.yaml"
         threads: PLAN.threads
         resources:
             **requested("teach", taught),

@@ -140,6 +140,7 @@ for part, variants in TOGETHER.items():
             f"train_{'_'.join(map(str, part))}"
         input:
             **needed("train", part),
+            teacher_states=made("train", "teacher_states", seeds=part),
             data=made("train", "data", seeds=part),
             encoder=made("train", "encoder", seeds=part),
             tokens=made("train", "tokens", seeds=part),
