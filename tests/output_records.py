@@ -147,7 +147,10 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     """Return an experiment that has what every kind needs."""
     probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
     chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
-    chosen |= {"strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search"], "adapted": ["short_full"]}
+    chosen |= {
+        "strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search", "short_student"],
+        "adapted": ["short_full"],
+    }
     chosen |= {"probes": [*probes, "mutual_information", "by_genre", "head_importance"], "probe_tasks": ["entities"]}
     chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
     return chosen | changes
@@ -167,6 +170,7 @@ def _catalogues(place: Workplace) -> None:
     search = {"search": {"grid": {"rate": ["1e-3", "1e-2"]}, "seeds": [1]}}
     strategies["strategies"]["short_search"] = strategies["strategies"]["short_full"] | search
     place.write("my/tasks.yaml", tasks)
+    strategies["strategies"]["short_student"] = strategies["strategies"]["short_full"] | {"student": {"layers": 2}}
     place.write("my/strategies.yaml", strategies)
     place.write("my/probes.yaml", {"probes": {"by_genre": {"kind": "domain_divergence", "domain": "genre"}}})
     place.write("my/findings.yaml", {"findings": {"thawing_helps": CLAIM}})

@@ -44,6 +44,7 @@ PLACES = {
     "features_adapted": Place(
         _RUN.removeprefix("runs/") + "/{probed}", _RUN.replace("runs", "adapted", 1) + "/{probed}/card.json"
     ),
+    "teach": Place(_RUN.removeprefix("runs/") + "/{rows}", _RUN.replace("runs", "taught", 1) + "/{rows}/card.json"),
     "probe": Place(
         "{task}/{subset}/{encoder}/{probe}/{of}", "probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json"
     ),

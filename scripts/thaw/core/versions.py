@@ -14,6 +14,7 @@ VERSIONS = {
     "search_heads": 1,
     "train": 5,
     "select": 1,
+    "teach": 1,
     "baseline": 1,
     "features_adapted": 1,
     "probe": 2,

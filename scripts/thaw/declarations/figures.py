@@ -19,6 +19,14 @@ FIGURES = {
         options.CostOptions,
         adds=(Addition.DRAWS,),
     ),
+    "student_figure": OutputKind(
+        "thaw.outputs.figures.student_curve:build",
+        "score against the number of layers that a student keeps, a panel for each task, a line for each way of making "
+        "one; the full model as a broken line",
+        options.WholeSplitOptions,
+        (Requirement.FULL_AND_STUDENT,),
+        (Addition.STUDENTS,),
+    ),
     "size_figure": OutputKind(
         "thaw.outputs.figures.learning_curve:build",
         "score and seconds of training against the number of training examples, for an experiment with several "

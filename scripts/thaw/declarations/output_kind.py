@@ -26,6 +26,7 @@ class Requirement(StrEnum):
     SIDES = "both sides of a guideline"
     FULL = "runs of the full model and of another strategy"
     FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
+    FULL_AND_STUDENT = "runs of the full model and of a student"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
     RULES = "the strategies of its rules"
 
@@ -43,6 +44,7 @@ class Addition(StrEnum):
     GUIDELINES = "what papers answer in general"
     DRAWS = "which subsets are draws of one size, where they are shown together"
     LAYERS = "the encoders' numbers of layers"
+    STUDENTS = "which runs are students, of how many layers and of which teacher"
 
 
 class Use(StrEnum):

@@ -101,6 +101,14 @@ TABLES = {
         (Requirement.FULL,),
         (*RUNS, Addition.DRAWS),
     ),
+    "student_table": OutputKind(
+        "thaw.outputs.tables.students:build",
+        "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
+        "training and bytes",
+        options.WholeSplitOptions,
+        (Requirement.FULL_AND_STUDENT,),
+        (*RUNS, Addition.STUDENTS),
+    ),
     "rule_table": OutputKind(
         "thaw.outputs.tables.choice_rules:build",
         "what simple rules lose: each trains some strategies and takes the best of them on validation; by task how far "

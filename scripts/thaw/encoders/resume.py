@@ -62,6 +62,14 @@ class StateInjector:
         return None
 
 
+def drop_layers(model: nn.Module, anatomy: Anatomy, kept: list[int]) -> None:
+    """Put a layer that passes its input on in the place of each that is not kept; kept ones are counted from 1."""
+    layers = model.get_submodule(anatomy.layers)
+    for position, layer in enumerate(layers):
+        if position + 1 not in kept:
+            layers[position] = IdentityLayer(layer, anatomy.form)
+
+
 def truncate_below(model: nn.Module, anatomy: Anatomy, start: int, entry: StateInjector) -> list:
     """Remove the layers below boundary `start` and feed the state in there; returns the hooks.
 

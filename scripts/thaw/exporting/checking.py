@@ -100,7 +100,8 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     predictions = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
-        logits = head(head.combination(encoder.states(batch, source.read), batch.mask), batch).float()
+        states = dict(zip(head.combination.read, encoder.states(batch, source.read).values(), strict=True))
+        logits = head(head.combination(states, batch.mask), batch).float()
         outputs = logits if not source.labels else logits.sigmoid() if head.label_sets else logits.softmax(-1)
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...

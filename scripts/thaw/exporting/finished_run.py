@@ -65,8 +65,14 @@ class FinishedRun:
 
     @cached_property
     def read(self) -> list[int]:
-        """The boundaries that the head reads, ascending."""
-        return self.head.layers.reads(self.spec["layers"])
+        """The boundaries that the head reads, ascending, counted among the layers that are kept."""
+        read, every = self.head.layers.reads(self.spec["layers"]), range(1, self.spec["layers"] + 1)
+        return [len([layer for layer in self.kept or every if layer <= n]) for n in read]
+
+    @property
+    def kept(self) -> list[int] | None:
+        """The layers of the encoder that a student keeps; None for all."""
+        return self.spec.get("student", {}).get("layers")
 
     @property
     def separate_encoding(self) -> bool:

@@ -15,6 +15,7 @@ from thaw.adaptation.peft_modules import merge, read_insert_metadata
 from thaw.core.files import write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
+from thaw.encoders.shortening import compact
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.cutting import cut
@@ -57,11 +58,15 @@ def write(source: FinishedRun, folder: Path) -> str:
 def trained_encoder(source: FinishedRun) -> Encoder:
     """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
     encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
+    if source.kept:
+        encoder.shorten(source.kept)
     if path.is_file():
         if inserts := read_insert_metadata(path):
             inserts.into(encoder)
         encoder.put(load_file(path))
         merge(encoder.model)
+    if source.kept:
+        compact(encoder, source.kept)
     return encoder
 
 

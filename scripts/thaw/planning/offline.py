@@ -13,7 +13,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import named_points, variants
+from thaw.planning.run_plan import named_points, variant, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -181,11 +181,14 @@ class Scaling:
         strategy = self.catalogue.get("strategies", name, "strategies")
         variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
         try:
+            if strategy.student:
+                strategy.student.shape(self.layers, variables)
             for phase in strategy.phases:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
-        return all(self._fits_variant(other, variant) for other, variant in strategy.needed.values())
+        own = {name: variant(strategy, value) for name in strategy.sweep}  # a variant may be the own sweep's variable
+        return all(self._fits_variant(other, own.get(named, named)) for other, named in strategy.needed.values())
 
     def _fits_variant(self, name: str, variant: str) -> bool:
         values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)

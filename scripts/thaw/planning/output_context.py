@@ -53,6 +53,14 @@ class OutputContext:
         """Return whether a run trains the embeddings too."""
         return self.planner.thawed(run)[1]
 
+    def students(self, run: RunPlan) -> tuple[int | None, str]:
+        """Return the layers of a run's student, None for no student, and the strategy of its teacher, if it has one."""
+        strategy, shape = self.planner.strategy(run), self.planner.shape(run)
+        if shape is None and strategy.teacher is None:
+            return None, ""
+        layers = len(shape.layers) if shape else self.planner.layers(run.encoder)
+        return layers, strategy.teaching.strategy if strategy.teacher else ""
+
     @property
     def strategies(self) -> list[str]:
         """The strategies that the experiment names."""

@@ -125,7 +125,10 @@ class Plan:
         That of an output has how often it could not be drawn: a gap in its place is not what the plan wants, so that
         the job runs again.
         """
-        key = self.key(step, wildcards)
+        return self.canonical_of(step, self.key(step, wildcards))
+
+    def canonical_of(self, step: str, key: str) -> str:
+        """Return the same by the key of the job."""
         spec = self.records.spec(step, key)
         if step == "collect":
             spec = spec | self._stale(key)
