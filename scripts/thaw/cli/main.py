@@ -17,6 +17,8 @@ COMMANDS = {
     "compare": "compare two results example by example",
     "budget": "run as much of an experiment as a limit of time allows",
     "export": "export a trained model and verify it",
+    "merge": "merge trained models of several tasks on one trunk and verify them",
+    "serve": "answer HTTP requests with an exported or merged model",
     "predict": "label new text with an exported model",
     "check": "test a head, selector, metric or probe of your own",
 }
@@ -76,6 +78,10 @@ def _command(name: str) -> Callable[[list[str]], None]:
             from thaw.cli.budget_command import main as command
         case "export":
             from thaw.cli.export_command import main as command
+        case "merge":
+            from thaw.cli.merge_command import main as command
+        case "serve":
+            from thaw.cli.serve_command import main as command
         case "predict":
             from thaw.cli.predict_command import main as command
         case "check":

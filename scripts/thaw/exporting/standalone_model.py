@@ -75,6 +75,11 @@ class Model:
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
+        inputs = self._inputs(texts)
+        return self._predictions(texts, inputs, self._logits(inputs))
+
+    def _inputs(self, texts: list):
+        """Return some texts as the model reads them: ids and mask [S, T] on its device."""
         columns = [texts]
         if self.reads == "pair":
             columns = (
@@ -92,7 +97,11 @@ class Model:
             return_tensors="pt",
         )
         inputs["attention_mask"][:, 0] = 1  # a text without a token is one padding token
-        logits = self._logits(inputs.to(self.device)).float().cpu()
+        return inputs.to(self.device)
+
+    def _predictions(self, texts: list, inputs, logits: torch.Tensor) -> list[dict]:
+        """Return the prediction for each text, from outputs [B, C], or [B, T, C] for words."""
+        logits = logits.float().cpu()
         if not self.labels:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
         shares = logits.softmax(-1)
