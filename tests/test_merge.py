@@ -96,11 +96,9 @@ def test_a_merged_folder_predicts_as_its_runs_to_the_bit_and_runs_its_trunk_once
 
 def test_the_folder_needs_no_thaw_and_holds_the_trunk_once(merged):
     folder, _ = merged
-    assert not [
-        path
-        for path in folder.rglob("*.py")
-        if "import thaw" in path.read_text().replace("from thaw", "import thaw") and path.name != "resume.py"
-    ]
+    code = {path.name: path.read_text() for path in folder.glob("*.py")}
+    assert set(code) == {"model.py", "resume.py", "standalone_model.py"}
+    assert "thaw." not in code["model.py"].replace("thaw.json", "")
     trunk = load_file(folder / "trunk.safetensors")
     layers = {name.split(".")[2] for name in trunk if name.startswith("encoder.layer.")}
     assert layers == {"0", "1", "2"}
@@ -119,9 +117,8 @@ def test_a_task_is_removed_and_added_and_the_others_keep_their_bytes(merged, run
     )
     assert change(folder, [runs["pairs"]], [])["kept"] == {"rivers": True, "sings": True}
     after = digests(folder)
-    assert {name for name in before if before[name] != after.get(name)} <= {
-        "check.json"
-    } and before.keys() == after.keys()
+    assert before.keys() == after.keys()
+    assert {name for name in before if before[name] != after[name]} <= {"check.json"}
 
 
 def test_a_replaced_task_is_the_new_run(merged, rooms, tmp_path):
@@ -130,15 +127,9 @@ def test_a_replaced_task_is_the_new_run(merged, rooms, tmp_path):
     before = digests(folder)
     change(folder, [rooms().run("sings", "classification", FROZEN, "frozen")], [])
     after = digests(folder)
+    branch = {f"branches/sings/{name}" for name in ("branch.json", "layers.safetensors", "head.safetensors")}
     moved = {name for name in before if before[name] != after.get(name)}
-    assert moved == {
-        "branches/sings/branch.json",
-        "branches/sings/layers.safetensors",
-        "branches/sings/head.safetensors",
-        "thaw.json",
-        "check.json",
-        "README.md",
-    }
+    assert moved == branch | {"thaw.json", "check.json", "README.md"}
 
 
 def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path):
