@@ -164,7 +164,7 @@ def test_what_is_asked_wrongly_is_one_sentence(merged):
     [
         ("full", "its embeddings were trained, so it shares no layer"),
         ("twice", "sings is the task of two of the runs"),
-        ("encoder", "has another weights than e"),
+        ("encoder", "has other weights than e"),
         ("layers", r"its head reads several layers \(concat\)"),
         ("there", "is there already"),
     ],
@@ -176,13 +176,13 @@ def test_runs_that_do_not_fit_are_refused(merged, runs, rooms, tmp_path, mistake
     elif mistake == "twice":
         asked = [runs["sings"], runs["sings"]]
     elif mistake == "encoder":
-        card = runs["pairs"].parents[6] / "encoders/e"
+        card = runs["pairs"].parents[7] / "encoders/e"
         other = tmp_path / "pair_results"
-        shutil.copytree(runs["pairs"].parents[6], other, symlinks=True)
+        shutil.copytree(runs["pairs"].parents[7], other, symlinks=True)
         (other / "encoders/e").unlink()
         shutil.copytree(card.resolve(), other / "encoders/e")
         write_json(other / "encoders/e/card.json", read_json(card / "card.json") | {"sha256": "0"})
-        asked = [runs["sings"], other / runs["pairs"].relative_to(runs["pairs"].parents[6])]
+        asked = [runs["sings"], other / runs["pairs"].relative_to(runs["pairs"].parents[7])]
     elif mistake == "layers":
         phase = FROZEN | {"reads": [0, 1, 2], "boundary": 3}
         asked = [rooms().run("sings", "classification", phase, "concat", head={"layers": {"combine": "concat"}})]

@@ -19,6 +19,8 @@ VERSIONS = {
     "probe": 2,
     "external": 1,
     "ensemble": 1,
+    "merge": 1,
+    "latency": 1,
     "collect": 7,
     "table": 6,
     "figure": 9,

@@ -90,6 +90,19 @@ TABLES = {
         (Requirement.FULL,),
         (*RUNS, Addition.DRAWS),
     ),
+    "merge_table": OutputKind(
+        "thaw.outputs.tables.merged:build",
+        "runs of several tasks merged on one trunk (`merges:`): layers and score of each branch, executed layers for "
+        "one text of each input and for one text of all tasks, stored parameters",
+        needs=(Requirement.MERGES,),
+        adds=(Addition.MERGES,),
+    ),
+    "latency_table": OutputKind(
+        "thaw.outputs.tables.merged:build_latency",
+        "measured times of merges against one model for each task (`latency:`): median, P95, P99, texts a second",
+        needs=(Requirement.LATENCY,),
+        adds=(Addition.MERGES,),
+    ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",
         "how many parameters of each encoder are in its embeddings, a layer and its pooler",

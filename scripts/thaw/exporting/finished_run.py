@@ -10,13 +10,12 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
+from thaw.declarations.heads import EXPORTED
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
-
-EXPORTED = ("linear", "cosine")  # kinds of head that a folder can be made with
 
 
 @dataclass(frozen=True)

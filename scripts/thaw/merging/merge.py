@@ -15,11 +15,11 @@ from thaw.merging.proof import proof_summary, prove, unchanged
 from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_branches
 
 
-def merge(runs: list[Path], target: Path, record: dict | None = None) -> dict:
+def merge(runs: list[Path], target: Path, record: dict | None = None, counted=None) -> dict:
     """Write some runs, one a task, as one folder that is new or empty, and return its check.
 
-    Args: record, what merge.json is to say. A folder that predicts otherwise than its runs did is a UserError, and
-    leaves nothing behind.
+     Args: record, what merge.json is to say; counted, which returns what else it says of a folder and its encoder. A
+    folder that predicts otherwise than its runs did is a UserError, and leaves nothing behind.
     """
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise UserError(f"{target} is there already; name a folder that is new, or use --add and --remove to change it")
@@ -28,7 +28,7 @@ def merge(runs: list[Path], target: Path, record: dict | None = None) -> dict:
         merged_folder.write(pretrained, branches, folder)
         report = _proved(pretrained, branches, folder, target)
         if record is not None:
-            write_json(folder / "merge.json", record)
+            write_json(folder / "merge.json", record | counted(folder, pretrained))
     return report
 
 

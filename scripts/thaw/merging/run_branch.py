@@ -118,10 +118,10 @@ def open_branches(runs: list[Path]) -> tuple[Pretrained, list[RunBranch]]:
 def check_encoder(about: dict, encoder: Path, of: str) -> None:
     """Raise UserError where an encoder has other weights or another tokenizer. Args: what the others have; of which."""
     card = read_json(encoder / "card.json")
-    for key, what in (("sha256", "weights"), ("tokenizer_sha256", "tokenizer")):
+    for key, what in (("sha256", "weights"), ("tokenizer_sha256", "tokens")):
         if card[key] != about[key]:
             raise UserError(
-                f"{encoder.name} has another {what} than {about['name']}, the encoder of {of}; only runs of one "
+                f"{encoder.name} has other {what} than {about['name']}, the encoder of {of}; only runs of one "
                 "encoder share a trunk"
             )
 

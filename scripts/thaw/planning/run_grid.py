@@ -8,7 +8,7 @@ from thaw.adaptation.stages import chain_thaw_order, check_reinit, phases_to_spe
 from thaw.core import boundaries, layout, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
-from thaw.planning import compatibility
+from thaw.planning import compatibility, merge_plan
 from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_plan import (
     KEPT,
@@ -256,7 +256,7 @@ class RunPlanner:
 
     def kept(self, run: RunPlan) -> set[str]:
         """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-        keep = self._strategy(run).keep or self.is_probed(run)
+        keep = self._strategy(run).keep or self.is_probed(run) or merge_plan.is_merged(self, run)
         gradients = self.experiment.gradients and run.step == "train" and not run.trial
         return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
 
