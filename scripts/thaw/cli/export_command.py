@@ -17,8 +17,9 @@ def main(words: list[str]) -> None:
     parser = parser_of("export", __doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/runs/.../seed<n>")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
+    parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
     arguments = parser.parse_args(words)
     from thaw.exporting.export import export, export_summary
 
-    print(export_summary(export(arguments.run, arguments.folder)))
+    print(export_summary(export(arguments.run, arguments.folder, arguments.onnx)))
     print(f"written to {arguments.folder}")

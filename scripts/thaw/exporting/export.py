@@ -13,15 +13,18 @@ from thaw.exporting import formats
 from thaw.exporting.checking import check
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
+from thaw.exporting.onnx_graph import export_onnx, require_onnx
 
 
-def export(run: Path, target: Path) -> dict:
-    """Write a run's model into a folder that is new or empty, and return its check.
+def export(run: Path, target: Path, onnx: bool = False) -> dict:
+    """Write a run's model into a folder that is new or empty, with onnx as model.onnx too, and return its check.
 
     A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise UserError(f"{target} is there already; name a folder that is new or empty")
+    if onnx:
+        require_onnx()
     source = open_run(run)
     with _temporary_folder(target) as folder:
         form = formats.write(source, folder)
@@ -32,6 +35,8 @@ def export(run: Path, target: Path) -> dict:
             raise UserError(
                 f"the export does not predict what its run did, so {target} was not written\n{export_summary(report)}"
             )
+        if onnx:
+            report["onnx"] = export_onnx(source, folder)
         write_json(folder / "check.json", report)
     return report
 
@@ -50,6 +55,8 @@ def export_summary(report: dict) -> str:
         )
         for name, value in part["scores"].items():
             lines.append(f"  {name}: {_shown(value['run'])} in the run, {_shown(value['export'])} in the export")
+    if "onnx" in report:
+        lines.append(f"model.onnx: largest difference {report['onnx']['largest_difference']:.1e}")
     return "\n".join(lines)
 
 

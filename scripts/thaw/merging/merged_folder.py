@@ -21,7 +21,7 @@ from thaw.merging import merged_model
 from thaw.merging.run_branch import Pretrained, RunBranch
 
 FORM = "merged"
-RECORDS = ("thaw.json", "check.json", "merge.json")  # what is written after the digests of all other files
+UNSIGNED = {"thaw.json", "check.json", "merge.json", "onnx", "__pycache__"}  # what a folder's sha256 leave out
 OWN_IMPORTS = {"from thaw.encoders import resume": "import resume"}
 OWN_IMPORTS["from thaw.exporting import standalone_model"] = "import standalone_model"
 LONGEST = 10**6  # tokens: the branches say how long their texts may be
@@ -64,7 +64,7 @@ def copy_trunk(trunk: Pretrained, folder: Path) -> None:
     """Copy a merged folder's trunk, as much of it as the branches of another folder need, and its tokenizers."""
     save_tensors(folder / "trunk.safetensors", trunk.up_to(depth(folder)))
     for file in trunk.folder.iterdir():
-        if file.is_file() and file.name not in (*RECORDS, "trunk.safetensors"):
+        if file.is_file() and file.name not in {*UNSIGNED, "trunk.safetensors"}:
             shutil.copyfile(file, folder / file.name)
     if any(about["reads"] == "words" for about in branches_of(folder).values()):
         shutil.copytree(trunk.folder / "words", folder / "words")
@@ -110,9 +110,9 @@ def input_of(about: dict) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of a folder but its records."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {name: file_sha256(path) for path in files if (name := path.relative_to(folder).as_posix()) not in RECORDS}
+    """Return the sha256 of every file of a folder but its records and graphs."""
+    files = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name.as_posix(): file_sha256(path) for name, path in files.items() if not set(name.parts) & UNSIGNED}
 
 
 def open_folder(folder: Path) -> dict:
