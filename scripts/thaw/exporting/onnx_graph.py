@@ -25,9 +25,9 @@ OPSET = 17
 class TracedCall(nn.Module):
     """A function of tensors by name, as a module that is traced."""
 
-    def __init__(self, function: Callable, names: list[str]):
+    def __init__(self, function: Callable, names: list[str], model: nn.Module | None):
         super().__init__()
-        self.function, self.names = function, names
+        self.function, self.names, self.model = function, names, model
         self.eval()
 
     def forward(self, *tensors):
@@ -44,10 +44,12 @@ def require_onnx() -> None:
         raise UserError(MISSING) from error
 
 
-def write_graph(function: Callable, inputs: dict[str, torch.Tensor], outputs: list[str], path: Path) -> None:
+def write_graph(
+    function: Callable, inputs: dict[str, torch.Tensor], outputs: list[str], path: Path, model: nn.Module | None = None
+) -> None:
     """Write a function of named tensors as ONNX; their first axis is the batch, the second the tokens.
 
-    A function that can not be traced is a UserError.
+    Args: model, the module whose parameters the function reads, if any. A function that can not be traced is a UserError.
     """
     axes = {name: {0: "batch", 1: "tokens"} for name in (*inputs, *outputs)}
     settings = {"input_names": list(inputs), "output_names": outputs, "dynamic_axes": axes, "opset_version": OPSET}
@@ -90,7 +92,7 @@ def export_onnx(source: FinishedRun, folder: Path) -> dict:
     model = Model(folder)
     texts = examples(source, checked(source)[0])[:CHECKED]
     inputs = dict(model._inputs(texts[:2]))
-    write_graph(model._logits, inputs, ["logits"], folder / "model.onnx")
+    write_graph(model._logits, inputs, ["logits"], folder / "model.onnx", model.model)
     graph = OnnxGraph(folder / "model.onnx")
     return compared(lambda inputs: model._logits(inputs), lambda inputs: graph(inputs)[0], model, texts)
 
