@@ -26,15 +26,15 @@ def made(rooms, runs):  # noqa: F811
     """Run both steps on two tasks, one of which has two candidates; return the results folder."""
     low = rooms().run("sings", "classification", FROZEN, "low")
     results, place = runs["sings"].parents[7], "n/e/one"
-    files = [run / "metrics.json" for run in (low, runs["sings"], runs["rivers"])]
+    files = [run / "metrics.json" for run in (runs["rivers"], low, runs["sings"])]
     digests = [read_json(file)["digest"] for file in files]
-    points = [("low", 3, 0), ("base", 2, 1), ("base", 1, 2)]
+    points = [("base", 1, 2), ("low", 3, 0), ("base", 2, 1)]
     every = [
         {"strategy": name, "variant": "base", "frozen": frozen, "own": own, "runs": [digest]}
         for (name, frozen, own), digest in zip(points, digests, strict=True)
     ]
     spec = {"version": 1, "merge": "one", "choose": "best", "margin": 1.0, "seed": 1, "seeds": [1]}
-    spec["tasks"] = {"sings": every[:2], "rivers": every[2:]}
+    spec["tasks"] = {"sings": every[1:], "rivers": every[:1]}
     out = results / "merges" / place
     run_in_process("merge", "--spec", canonical(spec), "--runs", *files, "--out", out)
     settings = {"tasks": [1, 3], "batch": [1, 2], "tokens": [8], "calls": 20}
@@ -52,7 +52,7 @@ def data_of(results) -> OutputData:
 def test_the_step_takes_the_best_on_validation_and_counts(made):
     results, spec, files = made
     record = read_json(results / "merges/n/e/one/merge.json")
-    scores = [read_json(file)["scores"]["validation"]["accuracy"] for file in files[:2]]
+    scores = [read_json(file)["scores"]["validation"]["accuracy"] for file in files[1:]]
     own = record["tasks"]["sings"]["own"]
     assert own == (0 if scores[0] >= scores[1] else 1)
     frozen = record["tasks"]["sings"]["frozen"]
@@ -69,9 +69,9 @@ def test_a_run_that_diverged_is_not_taken(made, tmp_path):
     for number, file in enumerate(files):
         record = read_json(file)
         copies.append(tmp_path / str(number) / "metrics.json")
-        write_json(copies[-1], record | {"flags": ["diverged"] if number == 1 else []})
+        write_json(copies[-1], record | {"flags": ["diverged"] if number == 2 else []})
     assert select(spec, copies)["sings"].strategy == "low"
-    write_json(copies[2], read_json(files[2]) | {"flags": ["diverged"]})
+    write_json(copies[0], read_json(files[0]) | {"flags": ["diverged"]})
     with pytest.raises(UserError, match="rivers: every run that a branch may come from diverged"):
         select(spec, copies)
 

@@ -55,12 +55,9 @@ def write_graph(
     settings = {"input_names": list(inputs), "output_names": outputs, "dynamic_axes": axes, "opset_version": OPSET}
     try:
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the tracer's, on shapes that it takes as constants; the check reads others
-            torch.onnx.export(
-                TracedCall(function, list(inputs)), tuple(inputs.values()), path, dynamo=False, **settings
-            )
+            warnings.simplefilter("ignore")  # the tracer's; the check reads batches of other shapes
+            call = TracedCall(function, list(inputs), model)
+            torch.onnx.export(call, tuple(inputs.values()), path, dynamo=False, **settings)
     except (RuntimeError, TypeError, ValueError) as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UserError(f"this model can not be written as ONNX ({first}); export it without --onnx") from error
@@ -110,9 +107,7 @@ def compared(ours: Callable, theirs: Callable, model: Model, texts: list) -> dic
             with torch.no_grad():
                 first, second = (_values(function(inputs), model.labels) for function in (ours, theirs))
             if first.shape != second.shape:
-                raise UserError(
-                    "the ONNX graph has a fixed shape: its head reads the batch in a way that is not traced"
-                )
+                raise UserError("the ONNX graph has a fixed shape: tracing can not follow how this head reads a batch")
             largest = max(largest, float((first - second).abs().max()))
             changed += int((first.argmax(-1) != second.argmax(-1)).sum()) if model.labels else 0
     if largest > CLOSE:

@@ -37,7 +37,7 @@ def write_onnx(folder: Path) -> dict[str, dict]:
         states = model.trunk.states(given, set(starts))
         return tuple(states[start] for start in starts)
 
-    write_graph(trunk, inputs, [f"state_{start}" for start in starts], place / "trunk.onnx")
+    write_graph(trunk, inputs, [f"state_{start}" for start in starts], place / "trunk.onnx", model.trunk.model)
     graph, comparisons = OnnxGraph(place / "trunk.onnx"), {}
     for task in model.branches:
         comparisons[task] = _branch(model, task, graph, starts, place)
@@ -56,7 +56,8 @@ def _branch(model: MergedModel, task: str, trunk: OnnxGraph, starts: list[int], 
     def from_state(given: dict) -> torch.Tensor:
         return branch.logits({name: value for name, value in given.items() if name != "state"}, given["state"])
 
-    write_graph(from_state, inputs | {"state": state}, ["logits"], place / f"{task}.onnx")
+    layers = branch.own_layers.model if branch.own_layers else None
+    write_graph(from_state, inputs | {"state": state}, ["logits"], place / f"{task}.onnx", layers)
     graph, output = OnnxGraph(place / f"{task}.onnx"), starts.index(branch.frozen)
 
     def ours(given: dict) -> torch.Tensor:

@@ -25,12 +25,12 @@ class ServedRun:
 
 
 def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
-    """Return by task the run that is served. Args: spec of the merge; metrics.json of all its runs, in its order.
+    """Return by task the run that is served. Args: spec of the merge; metrics.json of all its runs, tasks by name.
 
     A point of which a run diverged or has no score is left out. A task without any other is a UserError.
     """
     waiting, offers, served = iter(runs), {}, {}
-    for task, points in spec["tasks"].items():
+    for task, points in sorted(spec["tasks"].items()):
         offers[task] = []
         for number, point in enumerate(points):
             files = [next(waiting) for _ in point["runs"]]

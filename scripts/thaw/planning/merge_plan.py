@@ -37,8 +37,8 @@ class MergePlan:
 
     @property
     def runs(self) -> list[RunPlan]:
-        """All runs that it reads, task by task, point by point, seed by seed."""
-        return [run for some in self.candidates.values() for one in some for run in one.runs]
+        """All runs that it reads, tasks by name as in canonical JSON, point by point, seed by seed."""
+        return [run for _, some in sorted(self.candidates.items()) for one in some for run in one.runs]
 
 
 def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:

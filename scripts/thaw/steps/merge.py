@@ -18,7 +18,7 @@ def main() -> None:
     from thaw.merging.merge import merge, merge_summary
 
     spec, out = arguments.spec, arguments.out
-    expected = [digest for points in spec["tasks"].values() for point in points for digest in point["runs"]]
+    expected = [digest for _, points in sorted(spec["tasks"].items()) for point in points for digest in point["runs"]]
     for path, one in zip(arguments.runs, expected, strict=True):
         check_digest(path, one)
     set_threads(1)
