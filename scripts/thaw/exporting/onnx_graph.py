@@ -49,7 +49,7 @@ def write_graph(
 ) -> None:
     """Write a function of named tensors as ONNX; their first axis is the batch, the second the tokens.
 
-    Args: model, the module whose parameters the function reads, if any. A function that can not be traced is a UserError.
+    Args: model, the module whose parameters the function reads, if any. Raises UserError where it can not be traced.
     """
     axes = {name: {0: "batch", 1: "tokens"} for name in (*inputs, *outputs)}
     settings = {"input_names": list(inputs), "output_names": outputs, "dynamic_axes": axes, "opset_version": OPSET}

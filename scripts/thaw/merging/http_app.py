@@ -6,23 +6,14 @@ FastAPI and uvicorn are the optional extra `serve`.
 
 import json
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.exporting.standalone_model import Model
 from thaw.merging.merged_model import MergedModel, is_read
+from thaw.merging.request_limits import Limits
 
 MISSING = "thaw serve needs FastAPI and uvicorn; pip install 'thaw-nlp[serve]' installs them"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The most that one request may hold: bytes of its body, texts, characters of a text."""
-
-    body: int = 1_000_000
-    texts: int = 512
-    characters: int = 20_000
 
 
 class SingleModel:
