@@ -13,7 +13,7 @@ from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.exporting.finished_run import open_run
-from thaw.merging.merge import change, merge
+from thaw.merging.merge_runs import change, merge
 from thaw.merging.merged_model import MergedModel
 from thaw.merging.proof import prove
 from thaw.merging.run_branch import Pretrained, branch_of, open_branches

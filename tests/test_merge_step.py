@@ -11,8 +11,8 @@ from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
 from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
-from thaw.merging.latency import summary
-from thaw.merging.selection import select
+from thaw.merging.call_times import summary
+from thaw.merging.served_runs import select
 from thaw.outputs.figures import merged_load
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import merged as tables

@@ -14,6 +14,7 @@ from thaw.exporting.onnx_graph import require_onnx
 from thaw.merging.onnx_folder import write_onnx
 
 CASES = [("bert", "spans", {}), ("distilbert", "classification", {"pooling": "mean"}), ("modernbert", "regression", {})]
+CASES += [("gpt2", "pair_classification", {"pooling": "last"})]
 
 
 @pytest.mark.parametrize("family, kind, head", CASES)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BranchSize:
-    """A task's branch: how many layers lie under it (f_t), and how many of its own it has (l_t)."""
+    """A task's branch: how many layers are below it (f_t), and how many of its own it has (l_t)."""
 
     frozen: int
     own: int

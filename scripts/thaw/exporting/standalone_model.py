@@ -153,7 +153,7 @@ class Model:
         if pooling == "first":
             return states[:, 0]
         if pooling == "last":
-            return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
+            return states.gather(1, (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])).squeeze(1)
         if pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
         if pooling == "pooler":

@@ -29,7 +29,7 @@ class CountedFolder:
                         layer.register_forward_hook(self._count_layer)
             self._inner, self.model._batch = self.model._batch, self._count_batch
 
-    def answer(self, texts: list, tasks: list[str] | None) -> dict:
+    def reply(self, texts: list, tasks: list[str] | None) -> dict:
         """Return the predictions, and what ran."""
         self.layers = self.batches = 0
         if self.merged:
@@ -53,7 +53,7 @@ if __name__ == "__main__":
         request = json.loads(line)
         for name in request["folders"]:
             folders.setdefault(name, CountedFolder(name))
-        answers = [folders[name].answer(request["texts"], request.get("tasks")) for name in request["folders"]]
+        replies = [folders[name].reply(request["texts"], request.get("tasks")) for name in request["folders"]]
         loaded = sorted(name for name, module in sys.modules.items() if name.startswith("thaw") and module)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # in MiB, where Linux counts in KiB
-        print(json.dumps({"answers": answers, "thaw": loaded, "peak_mib": peak}), flush=True)
+        print(json.dumps({"replies": replies, "thaw": loaded, "peak_mib": peak}), flush=True)

@@ -46,13 +46,13 @@ def _task(process: FreshProcess, branch: RunBranch, folder: Path) -> dict:
         asked, predictions = examples(source, split), []
         for start in range(0, len(asked), AT_ONCE):
             reply = process.ask(asked[start : start + AT_ONCE], folder, tasks=[branch.task])
-            predictions += reply["answers"][0]["predictions"][branch.task]
+            predictions += reply["replies"][0]["predictions"][branch.task]
         splits[split] = compare(source, split, predictions)
     some = examples(source, checked(source)[0])[:SAME]
     single = Path(tempfile.mkdtemp(prefix=f".{branch.task}.", dir=folder.parent))
     try:
         formats.write(source, single)
-        merged, alone = process.ask(some, folder, single, tasks=[branch.task])["answers"]
+        merged, alone = process.ask(some, folder, single, tasks=[branch.task])["replies"]
     finally:
         shutil.rmtree(single)
     same = merged["predictions"][branch.task] == alone["predictions"][""]
@@ -74,10 +74,10 @@ def _together(process: FreshProcess, branches: list[RunBranch], folder: Path) ->
     for name, group in groups.items():
         tasks = [branch.task for branch in group]
         texts = examples(group[0].source, checked(group[0].source)[0])[:SAME]
-        (at_once,) = process.ask(texts, folder, tasks=tasks)["answers"]
+        (at_once,) = process.ask(texts, folder, tasks=tasks)["replies"]
         equal = True
         for task in tasks:
-            (alone,) = process.ask(texts, folder, tasks=[task])["answers"]
+            (alone,) = process.ask(texts, folder, tasks=[task])["replies"]
             equal = equal and alone["predictions"][task] == at_once["predictions"][task]
         expected = executed(branch.size for branch in group)
         counted = at_once["layers"] / at_once["batches"]
@@ -92,7 +92,7 @@ def unchanged(before: Path, folder: Path, tasks: list[str]) -> dict[str, bool]:
     with FreshProcess(1) as process:
         replies = {task: process.ask(TEXTS[abouts[task]["reads"]], before, folder, tasks=[task]) for task in tasks}
     return {
-        task: reply["answers"][0]["predictions"] == reply["answers"][1]["predictions"]
+        task: reply["replies"][0]["predictions"] == reply["replies"][1]["predictions"]
         for task, reply in replies.items()
     }
 

@@ -13,7 +13,7 @@ from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.layers import OneLayerConfig
-from thaw.schema.merge import MergeConfig
+from thaw.schema.merges import MergeConfig
 
 
 @dataclass(frozen=True)

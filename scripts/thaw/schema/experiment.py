@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
-from thaw.schema.merge import LatencyConfig, MergeConfig
+from thaw.schema.merges import LatencyConfig, MergeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.trainer_keys import EXPERIMENT_HINTS, keys_of_a_phase

@@ -14,8 +14,8 @@ def main() -> None:
     import torch
 
     from thaw.evaluation.result_files import check_digest
-    from thaw.merging import latency
-    from thaw.schema.merge import LatencyConfig
+    from thaw.merging import call_times
+    from thaw.schema.merges import LatencyConfig
 
     spec, folder = arguments.spec, arguments.merge
     check_digest(folder / "merge.json", spec["merge"])
@@ -23,8 +23,8 @@ def main() -> None:
     set_threads(threads)
     settings = spec | {"latency": LatencyConfig.model_validate(spec["latency"]).model_dump()}
     results = layout.results_folder(folder.absolute(), ("merge",))
-    measured, rows = latency.measure(folder, results, settings)
-    frame = pandas.DataFrame(rows, columns=latency.COLUMNS)
+    measured, rows = call_times.measure(folder, results, settings)
+    frame = pandas.DataFrame(rows, columns=call_times.COLUMNS)
     write_text(arguments.out / "latency.csv", frame.to_csv(index=False, lineterminator="\n"))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     record = {"spec": spec, "digest": digest(spec), "rows": rows, "threads": threads, "hardware": hardware(device)}

@@ -14,21 +14,21 @@ def main() -> None:
         __doc__, at_least_one("--runs", "metrics.json of each run that may be a branch"), out="folder of the result"
     )
     from thaw.evaluation.result_files import check_digest
-    from thaw.merging import selection
-    from thaw.merging.merge import merge, merge_summary
+    from thaw.merging import served_runs
+    from thaw.merging.merge_runs import merge, merge_summary
 
     spec, out = arguments.spec, arguments.out
     expected = [digest for _, points in sorted(spec["tasks"].items()) for point in points for digest in point["runs"]]
     for path, one in zip(arguments.runs, expected, strict=True):
         check_digest(path, one)
     set_threads(1)
-    served = selection.select(spec, arguments.runs)
+    served = served_runs.select(spec, arguments.runs)
     for task, run in served.items():
         log(f"{task}: {run.strategy} {run.variant}, {run.size.frozen} + {run.size.own} layers, {run.validation:.2f}")
     shutil.rmtree(out, ignore_errors=True)  # of an earlier spec
     results = layout.results_folder(arguments.runs[0].absolute(), ("train",))
-    record = selection.record(spec, digest(spec), served, results)
-    report = merge([run.folder for run in served.values()], out, record, selection.counted)
+    record = served_runs.record(spec, digest(spec), served, results)
+    report = merge([run.folder for run in served.values()], out, record, served_runs.counted)
     log(merge_summary(out, report))
 
 

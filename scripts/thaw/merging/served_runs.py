@@ -8,6 +8,7 @@ from thaw.core.branch_choice import Offer, choose
 from thaw.core.branch_counts import BranchSize, EncoderSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.evaluation.result_files import task_with_defaults
 from thaw.merging.merged_folder import branches_of, input_of, sizes_of
 from thaw.merging.run_branch import Pretrained
 
@@ -35,15 +36,17 @@ def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
         for number, point in enumerate(points):
             files = [next(waiting) for _ in point["runs"]]
             records = [read_json(file) for file in files]
-            scores = [_score(record, record["spec"]["task"].get("validation", "validation")) for record in records]
+            scores = [_score(record, "validation") for record in records]
             if None in scores or any("diverged" in record["flags"] for record in records):
                 continue
             place = spec["seeds"].index(spec["seed"])
             size, mean = BranchSize(point["frozen"], point["own"]), 100 * sum(scores) / len(scores)
             offers[task].append(Offer(str(number), size, mean))
-            test = _test(records[place])
+            test = _score(records[place], "test")
             names = point["strategy"], point["variant"]
-            served[task, str(number)] = ServedRun(files[place].parent, *names, size, mean, test)
+            served[task, str(number)] = ServedRun(
+                files[place].parent, *names, size, mean, None if test is None else 100 * test
+            )
         if not offers[task]:
             raise UserError(f"{task}: every run that a branch may come from diverged or has no validation score")
     chosen = choose(offers, spec["choose"], spec["margin"])
@@ -103,13 +106,8 @@ def _by_input(sizes: dict[str, BranchSize], inputs: dict[str, str], layers: int)
     }
 
 
-def _score(record: dict, split: str) -> float | None:
-    """Return the main metric of a run on a split."""
-    return record["scores"][split][record["spec"]["task"]["metrics"][0]]
-
-
-def _test(record: dict) -> float | None:
-    """Return the main metric, x 100, on the first test split that was scored."""
-    splits = record["spec"]["task"].get("test", ["test"])
-    value = _score(record, splits[0]) if splits and splits[0] in record["scores"] else None
-    return None if value is None else 100 * value
+def _score(record: dict, role: str) -> float | None:
+    """Return the main metric of a run on validation, or on the first test split; None where it has none there."""
+    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
+    split = task["validation"] if role == "validation" else next(iter(task["test"]), None)
+    return record["scores"].get(split, {}).get(task["metrics"][0])
