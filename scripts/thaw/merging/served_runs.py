@@ -44,9 +44,8 @@ def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
             offers[task].append(Offer(str(number), size, mean))
             test = _score(records[place], "test")
             names = point["strategy"], point["variant"]
-            served[task, str(number)] = ServedRun(
-                files[place].parent, *names, size, mean, None if test is None else 100 * test
-            )
+            test = None if test is None else 100 * test
+            served[task, str(number)] = ServedRun(files[place].parent, *names, size, mean, test)
         if not offers[task]:
             raise UserError(f"{task}: every run that a branch may come from diverged or has no validation score")
     chosen = choose(offers, spec["choose"], spec["margin"])
