@@ -40,8 +40,9 @@ paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; th
 	not there; run the experiment first" >&2; exit 1; }
 	@command -v pdflatex > /dev/null || { echo "error: no pdflatex here; install TeX Live, or compile \
 	results/outputs/$(EXPERIMENT)/paper.tex elsewhere, with tables/ and figures/ in its folder" >&2; exit 1; }
-	@cd results/outputs/$(EXPERIMENT) && for turn in 1 2; do \
-	    pdflatex -interaction=batchmode -halt-on-error paper.tex > /dev/null || { tail -20 paper.log >&2; exit 1; }; done
+	@cd results/outputs/$(EXPERIMENT) && for turn in 1 2 3; do \
+	    pdflatex -interaction=batchmode -halt-on-error paper.tex > /dev/null || { tail -20 paper.log >&2; exit 1; }; \
+	    if [ $$turn = 1 ] && [ -s references.bib ]; then bibtex paper > /dev/null || exit 1; fi; done
 	@echo "The paper is in results/outputs/$(EXPERIMENT)/paper.pdf"
 
 papers: $(INSTALLED)  ## all papers' tables and figures; ARGS may name an overlay: ARGS="config/experiments/offline.yaml"

@@ -22,8 +22,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from thaw.core.errors import UserError
-from thaw.core.files import read_json, write_json, write_text
+from thaw.core.files import write_json, write_text
 from thaw.core.runtime import run_step
+from thaw.outputs.report import provenance
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
@@ -48,25 +49,17 @@ def record(experiment: str) -> None:
 
 
 def circumstances(runs: Path) -> dict:
-    """Return the first and last date of an experiment's runs, and on what hardware with which versions they were."""
+    """Return how many runs an experiment has, from when, and on what machines with which versions."""
     import pandas as pd
 
-    folders = pd.read_csv(runs, usecols=["folder"])["folder"].unique()
-    paths = [HOME / "results" / folder / "cost.json" for folder in folders]
-    costs = [cost for cost in (read_json(path) for path in paths if path.exists()) if "date" in cost]  # no baselines
-    dates = sorted(cost["date"] for cost in costs)
-    return {"runs": len(costs), "from": dates[0], "to": dates[-1]} | {
-        key: [{"runs": len(same), **same[0]} for same in _alike([cost[key] for cost in costs])]
-        for key in ("hardware", "versions")
+    frame = pd.read_csv(runs, keep_default_na=False)
+    made = provenance.circumstances(frame[(frame["kind"] == "run") & (frame["missing"] == "")], HOME / "results")
+    dates = sorted(run["date"] for run in made)
+    facts = {
+        what: {value: len(folders) for value, folders in having.items()}
+        for what, having in provenance.values(made).items()
     }
-
-
-def _alike(values: list[dict]) -> list[list[dict]]:
-    """Return equal values together, the most frequent first."""
-    groups: dict[str, list[dict]] = {}
-    for value in values:
-        groups.setdefault(repr(sorted(value.items())), []).append(value)
-    return sorted(groups.values(), key=len, reverse=True)
+    return {"runs": len(made), "from": dates[0], "to": dates[-1], "facts": facts}
 
 
 def with_records(page: str) -> str:

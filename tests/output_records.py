@@ -26,6 +26,9 @@ from workflow import HOME, Workplace
 
 LAYERS, SEEDS, HEADS, WIDTH = 3, [1, 2], 4, 32
 REQUIRED = {"whole": "short_full", "sweep": "short_top", "paper": "lee2019", "table": "sweep_bert_base"}
+REQUIRED |= {
+    "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["frozen", "short_full"]}]
+}
 CLAIM = {
     "claim": "Thawing helps.",
     "paper": "Nobody 2020",

@@ -95,7 +95,7 @@ def runs_of(results, rates: dict, **changes):
 
 def table_of(results, frame):
     """Return the table for two papers, of which one would take the full model and one the frozen encoder."""
-    rules = [{"task": "odd", "encoder": "tiny", "paper": "One 2020", "says": "all of it"}]
+    rules = [{"task": "odd", "encoder": "tiny", "paper": "One 2020", "says": "all of it", "like": True}]
     rules += [{**rules[0], "paper": "Two 2021", "says": "none of it"}]
     rules = [{**rules[0], "strategy": "full", "variant": "base"}, {**rules[1], "strategy": "frozen", "variant": "base"}]
     spec = invented.shown("advice", "advice_table") | {"margin": 8.0, "papers": rules}

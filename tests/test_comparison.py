@@ -8,6 +8,7 @@ import forked
 from thaw.api import run_comparison
 from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_parquet
+from thaw.evaluation.target_kinds import TARGET_KINDS
 
 GOLD = ["yes", "no"] * 6
 TEXTS = {
@@ -81,7 +82,10 @@ def test_settings_that_differ_are_named_by_their_path(pair):
 
 
 def test_scores_are_compared_by_their_distance():
-    assert run_comparison._credit(2.0, 3.5) == -1.5 and run_comparison._credit(np.array(["A", "B"]), ["A", "C"]) == 0.5
+    assert TARGET_KINDS["score"].credit(2.0, 3.5) == -1.5
+    assert TARGET_KINDS["tags"].credit(np.array(["A", "B"]), ["A", "C"]) == 0.5
+    assert TARGET_KINDS["label_set"].credit(np.array(["A", "B"]), ["B", "A"]) == 1.0
+    assert TARGET_KINDS["label_set"].credit(np.array([]), ["B"]) == 0.0
 
 
 def test_what_cannot_be_compared_is_one_sentence(pair, tmp_path):

@@ -123,6 +123,8 @@ def targets_of(found, batch: Batch) -> torch.Tensor:
     count = len(batch)
     if found.words:
         return word_targets([[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(count)], batch.first_pieces)
+    if found.label_sets:
+        return (torch.arange(count)[:, None] + torch.arange(OUTPUTS)) % 2
     return torch.arange(count, dtype=torch.float64) if found.scores else torch.arange(count) % OUTPUTS
 
 
@@ -150,7 +152,7 @@ def test_shapes(head, task_type, separate_encoding):
     expected = logit_shape(found, EXAMPLES, WORDS)
     assert tuple(logits.shape) == expected, f"logits of shape {list(logits.shape)} where {list(expected)} is expected"
     predictions = found.decode(logits, batch)
-    expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES,)
+    expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES, OUTPUTS) if found.label_sets else (EXAMPLES,)
     assert tuple(predictions.shape) == expected, (
         f"predictions of shape {list(predictions.shape)} where {list(expected)} is expected"
     )

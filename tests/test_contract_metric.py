@@ -29,14 +29,16 @@ def types(metric: str) -> list[str]:
 
 
 def kind(task_type: str) -> str:
-    """Return what a type of task predicts: class, score or tags."""
+    """Return what a type of task predicts: class, set of labels, score or tags."""
+    if task_type == "multi_label_classification":
+        return "set"
     return "score" if task_type.endswith("regression") else "tags" if task_type in ("tagging", "spans") else "class"
 
 
 def scored(metric: str, task_type: str, gold, predicted) -> float | None:
     """Return the score."""
     task = {"id": "made up", "type": task_type, "target": "answer", "metrics": [metric]}
-    labels = {"class": LABELS, "score": None, "tags": TAGS}[kind(task_type)]
+    labels = {"class": LABELS, "set": LABELS, "score": None, "tags": TAGS}[kind(task_type)]
     return score(task, gold, predicted, labels)[metric]
 
 
@@ -45,6 +47,8 @@ def random_targets(task_type: str, rows: int, seed: int):
     draw = np.random.default_rng(seed)
     if kind(task_type) == "class":
         return np.concatenate([[0, 1], draw.integers(0, 2, rows)])
+    if kind(task_type) == "set":
+        return np.concatenate([[[0, 1], [1, 0]], draw.integers(0, 2, (rows, 2))])
     if kind(task_type) == "score":
         return np.concatenate([[1.0, 4.5], draw.normal(3, 1, rows)])
     return [[1, 2, 0], *(draw.integers(0, 4, 1 + i % 5).tolist() for i in range(rows))]
@@ -83,6 +87,7 @@ def test_undefined(metric, task_type):
     gold = random_targets(task_type, 6, 0)
     alike = {
         "class": np.zeros(8, int),
+        "set": np.zeros((8, 2), int),
         "score": np.full(8, 2.0),
         "tags": [[0] * len(row) for row in random_targets("spans", 6, 0)],
     }

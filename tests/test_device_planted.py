@@ -143,8 +143,8 @@ def places_on_the_cpu(plant):
 def logits_read_by_numpy(plant):
     to_predictions = head_vectors.Vectors.to_predictions
 
-    def read(self, rows, logits, scores):
-        return to_predictions(self, rows, torch.from_numpy(logits.numpy()), scores)
+    def read(self, rows, logits, target):
+        return to_predictions(self, rows, torch.from_numpy(logits.numpy()), target)
 
     plant(head_vectors.Vectors, "to_predictions", read)
 

@@ -76,6 +76,10 @@ def test_what_validation_favours_is_said_before_anything_runs(home):
     assert pair.endswith("compares: 14 (Linear probe (L-BFGS)); 1 (Full fine-tuning).")
     (commas,) = favoured(home, ["frozen", "frozen_all_layers", "full"])
     assert commas.endswith("7 (Linear probe (L-BFGS); Linear probe, all layers); 1 (Full fine-tuning).")
+    (lowest,) = favoured(home, ["frozen_lowest_layer", "full"], ["mrpc"])
+    assert "compares: 98 (Linear probe, lowest" in lowest, "seven penalties for two readings of seven layers"
+    (parts,) = favoured(home, ["head2toe", "full"])
+    assert "compares: 42 (" in parts, "seven penalties for six fractions"
     (warned,) = favoured(home, ["stack_searched"])
     assert warned.startswith("Warning: Stack, then fine-tune, rates searched is searched with seed 1, which this")
     assert favoured(home, ["stack_searched"], seeds=(2, 3)) == favoured(home, ["lee_full", "lee_top_k"]) == []

@@ -63,7 +63,7 @@ OTHERS = {
     (ReadsConfig, "layers"): {"combine": "concat"},
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
-SILENT = {"label", "about"}  # only printed: no sentence follows from them
+SILENT = {"label", "about", "cite"}  # only printed: no sentence follows from them
 KEYS = [
     (model, name)
     for model in AROUND

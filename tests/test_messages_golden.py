@@ -35,7 +35,7 @@ IN_AN_EXPERIMENT = {
         "[reviews]",
         "[sst2]\nsources: [files]",
     ): "corpora.sst2: no data here, there is no file data/sst2/glue/train.tsv; say "
-    "--config data_dir=<their folder>, or allow more sources:",
+    "--config data_dir=<their folder>, or add another of its sources to the experiment's `sources:`",
     ("[my]", "[my, half]"): "half/encoders.yaml:2: encoders.nn: the key 'layers' is missing: number of layers; 0 for "
     "sentence and word_vectors; so is 'width'",
     ("[reviews]", "reviews"): "mine.yaml:4: tasks: expected a list, as [reviews] (it is 'reviews')",
@@ -62,8 +62,40 @@ IN_AN_EXPERIMENT = {
     ("title:", "subsets: [n100]\ntitle:"): "mine.yaml:2: subsets: no 'n100' in subsets; did you mean 'n100_d1'?",
     ("title:", "heads: [crf]\ntitle:"): "mine.yaml:2: heads: crf is for tagging and spans, and task reviews is of type "
     "classification",
+    ("title:", "baselines: [svm]\ntitle:"): "mine.yaml:2: baselines.0: input should be 'majority', 'bag_of_words', "
+    "'cosine' or 'random_encoder' (it is 'svm')",
     ("title:", "adapted: [full]\ntitle:"): "mine.yaml:2: adapted: full is none of the strategies; there are frozen, "
     "top_k",
+}
+FILES = "files: {format: csv, splits: {train: reviews.csv}, delimiter: ';'}"
+CORPUS = f"corpora:\n  mine: {{texts: [text], targets: {{stars: label}}, carve: {{test: 0.2}}, {FILES}}}\n"
+TASK = "tasks:\n  reviews: {corpus: mine, target: stars, type: classification, metrics: [accuracy]}\n"
+STRATEGY = "strategies:\n  frozen:\n    override: true\n    phases: [{train: [head, {top: 1}]}]\n"
+# a file of a catalogue, its text, what is changed in it -> the message of `thaw plan`
+IN_A_CATALOGUE = {
+    ("strategies", STRATEGY, "{top: 1}", "{top: 14}"): "my/strategies.yaml:4: strategies.frozen.phases: top: 14 is not "
+    "between 0 and the encoder's 6 layers",
+    ("strategies", STRATEGY, "{top: 1}", "layers"): "my/strategies.yaml:4: strategies.frozen.phases: unknown selector "
+    "'layers'; there are head, embeddings, top, all; {top: 2} trains the last two layers",
+    (
+        "tasks",
+        CORPUS + TASK,
+        "format: csv",
+        "format: tsv",
+    ): "my/tasks.yaml:2: corpora.mine.files: a tsv source must state quoting: none or quoting: double",
+    ("tasks", CORPUS + TASK, "target: stars", "target: star"): "my/tasks.yaml:4: tasks.reviews.target: corpus mine has "
+    "no target 'star'; did you mean 'stars'?",
+    ("tasks", CORPUS + TASK, "type: class", "type: pair_class"): "my/tasks.yaml:4: tasks.reviews.type: "
+    "pair_classification takes two texts; corpus mine has one text",
+    (
+        "tasks",
+        CORPUS + TASK,
+        "type: classification, metrics: [accuracy]",
+        "type: multi_label_classification, metrics: [f1_micro]",
+    ): "my/tasks.yaml:4: tasks.reviews.target: type multi_label_classification expects a target of kind "
+    "label_set; stars is a label",
+    ("tasks", CORPUS + TASK, "delimiter: ';'", "separators: {stars: ';'}"): "my/tasks.yaml:2: corpora.mine: "
+    "separators: stars is no target of kind label_set",
 }
 # a command -> its message
 COMMANDS = {
@@ -89,6 +121,9 @@ COMMANDS = {
     "new experiment other": "--tasks names the tasks of the experiment; thaw list tasks says which there are",
     "show other": "results has no report; thaw run my.yaml makes one",
     "compare one two": "one: no such folder",
+    "keep my": "my is no finished run: expected a folder of "
+    "runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/seed<seed>/metrics.json",
+    "keep other": "results has no report; thaw run my.yaml makes one",
     "predict my": "my is not an exported model (no thaw.json); create one with thaw export",
     "budget mine.yaml": "thaw budget runs one experiment that has a budget; say --config budget=2h",
 }
@@ -123,6 +158,15 @@ def test_a_mistake_in_an_experiment_has_the_line_of_the_users_file(place, change
     assert change[0] in EXPERIMENT
     (place / "mine.yaml").write_text(EXPERIMENT.replace(*change, 1))
     assert message(["plan", "mine.yaml"]) == f"error: {IN_AN_EXPERIMENT[change]}"
+
+
+@pytest.mark.parametrize("case", IN_A_CATALOGUE, ids=lambda case: f"{case[2]} {case[3]}")
+def test_a_mistake_in_a_catalogue_has_its_line(place, case):
+    name, text, *change = case
+    assert change[0] in text
+    (place / f"my/{name}.yaml").write_text(text.replace(*change, 1))
+    (place / "mine.yaml").write_text(f"{EXPERIMENT}data_dir: .\n")
+    assert message(["plan", "mine.yaml"]) == f"error: {IN_A_CATALOGUE[case]}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,7 +12,8 @@ from sklearn import metrics as reference
 
 from thaw.core.errors import UserError
 from thaw.declarations.task_types import METRICS as METRIC_NAMES
-from thaw.evaluation.metrics import METRICS, majority, score, span_f1, spans
+from thaw.evaluation.metrics import METRICS, score, span_f1, spans
+from thaw.evaluation.target_kinds import target_of
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 PAIRS = st.lists(
@@ -111,6 +112,6 @@ def test_errors_name_task_and_target():
 
 
 def test_majority():
-    assert majority(task("accuracy"), np.array([2, 1, 1, 2, 0])) == 1
-    assert majority(task("pearson", type="regression"), [1.0, 2.0]) == 1.5
-    assert majority(task("accuracy", type="tagging"), [[0, 2], [2]]) == 2
+    assert target_of(task("accuracy")).constant(np.array([2, 1, 1, 2, 0])) == 1
+    assert target_of(task("pearson", type="regression")).constant([1.0, 2.0]) == 1.5
+    assert target_of(task("accuracy", type="tagging")).constant([[0, 2], [2]]) == 2

@@ -7,6 +7,8 @@ import pytest
 import yaml
 from scipy.stats import entropy
 
+from thaw.outputs.figures import layer_mix
+from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.statistics.layer_location import centre_of_gravity, deltas, divergence, expected_layer
 
 TABLES = yaml.safe_load((Path(__file__).parents[1] / "config/reference/tenney2019.yaml").read_text())["tables"]
@@ -42,3 +44,23 @@ def test_what_becomes_of_a_layer_that_takes_away():
     assert expected_layer(scores, "zero") == pytest.approx((0.2 + 3 * 0.3) / 0.5)
     assert expected_layer(scores, "running_max") == pytest.approx((0.2 + 3 * 0.2) / 0.4)
     assert expected_layer([0.5, 0.4]) is None and expected_layer([0.5, 0.5, 0.5]) is None
+
+
+@pytest.mark.parametrize("task", PRINTED)
+def test_the_figure_gives_the_papers_numbers(task):
+    """The same through what the figure calls, from a record as a probe writes it."""
+    _, _, expected, centre, k_delta, k_s = PRINTED[task]
+    scores = TABLES["scores_bert_large"]["rows"][task]["values"]
+    weights = TABLES["weights_bert_large"]["rows"][task]["values"]
+    mixes = [{"scores": {"test": {"f1": score / 100}}, "weights": weights} for score in scores]
+    layers = [{"layer": layer, "seed": 1, "mix": mix} for layer, mix in enumerate(mixes)]
+    of = {"task": task, "subset": "all", "encoder": "bert", "probe": "edge"}
+    spec = {"of": of, "task": {"id": task, "test": ["test"], "validation": "validation"}, "seeds": [1]}
+    frame = layer_mix.quantities(
+        [ProbeRecord(Path("x"), {"spec": spec, "main": "f1", "layers": layers})], "test", "keep"
+    )
+    found = frame[frame["layer"] == ""].set_index("quantity")["mean"]
+    due = {"centre_of_gravity": centre, "expected_layer": expected, "k_delta": k_delta, "k_s": k_s}
+    assert {name: found[name] for name in due} == pytest.approx(due, abs=0.0061)
+    # by hand, without our module: the mean layer under the weights
+    assert found["centre_of_gravity"] == pytest.approx(sum(n * weight for n, weight in enumerate(weights)))

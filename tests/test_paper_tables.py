@@ -168,3 +168,22 @@ def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared
     half = next(row for row in spec["rows"] if row["label"] == "last 6")
     assert half["cells"][1]["at"][4] == "k03" and half["cells"][1]["marks"] == ["encoder", "split"]
     assert half["cells"][4]["reason"] == "its task is left out here"
+
+
+def test_the_most_of_all_is_over_the_tasks_that_the_paper_has(made):
+    cells = [{"printed": 1.0, "at": at("frozen"), "marks": []}, {"printed": None, "at": at("full"), "marks": []}]
+    columns = [{"label": "A", "scale": "hundred", "over": None}, {"label": "B", "scale": "hundred", "over": None}]
+    columns.append({"label": "most", "scale": "hundred", "over": "most"})
+    row = {"label": "90 %", "cells": [*cells, {"printed": 1.0}]}
+    every = {"label": "none is printed", "cells": [cell | {"printed": None} for cell in [*cells, {}]]}
+    table = drawn(made, rows=[row, every], columns=columns)
+    numbers = {(line[0], line[1]): line[table.header.index("ours")] for line in table.lines}
+    assert numbers["90 %", "most"] == numbers["90 %", "A"] != numbers["90 %", "B"]
+    assert numbers["none is printed", "most"] == numbers["none is printed", "B"]
+
+
+def test_a_split_is_the_papers_only_where_that_is_known(made):
+    cell = {"printed": 1.0, "at": at("frozen"), "marks": ["unknown_split"]}
+    notes = drawn(made, rows=[{"label": "A", "cells": [cell]}]).notes
+    assert any(note.startswith("ᶜ It is not known whether the split is the paper's") for note in notes)
+    assert "Encoders and splits are the paper's." not in notes

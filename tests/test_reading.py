@@ -117,6 +117,26 @@ def test_words_have_the_state_of_their_first_piece(tmp_path):
     assert np.isnan(words[-1]).all() and (words[1] == states[longest][pieces[1]]).all()
 
 
+@pytest.mark.parametrize("view, pooling", [("joint", "mean"), ("separate", "max")])
+def test_pooled_states_are_one_vector_of_each_text_and_layer(tmp_path, view, pooling):
+    corpus = tiny_corpus(tmp_path / "source", KIND)
+    bench = Bench(tmp_path, "bert", corpus, KIND, pairs=view)
+    bench.extract("pooled")
+    shutil.copytree(bench.features, tmp_path / f"results/features/tiny/mine/{view}")
+    shutil.copytree(corpus.folder, tmp_path / "results/data/mine")
+    features = stored_features.open("tiny", "mine", view, tmp_path / "results")
+    vectors, last = features.pooled("test", pooling), features.layer(3, "test")
+    expected = [getattr(np, pooling)(text, 0) for row in last for text in (row if view == "separate" else [row])]
+    shape = (8, 2, 4, 32) if view == "separate" else (8, 4, 32)
+    assert vectors.shape == shape and vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors[..., 3, :].reshape(-1, 32), expected, atol=1e-5)
+    with pytest.raises(UserError, match="'median' is no pooling that is stored; there are mean, max, first"):
+        features.pooled("test", "median")
+    (features.folder / "pooled.safetensors").unlink()
+    with pytest.raises(UserError, match="has no pooled states: they are stored when a run reads several layers"):
+        features.pooled("test")
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

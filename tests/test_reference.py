@@ -7,8 +7,9 @@ from thaw.core.errors import UserError
 from thaw.planning.papers import printed_tables
 from thaw.schema.catalogue import shipped
 
-PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019"]
-ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_two_tuned"]}
+PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019", "sung2022"]
+PAPERS += ["tenney2019_edge", "kovaleva2019"]
+ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_three_tuned"]}
 SMALL = {
     "cite": "Nobody 2020",
     "title": "On nothing",

@@ -59,7 +59,7 @@ MISTAKES = {
     "path in an id": ("tasks.yaml", CORPUS.replace("reviews", "../reviews"), "an id has only a-z, 0-9 and _"),
     "no quoting": (
         "tasks.yaml",
-        CORPUS.replace("quoting: double, ", ""),
+        CORPUS.replace("csv, quoting: double, ", "tsv, "),
         "must state quoting: none or quoting: double",
     ),
     "no source": (

@@ -57,7 +57,7 @@ def test_cells_are_the_means_and_deviations_of_the_runs(table, invented_results)
 
 def test_the_best_is_bold_ties_too_and_no_baseline(table):
     assert {name for name, cells in rows_of(table).items() if cells[0] and cells[0].best} == {"Top k (k = 3)", "Full"}
-    assert r"\textbf{81.5 $\pm$ 0.7}" in writers.to_tex(table)
+    assert r"\textbf{81.5} $\pm$ 0.7" in writers.to_tex(table)
     assert "**81.5 ± 0.7**" in writers.to_markdown(table)
     assert "<strong>81.5 ± 0.7</strong>" in writers.to_html(table)
 

@@ -6,7 +6,7 @@ INPUTS      metrics.json and cost.json of every run of the experiment, its basel
 OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
-            results/outputs/<experiment>/report.html, paper.tex
+            results/outputs/<experiment>/report.html, paper.tex, references.bib, checklist.md
             results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
@@ -104,6 +104,7 @@ rule report:
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
         article=f"{OUTPUTS}/paper.tex",
+        others=multiext(f"{OUTPUTS}/", "references.bib", "checklist.md"),
     log:
         "<logs>/report/{experiment}.log",
     localrule: True

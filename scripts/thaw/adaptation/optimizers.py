@@ -13,9 +13,9 @@ class BertAdam(torch.optim.Optimizer):
     first one 0.1 / sqrt(0.001) = 3.2 times. Zhang et al. 2021 (section 4) find small data unstable with it.
     """
 
-    def __init__(self, groups: list[dict]):
-        """Take the groups; each has its `lr` and `weight_decay`. Betas and epsilon are those of the source."""
-        super().__init__(groups, {"betas": (0.9, 0.999), "eps": 1e-6})
+    def __init__(self, groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)):
+        """Take the groups; each has its `lr` and `weight_decay`. Default betas and epsilon are those of the source."""
+        super().__init__(groups, {"betas": betas, "eps": 1e-6})
 
     @torch.no_grad()
     def step(self, closure=None) -> None:
@@ -51,10 +51,10 @@ class AdamW(torch.optim.AdamW):
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
-def optimizer(name: str, groups: list[dict]) -> torch.optim.Optimizer:
+def optimizer(name: str, groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)) -> torch.optim.Optimizer:
     """Return the optimizer of a name, "adamw" or "bert_adam", over some parameter groups."""
     _uncompiled()
-    return BertAdam(groups) if name == "bert_adam" else AdamW(groups, fused=True)
+    return BertAdam(groups, betas) if name == "bert_adam" else AdamW(groups, betas=betas, fused=True)
 
 
 def together(tensors: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:

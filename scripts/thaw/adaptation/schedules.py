@@ -43,7 +43,14 @@ def slanted_triangular(step: int, steps: int, rise: int, ratio: float = 32.0) ->
     return (1.0 + part * (ratio - 1.0)) / ratio
 
 
-SCHEDULES = {"linear": linear, "constant": constant, "cosine": cosine, "slanted_triangular": slanted_triangular}
+SCHEDULES = {
+    "linear": linear,
+    "constant": constant,
+    "cosine": cosine,
+    "slanted_triangular": slanted_triangular,
+    "plateau": constant,  # but for plateau_factor, which depends on scores
+}
+BETTER = 1e-4  # a score is better than another where it is by this share, as torch's ReduceLROnPlateau has it
 
 
 def lr_factor(phase: PhaseConfig, epochs: list[int], stage: int, step: int, batches: int) -> float:
@@ -60,6 +67,21 @@ def lr_factor(phase: PhaseConfig, epochs: list[int], stage: int, step: int, batc
         return slanted_triangular(step, steps, math.floor(phase.cut_frac * steps), phase.ratio)
     rising = phase.warmup * (batches if phase.warmup_of == "epoch" else steps)
     return SCHEDULES[phase.schedule](step, steps, min(round(rising), steps - 1))
+
+
+def plateau_factor(scores: list[float | None]) -> float:
+    """Return the share of the peak rate after epochs with these validation scores: halved for each that is no better.
+
+    As torch's ReduceLROnPlateau with mode max, factor 0.5 and patience 0, AllenNLP's for ESIM. An undefined score is no
+    better than any.
+    """
+    best, factor = -math.inf, 1.0
+    for score in scores:
+        if score is not None and score > (best * (1 + BETTER) if best > -math.inf else best):
+            best = score
+        else:
+            factor /= 2
+    return factor
 
 
 def _fallen(step: int, steps: int, rise: int) -> float:

@@ -33,12 +33,17 @@ def top(layers: int, count: int) -> list[str]:
     return [f"layer.{n}" for n in range(layers - count + 1, layers + 1)]
 
 
+def every_layer(layers: int) -> list[str]:
+    """All layers, and not the embeddings."""
+    return top(layers, layers)
+
+
 def everything(layers: int) -> list[str]:
     """Head, all layers and embeddings."""
     return ["head", *embeddings(layers), *top(layers, layers)]
 
 
-SELECTORS = {"head": head, "embeddings": embeddings, "top": top, "all": everything}
+SELECTORS = {"head": head, "embeddings": embeddings, "top": top, "layers": every_layer, "all": everything}
 
 
 def components(train: list, layers: int, variables: dict[str, int], insert=None) -> list[str]:
@@ -126,7 +131,8 @@ def _part(only) -> str:
 def _named(name: str, arguments: list):
     """Return the selector of a name, Thaw's or an own one; one that takes other arguments is a UserError."""
     if not plugins.is_plugin(name) and name not in SELECTORS:
-        raise UserError(f"unknown selector '{name}'; there are {', '.join(SELECTORS)}")
+        known = f"there are {', '.join(SELECTORS)}; {{top: 2}} trains the last two layers"
+        raise UserError(f"unknown selector '{name}'; {known}")
     selector = plugins.resolve(name, SELECTORS)
     try:
         inspect.signature(selector).bind(0, *arguments)

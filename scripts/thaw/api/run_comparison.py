@@ -17,6 +17,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.evaluation.target_kinds import target_of
 
 PREDICTED = ("train", "external", "ensemble")  # steps that write predictions
 NEGATIONS = set("no not never none nobody nothing nowhere neither nor without cannot".split())
@@ -78,17 +79,8 @@ class ComparedRun:
         for folder in self.folders:
             predictions = pandas.read_parquet(folder / "predictions.parquet")
             predictions = predictions[predictions["split"] == split].set_index("row").loc[frame["row"], "prediction"]
-            each.append([_credit(right, predicted) for right, predicted in zip(gold, predictions, strict=True)])
+            each.append(list(map(target_of(self.task).credit, gold, predictions)))
         return np.mean(each, axis=0)
-
-
-def _credit(gold, predicted) -> float:
-    """Return 1 or 0 for a label, the share of right ones for tags, minus the distance for a score."""
-    if isinstance(gold, str):
-        return float(gold == predicted)
-    if np.ndim(gold):
-        return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
-    return -abs(float(gold) - float(predicted))
 
 
 def settings(first: ComparedRun, second: ComparedRun) -> list[tuple[str, str, str]]:

@@ -11,6 +11,8 @@ import numpy as np
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
+from thaw.features.parts import POOLED
+from thaw.features.payload import floats
 from thaw.features.store import FeatureStore
 
 
@@ -72,6 +74,23 @@ class Features:
         if split is None:
             return {name: StoredStates(self, boundary, name) for name in self.splits}
         return StoredStates(self, boundary, split)
+
+    def pooled(self, split: str, pooling: str = "mean") -> np.ndarray:
+        """Return one vector of each text at each of the L + 1 boundaries, float32 [N, L + 1, d].
+
+        [N, 2, L + 1, d] where the texts of pairs are read separately. Args: pooling, `mean`, `max` or `first`. Raises
+        UserError for another pooling, and where no pooled states are stored.
+        """
+        if pooling not in POOLED:
+            raise UserError(f"'{pooling}' is no pooling that is stored; there are {', '.join(POOLED)}")
+        if not self.store.payload_path("pooled").is_file():
+            raise UserError(f"{self.folder} has no pooled states: they are stored when a run reads several layers")
+        rows, layers = np.arange(len(self.corpus.frame(split))), self.store.part_card("pooled")["layers"]
+        stored, dtype = self.store.vectors(
+            "pooled", split, rows, list(range(layers + 1)), [list(POOLED).index(pooling)]
+        )
+        vectors = floats(stored, dtype).numpy()[:, :, 0]
+        return vectors.reshape(len(rows), 2, *vectors.shape[1:]) if self.store.separate_encoding else vectors
 
 
 class StoredStates:

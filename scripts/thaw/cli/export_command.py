@@ -1,15 +1,17 @@
 """Export a trained model into a folder that works without Thaw, and verify it.
 
 thaw export results/runs/sick_e/all/minilm/linear/frozen/base/seed1 my_model
+thaw export RUN my_model --license mit --language en --push owner/name --private
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
-docs/export.md says what the folder holds.
+docs/export.md says what the folder holds. With --push the folder becomes a repository on the Hugging Face Hub.
 """
 
 from pathlib import Path
 
 from thaw.cli.selection import parser_of
+from thaw.core.errors import UserError
 
 
 def main(words: list[str]) -> None:
@@ -18,8 +20,20 @@ def main(words: list[str]) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/runs/.../seed<n>")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
+    parser.add_argument("--license", help="licence of the model in its card, as mit; it depends on encoder and data")
+    parser.add_argument("--language", nargs="+", default=[], metavar="CODE", help="languages of the texts, as en")
+    parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to the Hub, with the token of HF_TOKEN")
+    parser.add_argument("--private", action="store_true", help="with --push: a private repository")
     arguments = parser.parse_args(words)
+    if arguments.push and not arguments.license:
+        raise UserError("--push: say --license, as mit, or other; which is right depends on the encoder and the data")
+    from thaw.exporting.card_metadata import Stated
     from thaw.exporting.export import export, export_summary
 
-    print(export_summary(export(arguments.run, arguments.folder, arguments.onnx)))
+    stated = Stated(arguments.license, tuple(arguments.language))
+    print(export_summary(export(arguments.run, arguments.folder, stated, arguments.onnx)))
     print(f"written to {arguments.folder}")
+    if arguments.push:
+        from thaw.exporting.hub_upload import push
+
+        print(f"uploaded to {push(arguments.folder, arguments.push, arguments.private)}")

@@ -16,6 +16,8 @@ COMMANDS = {
     "show": "print the recommendation and where the report is",
     "compare": "compare two results example by example",
     "budget": "run as much of an experiment as a limit of time allows",
+    "keep": "have the trained layers of a run that did not keep them",
+    "log": "write the curves of runs for TensorBoard",
     "export": "export a trained model and verify it",
     "merge": "merge trained models of several tasks on one trunk and verify them",
     "serve": "answer HTTP requests with an exported or merged model",
@@ -76,6 +78,10 @@ def _command(name: str) -> Callable[[list[str]], None]:
             from thaw.cli.compare_command import main as command
         case "budget":
             from thaw.cli.budget_command import main as command
+        case "keep":
+            from thaw.cli.keep_command import main as command
+        case "log":
+            from thaw.cli.log_command import main as command
         case "export":
             from thaw.cli.export_command import main as command
         case "merge":

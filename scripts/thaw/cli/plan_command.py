@@ -21,7 +21,11 @@ from thaw.declarations.needs import NEEDS
 from thaw.planning import cost_estimate
 from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection
+from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
+
+COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted")
+PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -51,7 +55,8 @@ def print_store(plan: Plan) -> None:
     for store in stores:
         names = " ".join([f"b{n}" for n in store.boundaries] + store.vectors) or "none: nothing is read from it"
         tokens = "size unknown until prepare" if store.tokens is None else f"{store.tokens:,} tokens"
-        how = "counted" if store.exact else "from the catalogue"
+        stated = plan.catalogue.get("corpora", corpus_of(store.key), "corpora").size
+        how = "counted" if store.exact else "from the catalogue" if stated else "estimated from the files"
         print(f"  {store.key:<36} {names:<24} {tokens} ({how}), {readable(store.bytes)}")
     print(f"  {'total':<36} {readable(sum(store.bytes for store in stores))}")
 
@@ -59,15 +64,18 @@ def print_store(plan: Plan) -> None:
 def print_time(plan: Plan) -> None:
     """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
-    for step in ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted"):
-        missing = [key for key in plan.jobs[step] if not plan.is_current(step, key)]
-        work = sum(cost_estimate.operations(plan, step, key) for key in missing)
+    by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in COMPUTING}
+    gain = cost_estimate.bf16_gain(plan, [(step, key) for step, keys in by_step.items() for key in keys])
+    for step, missing in by_step.items():
+        work = sum(cost_estimate.operations(plan, step, key, gain) for key in missing)
         total, jobs = total + work, jobs + len(missing)
         if missing:
             parts[step] = cost_estimate.seconds(work, len(missing), plan.threads, rate) / 60
     shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
     print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now")
+    if gain != 1.0:
+        print(f"  and trains {gain:.1f} times as fast in bf16 as in fp32")
     if parts:
         minutes = cost_estimate.seconds_on_gpu(total, jobs) / 60
         print(f"  on one GPU {minutes:.0f} min, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")
@@ -126,6 +134,9 @@ def main(words: list[str]) -> None:
         print(
             f"runs {len(runs)}: {dict(Counter(run.strategy for run in runs))}".translate({ord(c): None for c in "{}'"})
         )
+        report = plan.job("report", experiment.experiment).spec
+        if others := report["preparatory"]:
+            print(f"  {len(runs) - others} of them in tables and figures, {others} preparatory: {PREPARATORY}")
     chosen = [sentence for experiment in plan.experiments for sentence in of_selection(experiment, plan.catalogue)]
     for sentence in [*plan.left_out, *(table.sentence for table in plan.seeds_of_tables()), *chosen]:
         print(f"  {sentence}")

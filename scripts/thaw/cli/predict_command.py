@@ -2,7 +2,8 @@
 
 thaw predict my_model lines.txt                    or < lines.txt
 
-    a model of texts     reads one text a line                           writes its label, or its score
+    a model of texts     reads one text a line                           writes its label, or its score; of several
+                                                                         labels those above 0.5, with ; between
     a model of pairs     reads two texts a line, separated by a tab      writes their label, or their score
     a tagger             reads a sentence a line, words separated by     writes a line for each word, word and tag
                          spaces (punctuation is a word of its own)       a tab between, and an empty line after each

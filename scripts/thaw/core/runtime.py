@@ -174,7 +174,7 @@ def driver(text: str) -> str | None:
 
 
 def hardware(device) -> dict:
-    """Return the device's name, the processor's name and the thread count of this process."""
+    """Return the device's name, the processor's name, its cores and memory, and the thread count of this process."""
     import torch
 
     cpu = next(
@@ -182,7 +182,14 @@ def hardware(device) -> dict:
         "unknown",
     )
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    return {"device": name, "cpu": cpu, "threads": torch.get_num_threads()}
+    return {"device": name, "cpu": cpu, "threads": torch.get_num_threads()} | machine_size()
+
+
+def machine_size() -> dict:
+    """Return the cores that this process may use and the machine's memory in GiB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"cores": cores, "memory_gib": round(memory, 1)}
 
 
 def _lines(path: str) -> list[str]:

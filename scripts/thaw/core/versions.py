@@ -21,8 +21,8 @@ VERSIONS = {
     "ensemble": 1,
     "merge": 1,
     "latency": 1,
-    "collect": 7,
-    "table": 6,
+    "collect": 8,
+    "table": 7,
     "figure": 9,
-    "report": 9,
+    "report": 10,
 }

@@ -25,8 +25,9 @@ CARVED = {
     ("test",): "there is no test split with labels, so it is held out from train",
 }
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
-TYPES = {"label": "classification", "score": "regression", "tags": "tagging"}
+TYPES = {"label": "classification", "label_set": "multi_label_classification", "score": "regression", "tags": "tagging"}
 METRICS = {
+    "multi_label_classification": ["f1_micro", "f1_macro", "mean_average_precision"],
     "regression": ["pearson", "spearman"],
     "tagging": ["accuracy"],
     "spans": ["span_f1", "accuracy"],
@@ -90,9 +91,10 @@ def draft_of_hub(
     wishes = wishes or Wishes()
     profile, splits = profile_hub(id, config, revision)
     roles = find_roles(profile, f"hub:{id}", wishes.texts, wishes.target)
-    withheld = without_labels(id, config, revision, splits, roles.target)
+    targets = roles.indicators or [roles.target]
+    withheld = without_labels(id, config, revision, splits, targets)
     if "train" in withheld:
-        raise UserError(f"hub:{id}: column '{roles.target}' has rows without a value in the training split")
+        raise UserError(f"hub:{id}: column '{targets[0]}' has rows without a value in the training split")
     splits = {ours: theirs for ours, theirs in splits.items() if ours not in withheld}
     entry = _entry(profile, roles, "hub", splits, [split for split in SHARES if split not in splits])
     CorpusConfig.model_validate(entry)
@@ -114,7 +116,7 @@ def _draft(name: str, taken: set[str], profile: FileProfile, roles: Roles, entry
     source = next(key for key in ("files", "hub") if key in entry)
     inside = {key: value for key, value in entry.items() if key != source}
     corpus = f"  {name}:\n{_lines(4, inside, guesses)}\n    {source}:\n{_lines(6, entry[source], guesses)}"
-    task = {"corpus": name, "target": roles.kind} | _task(profile, roles)
+    task = {"corpus": name, "target": _target(roles)} | _task(profile, roles)
     return Draft(name, corpus, f"  {name}:\n{_lines(4, task, {})}", task["type"], profile.rows, guesses)
 
 
@@ -138,24 +140,37 @@ def _id(name: str) -> str:
 
 def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, str], held_out: list[str]) -> dict:
     """Return a corpus as plain values. Args: files or hub; its splits; those that are held out from train."""
-    texts = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), [])
-    theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True)) | {roles.kind: roles.target}
+    texts, target = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), []), _target(roles)
+    theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True))
+    theirs |= {} if roles.indicators else {target: roles.target}
     columns = {ours: name for ours, name in theirs.items() if ours != name}
     where = {**profile.keys, "splits": splits}
+    where |= {"separators": {target: roles.separator}} if roles.separator else {}
+    where |= {"indicators": {target: roles.indicators}} if roles.indicators else {}
     where |= ({"columns": columns} if columns else {}) | ({"scheme": roles.scheme} if roles.scheme != "bio" else {})
     blank = any(not str(value or "").strip() for name in roles.texts for value in profile.columns[name])
     return {
         **({"texts": texts} if texts else {"words": "words"}),
-        "targets": {roles.kind: roles.kind},
-        **({"labels": {roles.kind: roles.values}} if roles.values else {}),
+        "targets": {target: roles.kind},
+        **({"labels": {target: roles.values}} if roles.values else {}),
         **({"empty": "drop"} if blank else {}),
         **({"carve": {split: SHARES[split] for split in held_out}} if held_out else {}),
         source: where,
     }
 
 
+def _target(roles: Roles) -> str:
+    """Return the name of the target: as its kind, and of sets of labels `labels`."""
+    return "labels" if roles.kind == "label_set" else roles.kind
+
+
 def _task(profile: FileProfile, roles: Roles) -> dict:
     kind = "spans" if roles.spans else TYPES[roles.kind]
+    if len(roles.texts) == 2 and roles.kind == "label_set":
+        raise UserError(
+            f"columns {roles.texts[0]} and {roles.texts[1]}: several labels a row are for one text, not for pairs; "
+            "name one with --text"
+        )
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
     words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
     view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None

@@ -26,7 +26,8 @@ class Cleaned(NamedTuple):
 def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Cleaned:
     """Check one split and return it in canonical form.
 
-    Texts become strings, words and tags lists of strings (spans in BIO), labels strings, scores floats.
+    Texts become strings, words and tags lists of strings (spans in BIO), labels strings, sets of labels lists of
+    strings, scores floats.
     Raises UserError for the first value that cannot be so.
     """
     columns = {}
@@ -36,7 +37,7 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
         columns[corpus.words] = [_words(v, table, i, corpus.words) for i, v in enumerate(table.columns[corpus.words])]
     kept = _not_empty(columns, table, corpus)
     for name, kind in corpus.targets.items():
-        values = table.columns[name]
+        values = split_labels(table.columns[name], source.separators.get(name))
         columns[name] = [VALUES[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
         if kind != "score":
             columns[name] = _named(columns[name], source.until.get(name), source.rename.get(name, {}))
@@ -87,10 +88,44 @@ def _label(value, table: RowsTable, row: int, column: str) -> str:
             row, column, "has no label (the Hub writes -1 where labels are withheld); use a labelled split"
         )
     if not isinstance(value, (str, int)):
-        raise table.mistake(row, column, f"a label is text or a whole number, this is {value!r:.40}")
+        several = "; where a row has several, the target is of kind label_set" if isinstance(value, list) else ""
+        raise table.mistake(row, column, f"a label is text or a whole number, this is {value!r:.40}{several}")
     if not str(value):
         raise table.mistake(row, column, "the label is empty; every row needs one")
     return str(value)
+
+
+def split_labels(values: list, separator: str | None) -> list:
+    """Return the values of a column, text cut into the labels of a set where there is a separator."""
+    if separator is None:
+        return values
+    cut = (value.split(separator) if isinstance(value, str) else value for value in values)
+    return [[label.strip() for label in one if label.strip()] if isinstance(one, list) else one for one in cut]
+
+
+def _label_set(value, table: RowsTable, row: int, column: str) -> list[str]:
+    """Return a set of labels, which may be empty, as a list; of {label: 1 or 0} those that have 1."""
+    if isinstance(value, dict):
+        return [name for name, has in value.items() if _indicated(has, name, table, row)]
+    if isinstance(value, str):
+        message = (
+            f"{value!r:.40} is a text and no list of labels; state separators: {{{column}: ';'}}, as it is written"
+        )
+        raise table.mistake(row, column, message)
+    if not isinstance(value, list):
+        raise table.mistake(row, column, f"expected a list of labels, [] for none; this is {value!r:.40}")
+    return list(dict.fromkeys(_label(label, table, row, column) for label in value))
+
+
+def _indicated(value, name: str, table: RowsTable, row: int) -> bool:
+    """Return whether a row has a label, by the value of the column of its name."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if number not in (0, 1):
+        raise table.mistake(row, name, f"expected 1 or 0, whether the row has this label; this is {value!r:.40}")
+    return number == 1
 
 
 def _score(value, table: RowsTable, row: int, column: str) -> float:
@@ -112,7 +147,13 @@ def _tags(value, table: RowsTable, row: int, column: str) -> list[str]:
 
 
 # By kind of target: (raw value, its table, row, column) -> the value in canonical form, or UserError.
-VALUES: dict[str, Callable] = {"label": _label, "score": _score, "tags": _tags, "edges": edges.checked}
+VALUES: dict[str, Callable] = {
+    "label": _label,
+    "label_set": _label_set,
+    "score": _score,
+    "tags": _tags,
+    "edges": edges.checked,
+}
 
 
 def _not_empty(texts: dict[str, list], table: RowsTable, corpus: CorpusConfig) -> set[int]:
@@ -187,7 +228,7 @@ def _iob1_to_bio(tags: list[str], *_) -> list[str]:
 
 
 def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus: CorpusConfig) -> dict[str, list[str]]:
-    """Return each label or tag target's names in order: those of the entry, else those of train, sorted.
+    """Return the label names of each target but scores, in order: those of the entry, else those of train, sorted.
 
     Raises UserError for a value that is not among them, with its location.
     """
@@ -202,21 +243,20 @@ def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus
         listed = corpus.labels.get(column)
         names = listed or sorted(labels_of_train)
         for split, cleaned in splits.items():
-            _check_known(cleaned, tables[split], column, names, listed is not None)
+            _check_known(cleaned, tables[split], column, names, listed is not None, kind)
         if len(names) < 2:
-            raise UserError(
-                f"{tables['train'].name}: column '{column}': train has only {names[0]}; expected at least two"
-            )
+            has = f"only {names[0]}" if names else "no label"
+            raise UserError(f"{tables['train'].name}: column '{column}': train has {has}; expected at least two")
         names_by_column[column] = names
     return names_by_column
 
 
-def _check_known(cleaned: Cleaned, table: RowsTable, column: str, names: list[str], listed: bool) -> None:
+def _check_known(cleaned: Cleaned, table: RowsTable, column: str, names: list[str], listed: bool, kind: str) -> None:
     """Raise UserError for the first label that is not among the names."""
     known = set(names)
     for row, item in zip(cleaned.rows, cleaned.columns[column], strict=True):
         for position, value in enumerate(edges.labels_of(item)):
             if value not in known:
                 why = "is not among the entry's labels" if listed else "is not in train; state labels if that is meant"
-                word = position if isinstance(item, list) and not isinstance(item[0], dict) else None
+                word = position if kind == "tags" else None
                 raise table.mistake(row, column, f"label '{value}' {why}{suggestion(value, names)}", word=word)

@@ -1,14 +1,19 @@
 """Which column of a file is the text, the second text or the words, and which is to be predicted, as a guess."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from thaw.core.errors import UserError, suggestion
+from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
 LABELS = {"label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "judgment", "stars", "gold"}
 SCORES = {"score", "similarity", "relatedness", "rating", "value"}
+SETS = {"labels", "categories", "topics", "genres", "tags", "intents", "emotions", "classes"}  # several in a row
+SEPARATORS = (";", "|", ",")
+FEWEST_INDICATORS = 3  # two columns of 0 and 1 are more often two questions
 TAGS = {"tags", "ner", "pos", "upos", "entities", "labels"}
 IDS = {"id", "idx", "index", "row", "uid", "guid", "unnamed"}
 PAIRS = [("premise", "hypothesis"), ("question", "answer"), ("question", "sentence"), ("query", "document")]
@@ -25,11 +30,13 @@ class Roles:
 
     texts: list[Name]
     words: Name | None
-    target: Name
+    target: Name | None  # None where it is in several columns
     kind: str
     values: list[str]
     scheme: str = "bio"
     spans: bool = False
+    separator: str | None = None  # between the labels of a set, where they are one text
+    indicators: list[Name] = field(default_factory=list)  # columns of 0 and 1, one for each label of a set
     guesses: dict[str, str] = field(default_factory=dict)
 
 
@@ -46,6 +53,12 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
     if sentences := _sentences(profile.columns):
         return _tagged(sentences)
     texts, guesses = _texts(profile, path)
+    if indicators := _indicators(profile, texts):
+        names = sorted(map(str, indicators))
+        guesses |= {
+            "indicators": f"each of these {len(indicators)} columns is a label; the target could be one of them"
+        }
+        return Roles(texts, None, None, "label_set", names, indicators=indicators, guesses=guesses)
     target, kind, guess = _target(profile, texts, path)
     return _of_texts(profile, texts, target, kind, guesses | guess)
 
@@ -62,13 +75,50 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         target, kind, guess = _target(profile, texts, path)
         guesses |= guess
     elif (kind := _kind(columns[target], _has_word(target, SCORES))) is None:
-        raise UserError(f"{path}: column '{target}' has neither a few labels nor scores in all rows")
+        raise UserError(
+            f"{path}: column '{target}' has neither a few labels, nor lists of them, nor scores in all rows"
+        )
     return _of_texts(profile, texts, target, kind, guesses)
 
 
 def _of_texts(profile: FileProfile, texts: list[Name], target: Name, kind: str, guesses: dict[str, str]) -> Roles:
-    values = {str(value).lower() if isinstance(value, bool) else str(value) for value in profile.columns[target]}
-    return Roles(texts, None, target, kind, [] if kind == "score" else sorted(values), guesses=guesses)
+    column, separator = profile.columns[target], None
+    if kind == "label":
+        separator = _separator(column, _has_word(target, SETS))
+    if kind == "label_set" or separator:
+        column, kind = [label for labels in split_labels(column, separator) for label in labels], "label_set"
+    if separator:
+        guesses = guesses | {"separators": f"{separator!r} was taken to be between several labels of a row"}
+    values = {str(value).lower() if isinstance(value, bool) else str(value) for value in column}
+    names = [] if kind == "score" else sorted(values)
+    return Roles(texts, None, target, kind, names, separator=separator, guesses=guesses)
+
+
+def _indicators(profile: FileProfile, texts: list[Name]) -> list[Name]:
+    """Return the columns with 0 and 1 alone, if there are several and no column is named as labels or scores are."""
+    others = {name: values for name, values in profile.columns.items() if name not in texts}
+    if any(_has_word(name, LABELS | SCORES | SETS) and _kind(values, True) for name, values in others.items()):
+        return []
+    known = [
+        name for name, values in others.items() if not isinstance(name, int) and set(map(str, values)) == {"0", "1"}
+    ]
+    return known if len(known) >= FEWEST_INDICATORS else []
+
+
+def _separator(values: list, named: bool) -> str | None:
+    """Return what separates the labels of each row, of a column that holds texts; None where it has one label a row.
+
+    Cut at it, there are fewer labels than texts, which recur: three times as often, unless the column is named so.
+    """
+    texts = list(map(str, values))
+    for separator in SEPARATORS:
+        rows = split_labels(texts, separator)
+        labels = Counter(label for row in rows for label in row)
+        several = sum(len(row) > 1 for row in rows)
+        recurring = several and min(labels.values()) > 1 and len(labels) <= MOST_LABELS
+        if recurring and (named or 3 * len(labels) <= len(set(texts))) and len(labels) < len(set(texts)):
+            return separator
+    return None
 
 
 def _has_word(name: Name, words: set[str]) -> bool:
@@ -149,7 +199,9 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     def order(name: Name) -> tuple:
         """Named labels first, then named scores, broken numbers, labels, the fewest first, and whole numbers."""
         broken = kinds[name] == "score" and not all(float(value).is_integer() for value in others[name])
-        rank = [_has_word(name, LABELS), _has_word(name, SCORES), broken, kinds[name] == "label", True].index(True)
+        rank = [_has_word(name, LABELS), _has_word(name, SCORES), broken, kinds[name].startswith("label"), True].index(
+            True
+        )
         return rank, len(set(map(str, others[name]))) if rank > 1 else 0
 
     chosen = min(kinds, key=order)
@@ -158,12 +210,16 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
 
 
 def _kind(values: list, named_score: bool) -> str | None:
-    """Return label or score for a column's values, or None where they are neither."""
+    """Return label, label_set or score for a column's values, or None where they are none of these."""
+    if all(isinstance(value, list) and all(isinstance(one, str | int) for one in value) for value in values):
+        labels = {str(label) for row in values for label in row}
+        return "label_set" if 2 <= len(labels) <= MOST_LABELS else None
     distinct = {str(value) for value in values}
     if any(value is None or isinstance(value, (list, dict)) for value in values) or len(distinct) < 2:
         return None
     if not all(map(is_number, values)):
-        return "label" if len(distinct) <= min(MOST_LABELS, max(2, len(values) // 2)) else None
+        few = len(distinct) <= min(MOST_LABELS, max(2, len(values) // 2))
+        return "label" if few or _separator(values, named=False) else None
     whole = all(float(value).is_integer() for value in values)
     if whole and len(distinct) == len(values) and not named_score:  # a running number
         return None

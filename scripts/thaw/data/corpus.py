@@ -71,12 +71,13 @@ class Corpus:
             )
 
     def labels(self, target: str) -> list[str]:
-        """Return the ordered label names of a label or tags target; none for a score."""
+        """Return the ordered label names of a target of labels, sets of labels or tags; none for a score."""
         return self.card["labels"].get(target, [])
 
     def targets(self, task: dict, split: str) -> np.ndarray | list[list[int]]:
         """Return a task's targets: class indices int64 [N], scores float64 [N], or N lists of tag indices or of edges.
 
+        Sets of labels are an array [N, C] of 0 and 1.
         An edge is the two ends of its first span, those of its second (-1 where there is none), and its label indices.
         """
         column = self.frame(split)[task["target"]]
@@ -86,6 +87,11 @@ class Corpus:
         index = {label: i for i, label in enumerate(self.labels(task["target"]))}
         if kind == "label":
             return np.array([index[label] for label in column], dtype=np.int64)
+        if kind == "label_set":
+            sets = np.zeros((len(column), len(index)), dtype=np.int64)
+            for row, labels in enumerate(column):
+                sets[row, [index[label] for label in labels]] = 1
+            return sets
         if kind == "edges":
             return [encoded(edges, index) for edges in column]
         return [[index[tag] for tag in tags] for tags in column]

@@ -32,13 +32,16 @@ def profile_hub(id: str, config: str | None, revision: str | None) -> tuple[File
     return FileProfile(keys, columns), {ours: name for ours, name in splits.items() if name}
 
 
-def without_labels(id: str, config: str | None, revision: str | None, splits: dict[str, str], target: str) -> list[str]:
-    """Return the splits in which the target is withheld, as in GLUE's tests: they cannot be scored."""
+def without_labels(
+    id: str, config: str | None, revision: str | None, splits: dict[str, str], targets: list
+) -> list[str]:
+    """Return the splits in which a target is withheld, as in GLUE's tests: they cannot be scored."""
     data = _loaded(id, config, revision)
     withheld = []
     for ours, theirs in splits.items():
         split = data[theirs]
-        if target not in split.column_names or None in named_values(split[target], split.features[target]):
+        there = set(targets) <= set(split.column_names)
+        if not there or any(None in named_values(split[name], split.features[name]) for name in targets):
             withheld.append(ours)
     return withheld
 

@@ -29,6 +29,9 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     source = getattr(corpus, spec["source"]) if spec["source"] != "synthetic" else SourceConfig(splits={})
     cleaned = {split: clean(table, corpus, source) for split, table in tables.items()}
     labels = label_names(cleaned, tables, corpus)
+    sizes = {split: len(table) for split, table in tables.items()}
+    for split, parts in corpus.join.items():
+        _join(name, split, parts, cleaned, sizes)
     splits, carved = _split(name, corpus, cleaned)
     texts = _text_columns(corpus)
     for split in [s for s in splits if s != "train"]:
@@ -45,7 +48,7 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
         "splits": {
             split: {
                 **describe(columns, texts, labels),
-                **_not_kept(tables, cleaned, split, corpus),
+                **_not_kept(sizes, cleaned, split, corpus),
                 "carved_from": "train" if split in carved else None,
             }
             for split, columns in splits.items()
@@ -55,11 +58,26 @@ def prepare(spec: dict, data_dir: Path, out: Path) -> dict:
     return card
 
 
-def _not_kept(tables: dict, cleaned: dict[str, Cleaned], split: str, corpus: CorpusConfig) -> dict[str, int]:
+def _join(name: str, split: str, parts: list[str], cleaned: dict[str, Cleaned], sizes: dict[str, int]) -> None:
+    """Put one split in the place of several, their rows one after the other; rows are counted on."""
+    if missing := [part for part in parts if part not in cleaned]:
+        raise UserError(
+            f"corpora.{name}: join: {split}: there is no split {missing[0]}; there are {', '.join(cleaned)}"
+        )
+    taken, rows, columns, before = [cleaned.pop(part) for part in parts], [], {}, 0
+    for part, one in zip(parts, taken, strict=True):
+        rows += [before + row for row in one.rows]
+        columns = {key: columns.get(key, []) + values for key, values in one.columns.items()}
+        before += sizes[part]
+    cleaned[split] = Cleaned(columns, rows, sum(one.left_out for one in taken))
+    sizes[split] = before
+
+
+def _not_kept(sizes: dict[str, int], cleaned: dict[str, Cleaned], split: str, corpus: CorpusConfig) -> dict[str, int]:
     """Count a split's rows that the source has and we have not: empty texts and, under `only`, other labels."""
     part = cleaned.get(split)
     left_out = part.left_out if part else 0
-    dropped = len(tables[split]) - len(part.rows) - left_out if part else 0
+    dropped = sizes[split] - len(part.rows) - left_out if part else 0
     return {"dropped": dropped, **({"left_out": left_out} if corpus.only else {})}
 
 

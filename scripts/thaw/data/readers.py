@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
-from thaw.data.rows_table import RowsTable, find_position, join, open_bytes, parts, read_lines
+from thaw.data.rows_table import RowsTable, columns_of, find_position, join, open_bytes, parts, read_lines
 from thaw.data.surface_tasks import read_surface
 from thaw.schema.corpora import FilesConfig
 
@@ -27,7 +27,7 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
 
     Raises UserError with file and line for whatever the file does not hold as the entry says it should.
     """
-    asked = {ours: source.columns.get(ours, ours) for ours in wanted}
+    asked = columns_of(source, wanted)
     columns = parts(asked)
     if source.format in ("conll", "conllu"):
         from thaw.data.conll import read_sentences
@@ -48,7 +48,7 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
             table.columns[ours].append(values[ours])
     if not table.lines:
         raise UserError(f"{path}: holds no rows")
-    table.columns = join(table.columns, asked)
+    table.columns = join(table.columns, asked, source.indicators)
     return table
 
 
@@ -59,7 +59,7 @@ def read_delimited(path: Path, source: FilesConfig, columns: Columns) -> Rows:
     source has a mark, only rows that begin with it.
     """
     delimiter = source.delimiter or ("," if source.format == "csv" else "\t")
-    split = split_quoted if source.quoting == "double" else split_plain
+    split = split_quoted if source.quotes == "double" else split_plain
     records = split(path, source.encoding, delimiter)
     header, width = None, None
     if source.header:
@@ -87,7 +87,7 @@ def _ragged(fields: list[str], width: int | None, least: int, positions: dict, s
     lacking = [ours for ours, position in positions.items() if position >= len(fields) and not ours.isdigit()]
     column = f"column '{min(lacking, key=positions.get)}': " if lacking else ""
     expected = f"{width}, as in the header" if width is not None else f"at least {least}"
-    hint = f"check the separator inside a text and quoting: {source.quoting}"
+    hint = f"check the separator inside a text and quoting: {source.quotes}"
     return f"{column}{len(fields)} field{'s' * (len(fields) != 1)}, expected {expected}; {hint}"
 
 

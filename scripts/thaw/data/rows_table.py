@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
+from thaw.schema.corpora import SourceConfig
 
 
 @dataclass
@@ -39,6 +40,11 @@ class RowsTable:
         return UserError(f"{self.location(row, word)}: column '{column}':{which} {message}")
 
 
+def columns_of(source: SourceConfig, wanted: list[str]) -> dict[str, str | int | list]:
+    """Return which of a source's columns are each of ours; a list for several that are joined, or are indicators."""
+    return {ours: source.indicators.get(ours) or source.columns.get(ours, ours) for ours in wanted}
+
+
 def parts(columns: dict[str, str | int | list]) -> dict[str, str | int]:
     """Return the columns to read for ours: theirs as it is, or `ours, part n` for each of several to be joined."""
     columns_read = {}
@@ -48,12 +54,18 @@ def parts(columns: dict[str, str | int | list]) -> dict[str, str | int]:
     return columns_read
 
 
-def join(values: dict[str, list], columns: dict[str, str | int | list]) -> dict[str, list]:
-    """Return our columns from those that `parts` names; parts of a text are joined by blanks, empty ones left out."""
+def join(values: dict[str, list], columns: dict[str, str | int | list], indicators=()) -> dict[str, list]:
+    """Return our columns from those that `parts` names; parts of a text are joined by blanks, empty ones left out.
+
+    Args: indicators, which of ours become {name of their column: its value}, and are no texts.
+    """
     joined = {}
     for ours, theirs in columns.items():
         if isinstance(theirs, list):
             rows = zip(*(values[f"{ours}, part {n}"] for n in range(1, len(theirs) + 1)), strict=True)
+            if ours in indicators:
+                joined[ours] = [dict(zip(map(str, theirs), row, strict=True)) for row in rows]
+                continue
             joined[ours] = [" ".join(str(part) for part in row if part not in (None, "")) for row in rows]
         else:
             joined[ours] = values[ours]

@@ -10,8 +10,8 @@ FIGURES = {
         "thaw.outputs.figures.layer_curve:build",
         "score against the number of thawed layers, a panel for each task, with the spread over seeds; full "
         "fine-tuning on the right, baselines as broken lines. Figures are written as PDF, SVG, PNG and the CSV behind "
-        "them",
-        options.SplitOptions,
+        "them. With minus: the difference to a strategy",
+        options.LayerOptions,
     ),
     "cost_figure": OutputKind(
         "thaw.outputs.figures.cost_front:build",

@@ -4,12 +4,15 @@ This module imports no torch: a class is imported when it is asked for, `HEAD_KI
 """
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from thaw.core.errors import suggestion
 from thaw.declarations.loaded import Loaded
 from thaw.declarations.task_types import PAIR_TYPES, TASK_TYPES, TEXT_TYPES, WORD_TYPES
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
 
 
 class HeadOptions(BaseModel):
@@ -21,7 +24,10 @@ class HeadOptions(BaseModel):
 class MlpOptions(HeadOptions):
     """A hidden layer."""
 
-    size: int = Field(300, ge=1, description="width of the hidden layer")
+    size: Annotated[int, Field(ge=1)] | Literal["encoder"] = Field(
+        300, description="width of the hidden layer; encoder: that of the encoder"
+    )
+    activation: Literal["relu", "tanh"] = Field("relu", description="what the hidden layer's values go through")
 
 
 class BiLstmOptions(HeadOptions):
@@ -43,12 +49,20 @@ class BcnOptions(HeadOptions):
 
     size: int = Field(300, ge=1, description="width of the first layer and of each direction of both BiLSTMs")
     pool: int = Field(4, ge=1, description="values of which a maxout unit takes the largest")
+    states_dropout: Probability | None = Field(
+        None, description="of what it reads; default: the head's dropout, as below"
+    )
+    first_dropout: Probability | None = Field(None, description="after the first layer")
+    pooled_dropout: Probability | None = Field(None, description="of the poolings")
+    between_dropout: Probability | None = Field(None, description="between the maxout layers")
+    last_dropout: Probability | None = Field(None, description="below the output")
 
 
 class EsimOptions(HeadOptions):
     """Sizes of Chen et al. 2017 and AllenNLP."""
 
     size: int = Field(300, ge=1, description="width of each direction of both BiLSTMs, and of the layers between")
+    activation: Literal["tanh", "relu"] = Field("tanh", description="of the last hidden layer; AllenNLP has relu")
 
 
 class MatchingOptions(HeadOptions):
@@ -64,6 +78,9 @@ class SimTransformerOptions(MatchingOptions):
     size: int = Field(200, ge=1, description="width of the transformer and of the hidden layer")
     layers: int = Field(1, ge=1, description="layers of the transformer")
     heads: int = Field(4, ge=1, description="its attention heads; they divide its size")
+    reading: Literal["states", "bilstm"] = Field(
+        "states", description="what is matched: the encoder's states, or those of BiMPM's first BiLSTM"
+    )
 
     @model_validator(mode="after")
     def _heads_divide_the_size(self):
@@ -85,9 +102,10 @@ class HeadKind(Loaded):
 
     Attributes: source, its class; the types of task that it serves; the model of its options; whether `pooling` has a
     meaning for it; constant_vectors, whether nothing learned is between the encoder and the vectors that it reads,
-    unless in pooling or layers, so that these are the same in every pass; linear, whether it is no more than a matrix
-    on such vectors, so that it can be fitted to convergence, and may pool in several ways at once; compares_texts,
-    whether it needs the texts of a pair encoded separately; in_print, its name there, where it is not its id.
+    unless in pooling or layers, so that these are the same in every pass, and it may pool in several ways at once;
+    linear, whether it is no more than a matrix on such vectors, so that it can be fitted to convergence;
+    compares_texts, whether it needs the texts of a pair encoded separately; in_print, its name there, where it is not
+    its id.
     """
 
     task_types: tuple[str, ...] = TASK_TYPES
@@ -140,6 +158,7 @@ HEAD_KINDS = {
         "thaw.heads.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False, in_print="bi-attention"
     ),
 }
+POOLING_KINDS = tuple(kind for kind, declared in HEAD_KINDS.items() if declared.constant_vectors)
 LINEAR_KINDS = tuple(kind for kind, declared in HEAD_KINDS.items() if declared.linear)
 
 

@@ -29,6 +29,7 @@ class Requirement(StrEnum):
     MERGES = "merges: of runs on one trunk"
     LATENCY = "latency: of its merges"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
+    RULES = "the strategies of its rules"
 
 
 class Addition(StrEnum):
@@ -37,6 +38,8 @@ class Addition(StrEnum):
     DIFFERENCES = "in what strategies and heads differ otherwise"
     PROBES = "the probes that are drawn, and their names"
     PRINTED = "a paper's printed numbers"
+    PROTOCOL = "a paper's settings and ours"
+    COVERAGE = "which of a paper's printed numbers the runs compute"
     CLAIMS = "papers' claims, and the runs that test them"
     ADVICE = "what papers would take"
     GUIDELINES = "what papers answer in general"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from thaw.declarations.value_types import Id, Key
+from thaw.declarations.value_types import Id, Key, Text
 
 
 class OutputOptions(BaseModel):
@@ -17,6 +17,15 @@ class SplitOptions(OutputOptions):
     """An output that shows one split."""
 
     split: Literal["test", "validation"] = Field("test", description="the scores that are shown")
+
+
+class LayerOptions(SplitOptions):
+    """Scores by the number of layers that train."""
+
+    minus: Id | None = Field(
+        None,
+        description="a strategy without a sweep, whose mean score is taken off all others: the difference is shown",
+    )
 
 
 class RunSplitOptions(OutputOptions):
@@ -39,6 +48,15 @@ class DrawsOptions(OutputOptions):
 
 class ScoresOptions(RunSplitOptions, DrawsOptions):
     """Scores of a split."""
+
+    intervals: bool = Field(
+        True,
+        description="the 95 % CI of each score, and marks of what is not shown to be below the highest on validation; "
+        "false: that one in bold, and no predictions are read",
+    )
+    costs: list[Literal["updates", "seconds", "memory", "parameters", "share"]] = Field(
+        [], description="columns of costs, means over the tasks; share: time in % of full fine-tuning's"
+    )
 
 
 class CostOptions(RunSplitOptions, DrawsOptions):
@@ -67,10 +85,15 @@ class MixOptions(SplitOptions):
     )
 
 
-class PrintedOptions(OutputOptions):
-    """A paper's table."""
+class PaperOptions(OutputOptions):
+    """A paper."""
 
     paper: Id = Field(description="a file of reference/, as lee2019")
+
+
+class PrintedOptions(PaperOptions):
+    """A paper's table."""
+
     table: Id = Field(description="one of that file's tables")
 
 
@@ -107,6 +130,21 @@ class RelativeOptions(WholeSplitOptions):
         None,
         description="a strategy that thaws nothing: the table then shows the share of the way from it to the full "
         "model, and the share of the full model's training cost",
+    )
+
+
+class RuleOptions(OutputOptions):
+    """A rule that trains some strategies and takes the best of them on validation."""
+
+    label: Text = Field(description="its name in print")
+    among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
+
+
+class RulesOptions(WholeSplitOptions):
+    """Rules that choose by validation."""
+
+    rules: list[RuleOptions] = Field(
+        min_length=1, description="the rules; the first is the one that the others are compared with"
     )
 
 

@@ -21,9 +21,10 @@ from thaw.declarations.probe_options import (
     StructuralOptions,
     TokenOptions,
 )
-from thaw.declarations.task_types import PAIR_TYPES, SCORE_TYPES, TASK_TYPES, TYPES_ON_WORDS
+from thaw.declarations.task_types import PAIR_TYPES, TARGET_OF_TYPE, TASK_TYPES, TEXTS_OF_TYPE
 
-LABEL_TYPES = tuple(name for name in TASK_TYPES if name not in SCORE_TYPES)
+LABEL_TYPES = tuple(name for name in TASK_TYPES if TARGET_OF_TYPE[name] in ("label", "tags"))
+TYPES_ON_WORDS = tuple(name for name, texts in TEXTS_OF_TYPE.items() if texts == 0)
 
 
 @dataclass(frozen=True)

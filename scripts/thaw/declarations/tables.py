@@ -1,7 +1,7 @@
 """The kinds of tables; see `output_kind.py`."""
 
 from thaw.declarations import output_options as options
-from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_OF_RULES, FEWEST_SEEDS
 from thaw.declarations.output_kind import Addition, OutputKind, Requirement, Use
 
 RUNS = (Addition.DIFFERENCES,)  # a table that compares runs says in what else they differ
@@ -29,6 +29,19 @@ TABLES = {
         "as in the paper",
         options.PrintedOptions,
         adds=(*RUNS, Addition.PRINTED),
+    ),
+    "protocol_table": OutputKind(
+        "thaw.outputs.tables.protocol:build",
+        "settings of a paper or of its code, ours as the catalogues have them, and why they differ",
+        options.PaperOptions,
+        adds=(Addition.PROTOCOL,),
+    ),
+    "coverage_table": OutputKind(
+        "thaw.outputs.tables.protocol:build_coverage",
+        "by table of a paper how many numbers are printed, how many have an address here, are planned, are computed, "
+        "and are computed with the paper's own encoder",
+        options.PaperOptions,
+        adds=(Addition.COVERAGE,),
     ),
     "finding_table": OutputKind(
         "thaw.outputs.tables.claims:build",
@@ -102,6 +115,15 @@ TABLES = {
         "measured times of merges against one model for each task (`latency:`): median, P95, P99, texts a second",
         needs=(Requirement.LATENCY,),
         adds=(Addition.MERGES,),
+    ),
+    "rule_table": OutputKind(
+        "thaw.outputs.tables.choice_rules:build",
+        "what simple rules lose: each trains some strategies and takes the best of them on validation; by task how far "
+        "its score is below the best strategy's, and the training that it needs, in units of one full fine-tuning",
+        options.RulesOptions,
+        (Requirement.FULL, Requirement.RULES),
+        (*RUNS, Addition.DRAWS),
+        seeds=FEWEST_OF_RULES,
     ),
     "parameter_table": OutputKind(
         "thaw.outputs.tables.parameters:build",

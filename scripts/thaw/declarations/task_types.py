@@ -1,44 +1,56 @@
-"""The types of task: what each is scored by, and which target it has."""
+"""The types of task: what each reads, which target it has, what it is scored by, and its name in print."""
 
-TASK_TYPES = ("classification", "pair_classification", "regression", "pair_regression", "tagging", "spans")
-
-WORD_TYPES = ("tagging", "spans")  # a target for each word
-PAIR_TYPES = ("pair_classification", "pair_regression")
-TEXT_TYPES = tuple(name for name in TASK_TYPES if name not in WORD_TYPES)  # one text, or a pair
-SCORE_TYPES = ("regression", "pair_regression")  # a number instead of labels
-
-PROBED_TYPES = ("edges",)  # no head serves them: they are for probes alone
-TYPES_ON_WORDS = (*WORD_TYPES, *PROBED_TYPES)  # of corpora with words instead of texts
+from dataclasses import dataclass
 
 NO_TAG = -1  # prediction for a word that the model never saw: it counts as wrong
 
-METRICS = ("accuracy", "f1", "f1_macro", "mcc", "pearson", "spearman", "span_f1")
+CLASS_METRICS = ("accuracy", "f1", "f1_macro", "mcc")
+SCORE_METRICS = ("pearson", "spearman")
+LABEL_SET_METRICS = ("f1_micro", "f1_macro", "subset_accuracy", "mean_average_precision")
 
-METRICS_OF_TYPE = {
-    "classification": ("accuracy", "f1", "f1_macro", "mcc"),
-    "pair_classification": ("accuracy", "f1", "f1_macro", "mcc"),
-    "regression": ("pearson", "spearman"),
-    "pair_regression": ("pearson", "spearman"),
-    "tagging": ("accuracy",),
-    "spans": ("span_f1", "accuracy"),
+
+@dataclass(frozen=True)
+class TaskType:
+    """A type of task: kind of its target, number of texts (0: words, each with a target), metrics, name in print."""
+
+    target: str
+    texts: int
+    metrics: tuple[str, ...]
+    in_print: str
+
+
+TYPES = {
+    "classification": TaskType("label", 1, CLASS_METRICS, "classification"),
+    "pair_classification": TaskType("label", 2, CLASS_METRICS, "pair classification"),
+    "multi_label_classification": TaskType("label_set", 1, LABEL_SET_METRICS, "multi-label classification"),
+    "regression": TaskType("score", 1, SCORE_METRICS, "regression"),
+    "pair_regression": TaskType("score", 2, SCORE_METRICS, "pair regression"),
+    "tagging": TaskType("tags", 0, ("accuracy",), "tagging"),
+    "spans": TaskType("tags", 0, ("span_f1", "accuracy"), "span labelling (NER)"),
 }
+PROBED = {"edges": TaskType("edges", 0, ("edge_f1",), "edge probing")}  # no head serves it: it is for probes alone
 
-TARGET_OF_TYPE = {
-    "classification": "label",
-    "pair_classification": "label",
-    "regression": "score",
-    "pair_regression": "score",
-    "tagging": "tags",
-    "spans": "tags",
-    "edges": "edges",
-}
+TASK_TYPES, PROBED_TYPES = tuple(TYPES), tuple(PROBED)
+WORD_TYPES = tuple(name for name, known in TYPES.items() if known.texts == 0)
+PAIR_TYPES = tuple(name for name, known in TYPES.items() if known.texts == 2)
+TEXT_TYPES = tuple(name for name, known in TYPES.items() if known.texts)  # one text, or a pair
+SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "score")  # a number instead of labels
 
-EDGE_METRICS = ("edge_f1",)
+METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))
+EDGE_METRICS = PROBED["edges"].metrics
+
+METRICS_OF_TYPE = {name: known.metrics for name, known in TYPES.items()}
+TARGET_OF_TYPE = {name: known.target for name, known in (TYPES | PROBED).items()}
+TEXTS_OF_TYPE = {name: known.texts for name, known in (TYPES | PROBED).items()}
+TYPE_LABELS = {name: known.in_print for name, known in (TYPES | PROBED).items()}
 
 METRIC_LABELS = {
     "accuracy": "accuracy",
     "f1": "F1",
+    "f1_micro": "micro F1",
     "f1_macro": "macro F1",
+    "subset_accuracy": "subset accuracy",
+    "mean_average_precision": "mean average precision",
     "mcc": "MCC",
     "pearson": "Pearson r",
     "spearman": "Spearman ρ",

@@ -51,6 +51,7 @@ class MaskedModel(nn.Module):
             self.whole, self.came = load_masked(folder)
         self.encoder = Encoder(self.whole.base_model)
         self.head = Predictor(self.whole, self.encoder.model)
+        self.next_sentence, self.first = None, None  # what judges next sentences, and the states [S, d] that it reads
 
     def forward(self, batch) -> torch.Tensor:
         """Return logits [M, V] of the chosen tokens, row after row; `batch.places` [M] are theirs among S x T.
@@ -60,6 +61,7 @@ class MaskedModel(nn.Module):
         """
 
         def choose(module, inputs, output):
+            self.first = output[0][:, 0]
             output["last_hidden_state"] = output[0].flatten(0, 1)[batch.places].unsqueeze(0)
 
         hook = self.encoder.model.register_forward_hook(choose)
@@ -71,16 +73,25 @@ class MaskedModel(nn.Module):
 
     def head_flops(self, batch) -> float:
         """Return the forward operations of the predictor on a batch."""
-        return self.head.flops(batch)
+        further = self.next_sentence.flops(len(batch.mask)) if self.next_sentence else 0.0
+        return self.head.flops(batch) + further
 
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of head, embeddings and layers; a tied decoder is the embeddings'."""
-        parts = {"head": list(self.head.named_parameters())} | self.encoder.components()
+        judge = list(self.next_sentence.named_parameters()) if self.next_sentence else []
+        parts = {"head": [*self.head.named_parameters(), *judge]} | self.encoder.components()
         return {name: parts[name] for name in names}
 
     def write(self, source: Path, target: Path) -> None:
-        """Write config.json and model.safetensors, predictor included; the pooler of the source goes over unchanged."""
+        """Write config.json and model.safetensors, predictor included.
+
+        The pooler of the source goes over unchanged, unless next sentences were predicted: then it has trained.
+        """
         path = f"{self.whole.base_model_prefix}.pooler.dense"
-        pooler = {f"{path}.{name}": tensor for name, tensor in find_pooler(source).items()}
+        layers = {path: find_pooler(source)}
+        if self.next_sentence:
+            layers = {path: self.next_sentence.dense, "cls.seq_relationship": self.next_sentence.judge}
+            layers = {path: layer.state_dict() for path, layer in layers.items()}
+        further = {f"{path}.{name}": tensor for path, layer in layers.items() for name, tensor in layer.items()}
         with quiet():
-            self.whole.save_pretrained(target, state_dict=self.whole.state_dict() | pooler)
+            self.whole.save_pretrained(target, state_dict=self.whole.state_dict() | further)

@@ -1,7 +1,8 @@
 """Baselines: what can be predicted without an encoder. They show what is left for one to win.
 
-`majority` predicts the most frequent class or tag of the training rows, or their mean score. `bag_of_words` is a linear
-model on words, without their order: logistic regression or ridge, its strength by validation. For
+`majority` predicts the most frequent class or tag of the training rows, their mean score, or of sets of labels the
+labels that more than half of the rows have. `bag_of_words` is a linear model on words, without their order: logistic
+regression (one for each label of a set) or ridge, its strength by validation. For
 pairs of texts it reads both, their product and their difference; for tags each word with its neighbours.
 
 N rows or words, F features.
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.data.corpus import Corpus
-from thaw.declarations.task_types import SCORE_TYPES
-from thaw.evaluation.metrics import majority, score
+from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE
+from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, select_rows
+from thaw.evaluation.target_kinds import target_of
 
 STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
 EDGE = "</s>"  # the neighbour of a sentence's first and last word
@@ -42,26 +44,24 @@ def fit_baseline(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted
 
 def _majority(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
     """Predict the most frequent target, or the mean."""
-    constant = majority(task, select_rows(corpus.targets(task, "train"), rows))
+    target = target_of(task)
+    constant = target.constant(select_rows(corpus.targets(task, "train"), rows))
     predictions = {}
     for split, asked in wanted.items():
         gold = select_rows(corpus.targets(task, split), asked)
-        tags = isinstance(gold, list)
-        predictions[split] = Predictions(
-            asked, [[constant] * len(g) for g in gold] if tags else np.full(len(gold), constant)
-        )
+        predictions[split] = Predictions(asked, target.repeated(constant, gold))
     return Baseline(predictions, {})
 
 
 def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
     """Fit one linear model for each strength and predict with the best on validation; ties go to the strongest.
 
-    A subset of a single class leaves nothing to fit: its prediction is the majority's.
+    A subset of a single class, or set of labels, leaves nothing to fit: its prediction is the majority's.
     """
     read = _word_features(corpus, rows) if corpus.words else _text_features(corpus, rows)
     gold = select_rows(corpus.targets(task, "train"), rows)
     targets = np.concatenate([np.asarray(tags) for tags in gold]) if corpus.words else gold
-    if task["type"] not in SCORE_TYPES and len(np.unique(targets)) == 1:
+    if task["type"] not in SCORE_TYPES and len(np.unique(targets, axis=0)) == 1:
         return _majority(task, corpus, rows, wanted)
     features, validation = read("train", rows), task["validation"]
     labels, judged = corpus.labels(task["target"]), select_rows(corpus.targets(task, validation), wanted[validation])
@@ -79,9 +79,37 @@ def _bag_of_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
 def _linear_model(task: dict, strength: float):
     from sklearn.linear_model import LogisticRegression, Ridge
 
+    if TARGET_OF_TYPE[task["type"]] == "label_set":
+        return OneForEachLabel(strength)
     if task["type"] in SCORE_TYPES:
         return Ridge(alpha=1 / strength)
     return LogisticRegression(C=strength, max_iter=1000)
+
+
+class OneForEachLabel:
+    """A logistic regression for each label of a set; what no training row, or every one, has is predicted so."""
+
+    def __init__(self, strength: float):
+        """Keep scikit-learn's C."""
+        self.strength = strength
+
+    def fit(self, features, targets: np.ndarray) -> "OneForEachLabel":
+        """Fit targets [N, C] of 0 and 1."""
+        from sklearn.linear_model import LogisticRegression
+
+        self.constants, varies = targets.mean(0), (targets != targets[0]).any(0)
+        self.models = {
+            label: LogisticRegression(C=self.strength, max_iter=1000).fit(features, targets[:, label])
+            for label in np.flatnonzero(varies)
+        }
+        return self
+
+    def predict(self, features) -> np.ndarray:
+        """Return probabilities [N, C]."""
+        shares = np.tile(self.constants, (features.shape[0], 1))
+        for label, model in self.models.items():
+            shares[:, label] = model.predict_proba(features)[:, 1]
+        return shares
 
 
 def _predict(model, read: Callable, corpus: Corpus, split: str, rows: np.ndarray) -> Predictions:

@@ -2,7 +2,7 @@
 
 The file has the columns split, row and prediction, as a run's predictions.parquet, where `row` is that of the split's
 Parquet file; or prediction alone, one for each row of the task's only test split, in its order. A list of tags is text
-with blanks between, or a list.
+with blanks between, a set of labels text with `;` between; or either is a list.
 """
 
 import json
@@ -12,14 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from thaw.core.errors import UserError, suggestion
-from thaw.data.checks import VALUES
+from thaw.data.checks import VALUES, split_labels
 from thaw.data.corpus import Corpus
 from thaw.data.readers import read, split_quoted
 from thaw.data.rows_table import RowsTable, read_lines
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.evaluation.result_files import Predictions
+from thaw.evaluation.target_kinds import target_of
 from thaw.schema.corpora import FilesConfig
 
+SEPARATOR = ";"  # between the labels of a set
 PLACED = ["split", "row", "prediction"]
 
 
@@ -34,13 +36,14 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
     source = FilesConfig(format=form, quoting="double" if form in ("csv", "tsv") else None, splits={"test": str(path)})
     table = read(path, source, PLACED if placed else PLACED[2:])
     kind = TARGET_OF_TYPE[task["type"]]
-    values = [VALUES[kind](value, table, i, "prediction") for i, value in enumerate(table.columns["prediction"])]
+    raw = split_labels(table.columns["prediction"], SEPARATOR if kind == "label_set" else None)
+    values = [VALUES[kind](value, table, i, "prediction") for i, value in enumerate(raw)]
     positions = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
     predictions = {}
     for split, by_row in positions.items():
         rows = np.array(sorted(by_row), dtype=np.int64)
         encoded = [_encoded(values[by_row[row]], table, by_row[row], task, corpus, split, row) for row in rows]
-        predictions[split] = Predictions(rows, encoded if kind == "tags" else np.array(encoded))
+        predictions[split] = Predictions(rows, target_of(task).array(encoded))
     return predictions
 
 
@@ -109,18 +112,18 @@ def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[in
 
 
 def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split: str, row: int):
-    """Return a prediction as metrics want it: a class index, a float, or a list of tag indices."""
+    """Return a prediction as metrics want it: a class index, a float, a list of tag indices, or of 0 and 1 by label."""
     labels = corpus.labels(task["target"])
     if not labels:
         return value
     for position, name in enumerate(value if isinstance(value, list) else [value]):
         if name not in labels:
-            word = position if isinstance(value, list) else None
+            word = position if corpus.words else None
             message = f"'{name}' is no label of {task['target']}{suggestion(name, labels)}"
             raise table.mistake(i, "prediction", message, word=word)
-    if not isinstance(value, list):
-        return labels.index(value)
+    if not corpus.words:
+        return target_of(task).encoded(value, labels)
     words = len(corpus.frame(split)[task["target"]].iloc[row])
     if len(value) != words:
         raise table.mistake(i, "prediction", f"{len(value)} tags for {words} words; expected one tag a word")
-    return [labels.index(tag) for tag in value]
+    return target_of(task).encoded(value, labels)

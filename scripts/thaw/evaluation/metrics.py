@@ -2,7 +2,8 @@
 
 Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index
 of -1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as
-outside of any span. A score that is not defined (correlation with a constant, F1 where neither side has a
+outside of any span. Sets of labels are [N, C]: gold 0 or 1, predictions probabilities, of which those above 0.5 count
+as predicted. A score that is not defined (correlation with a constant, F1 where neither side has a
 positive) is None, never 0.
 """
 
@@ -16,7 +17,9 @@ import numpy as np
 from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.files import finite
-from thaw.declarations.task_types import NO_TAG, SCORE_TYPES
+from thaw.declarations.task_types import NO_TAG
+
+THRESHOLD = 0.5  # probability above which a label of a set counts as predicted
 
 
 def ratio(above, below) -> np.ndarray:
@@ -61,11 +64,31 @@ def _positives(gold, predicted, classes: int | None = None) -> np.ndarray:
     return np.stack([2 * gold * predicted, gold + predicted])
 
 
+def marked(values) -> np.ndarray:
+    """Return which labels [C, N] the sets of N examples have, of 0 and 1 or of probabilities [N, C]."""
+    return np.asarray(values).T > THRESHOLD
+
+
+def _common(gold, predicted, classes: int | None = None) -> np.ndarray:
+    """Count labels of sets: twice those that both sides have, and those of either side, [2, N]."""
+    gold, predicted = marked(gold), marked(predicted)
+    return np.stack([2 * (gold & predicted).sum(0), gold.sum(0) + predicted.sum(0)])
+
+
+def _equal_sets(gold, predicted, classes: int | None = None) -> np.ndarray:
+    """Count examples whose sets are the same, and all examples, [2, N]."""
+    equal = (marked(gold) == marked(predicted)).all(0)
+    return np.stack([equal, np.ones_like(equal)])
+
+
 def _classes(gold, predicted, classes: int | None = None) -> np.ndarray:
-    """Mark the class of each example in gold, in predictions and, where they agree, in both: [3 C, N].
+    """Mark the class, or the labels, of each example in gold, in predictions and, where they agree, in both: [3 C, N].
 
     Without a number of classes they are those that occur.
     """
+    if np.ndim(gold) == 2:
+        gold, predicted = marked(gold), marked(predicted)
+        return np.concatenate([gold, predicted, gold & predicted])
     labels = np.union1d(gold, predicted) if classes is None else np.arange(classes)
     gold, predicted = (np.equal(labels[:, None], side) for side in (gold, predicted))
     return np.concatenate([gold, predicted, gold & predicted])
@@ -134,6 +157,35 @@ def spans(tags) -> set[tuple[str, int, int]]:
     return complete
 
 
+def mean_average_precision(gold, predicted) -> float:
+    """Return the mean over labels of average precision, of 0 or 1 and probabilities [N, C]; NaN without rows."""
+    return float(weighted_average_precision(gold, predicted, np.ones((1, len(gold))))[0])
+
+
+def weighted_average_precision(gold, predicted, weights: np.ndarray) -> np.ndarray:
+    """Return the mean over labels of average precision where examples count as often as weights [D, N] say, [D].
+
+    It is the sum over thresholds of precision times the gain in recall, without interpolation, as in scikit-learn. A
+    label that no drawn example has is left out; NaN where none is left.
+    """
+    each = [_precision(*column, weights) for column in zip(np.asarray(gold).T, np.asarray(predicted).T, strict=True)]
+    each = np.array(each).reshape(-1, len(weights))
+    known = ~np.isnan(each)
+    return ratio(np.where(known, each, 0.0).sum(0), known.sum(0))
+
+
+def _precision(gold, shares, weights: np.ndarray) -> np.ndarray:
+    """Return the average precision [D] of one label, gold and probabilities [N]; NaN where no drawn example has it."""
+    if not np.any(gold):
+        return np.full(len(weights), np.nan)
+    order = np.argsort(-shares, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(shares[order])), len(order) - 1)  # equal probabilities are one threshold
+    drawn = weights[:, order]
+    hits, taken = (np.cumsum(part, axis=1)[:, ends] for part in (drawn * gold[order], drawn))
+    gained = np.diff(hits, axis=1, prepend=0.0)
+    return ratio((gained * np.nan_to_num(ratio(hits, taken))).sum(1), hits[:, -1])
+
+
 # The share of equal entries; lists of lists (tags) are compared word by word.
 accuracy = CountMetric(_equal)
 # The micro F1 of spans. A span counts only if its type and both its ends agree (conlleval); for how they are read see
@@ -144,6 +196,9 @@ METRICS = {
     "accuracy": accuracy,
     "f1": CountMetric(_positives),
     "f1_macro": CountMetric(_classes, _mean_f1),
+    "f1_micro": CountMetric(_common),
+    "subset_accuracy": CountMetric(_equal_sets),
+    "mean_average_precision": mean_average_precision,
     "mcc": CountMetric(_classes, _mcc),  # 0 for a constant prediction, as GLUE has it for CoLA
     "pearson": pearson,
     "spearman": spearman,
@@ -176,11 +231,6 @@ def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> t
     return tuple(
         [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in side] for side in (gold, predicted)
     )
-
-
-def majority(task: dict, gold) -> int | float:
-    """Return the constant prediction of a model without input: the most frequent class or tag, or the mean."""
-    return float(np.mean(gold)) if task["type"] in SCORE_TYPES else int(np.bincount(_flat(gold)).argmax())
 
 
 def _nested(values) -> bool:

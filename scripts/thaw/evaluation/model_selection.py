@@ -9,16 +9,27 @@ from thaw.core.runtime import log
 def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dict:
     """Return the record of a search, chosen.json: the best trial and all of them.
 
-    Args: the spec of the search; its whole task; each trial's settings, and its score on validation by seed, None where
-    it is undefined. Ties go to the first trial; undefined is worse than all.
+    Args: the spec of the search; its whole task; each trial's settings, and its score on validation and on the scored
+    rows of train by seed, None where it is undefined. Ties go to the first trial; undefined is worse than all. With
+    `penalty: gap` in the spec a trial counts by its mean on validation less what its mean on train is above it.
     """
     split, metric = task["validation"], task["metrics"][0]
-    summaries = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores in trials]
-    ranks = [-math.inf if trial["mean"] is None else trial["mean"] for trial in summaries]
+    summaries = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores, _ in trials]
+    if spec.get("penalty"):
+        for trial, (*_, train) in zip(summaries, trials, strict=True):
+            trial |= {"train": _mean(train)}
+    ranks = [_counted(trial) for trial in summaries]
     best = ranks.index(max(ranks))
     log(f"trial {best + 1} of {len(summaries)} is best on {split} by {metric}: {summaries[best]['settings']}")
     record = {"spec": spec, "digest": digest(spec), "split": split, "metric": metric}
     return record | {"trial": best + 1, "settings": summaries[best]["settings"], "trials": summaries}
+
+
+def _counted(trial: dict) -> float:
+    """Return what a trial counts by: its mean on validation, less its gap where a penalty asks for it."""
+    if trial["mean"] is None or trial.get("train", 0.0) is None:
+        return -math.inf
+    return trial["mean"] - max(0.0, trial.get("train", -math.inf) - trial["mean"])
 
 
 def _mean(scores: dict) -> float | None:

@@ -14,8 +14,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, read_json, write_json, write_parquet, write_text
 from thaw.core.runtime import derive_seed
 from thaw.data.corpus import scored_part
-from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
-from thaw.evaluation.metrics import NO_TAG, majority, score
+from thaw.evaluation.metrics import score
+from thaw.evaluation.target_kinds import target_of
 from thaw.schema.corpora import SubsetConfig, TaskConfig
 
 SCORED_TRAINING_ROWS = 500
@@ -27,8 +27,8 @@ class Predictions:
     """What a run predicts for some rows of a split.
 
     `rows` are positions within the split's Parquet file; `values` are encoded as metrics want them
-    (class indices, floats, or per sentence a list of tag indices, -1 where the model saw no such word);
-    `probabilities` [rows, classes] exist for classification alone.
+    (class indices, floats, per sentence a list of tag indices, -1 where the model saw no such word, or of sets of
+    labels the probability of each label); `probabilities` [rows, classes] exist for classification alone.
     """
 
     rows: np.ndarray
@@ -69,7 +69,7 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
     `one_class` where a single class is ever predicted, `below_majority` where the main metric is below
     that of the most frequent class in train (an undefined score counts as 0).
     """
-    labels = None if task["type"] in SCORE_TYPES else corpus.labels(task["target"])
+    labels = corpus.labels(task["target"]) or None
     scores, rows = {}, {}
     for split, predicted in predictions.items():
         gold = select_rows(corpus.targets(task, split), predicted.rows)
@@ -89,19 +89,19 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
 def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
     """Return the predictions for all but the training split as a table.
 
-    Columns: split, row (as in the split's Parquet file), prediction (label, score, or list of tags), and for
+    Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels), and for
     classification probabilities (in the order of the corpus' labels). A word that the model never saw is "O".
     """
     import pandas as pd
 
-    parts = []
+    parts, target = [], target_of(task)
     for split in [split for split in predictions if split != "train"]:
         predicted = predictions[split]
         numbers = corpus.frame(split)["row"].to_numpy()[predicted.rows]
-        names = _named(task, corpus, predicted.values)
+        names = target.named(predicted.values, corpus.labels(task["target"]))
         part = pd.DataFrame({"split": split, "row": numbers, "prediction": names})
-        if predicted.probabilities is not None:
-            part["probabilities"] = list(predicted.probabilities.astype(np.float32))
+        if (probabilities := target.probabilities(predicted)) is not None:
+            part["probabilities"] = list(probabilities.astype(np.float32))
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
@@ -153,21 +153,10 @@ def _weak(task: dict, corpus, predictions: dict, scores: dict, labels) -> list[s
     split, main, flags = task["validation"], task["metrics"][0], []
     if split not in predictions:
         return flags
-    values = predictions[split].values
-    if labels and len({int(value) for entry in values for value in np.atleast_1d(entry)}) == 1:
+    target = target_of(task)
+    if target.is_constant(predictions[split].values):
         flags.append("one_class")
     gold = select_rows(corpus.targets(task, split), predictions[split].rows)
-    most_frequent = majority(task, corpus.targets(task, "train"))
-    constant = [[most_frequent] * len(g) for g in gold] if isinstance(gold, list) else np.full(len(gold), most_frequent)
+    constant = target.repeated(target.constant(corpus.targets(task, "train")), gold)
     least = score(task, gold, constant, labels)[main]
     return flags + (["below_majority"] if (scores[split][main] or 0) < (least or 0) else [])
-
-
-def _named(task: dict, corpus, values) -> list:
-    """Return encoded predictions as the corpus writes them: labels, floats, or lists of tags."""
-    if task["type"] in SCORE_TYPES:
-        return [float(value) for value in values]
-    labels = corpus.labels(task["target"])
-    if task["type"] in WORD_TYPES:
-        return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
-    return [labels[value] for value in values]

@@ -59,6 +59,10 @@ class TransferSet:
                 [t if t == NO_TAG else int(self.label_indices[t]) for t in sentence] for sentence in predictions.values
             ]
             return Predictions(predictions.rows, tags)
+        if np.ndim(predictions.values) == 2:  # a label that several of ours become has the largest of their shares
+            shares = np.zeros((len(predictions.values), len(self.corpus.labels(self.task["target"]))), np.float32)
+            np.maximum.at(shares.T, self.label_indices, predictions.values.T)
+            return Predictions(predictions.rows, shares)
         return Predictions(predictions.rows, self.label_indices[predictions.values])
 
     def assess(self, task: dict, predictions: dict[str, Predictions]) -> dict:

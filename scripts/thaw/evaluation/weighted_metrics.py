@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from thaw.evaluation.metrics import METRICS, CountMetric, as_metric_wants, ratio, score
+from thaw.evaluation.metrics import METRICS, CountMetric, as_metric_wants, ratio, score, weighted_average_precision
 
 Scorer = Callable[[np.ndarray], np.ndarray]
 
@@ -25,6 +25,8 @@ def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = 
     if metric in ("pearson", "spearman"):
         sides = [np.asarray(side, dtype=np.float64) for side in (gold, predicted)]
         return lambda weights: _correlation(*(_side(side, weights, metric == "spearman") for side in sides), weights)
+    if metric == "mean_average_precision":
+        return lambda weights: weighted_average_precision(gold, predicted, weights)
     return lambda weights: np.array([_of_draw(task, metric, gold, predicted, labels, row) for row in weights])
 
 

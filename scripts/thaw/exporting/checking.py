@@ -112,7 +112,7 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
         logits = head(head.combination(encoder.states(batch, source.read), batch.mask), batch).float()
-        outputs = logits.softmax(-1) if source.labels else logits
+        outputs = logits if not source.labels else logits.sigmoid() if head.label_sets else logits.softmax(-1)
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...
             predictions[row] = outputs[index][seen].numpy()
@@ -140,6 +140,8 @@ def _changed(source: FinishedRun, split: str, before, predictions: list[dict]) -
     now = [prediction["prediction"] for prediction in predictions]
     if source.reads == "words":
         before, now = np.concatenate(list(before)), np.concatenate(now)
+    if source.target == "label_set":
+        return [list(old) != new for old, new in zip(before, now, strict=True)]
     if source.labels:
         return [bool(old != new) for old, new in zip(before, now, strict=True)]
     limit = MAY_CHANGE * _range(source, split)
@@ -158,6 +160,8 @@ def _scores(source: FinishedRun, split: str, rows: np.ndarray, predictions: list
     if source.reads == "words":
         tagged = [zip(prediction["prediction"], prediction["probabilities"], strict=True) for prediction in predictions]
         values = [[NO_TAG if shares is None else index[tag] for tag, shares in words] for words in tagged]
+    elif source.target == "label_set":
+        values = np.array([prediction["probabilities"] for prediction in predictions])
     elif index:
         values = np.array([index[label] for label in values])
     names = [name for name in source.task["metrics"] if not is_plugin(name)]

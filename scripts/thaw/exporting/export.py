@@ -10,14 +10,18 @@ from thaw.core.errors import UserError
 from thaw.core.files import write_json, write_text
 from thaw.core.runtime import log
 from thaw.exporting import formats
+from thaw.exporting.card_metadata import Stated
 from thaw.exporting.checking import check
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
 from thaw.exporting.onnx_graph import export_onnx, require_onnx
 
 
-def export(run: Path, target: Path, onnx: bool = False) -> dict:
-    """Write a run's model into a folder that is new or empty, with onnx as model.onnx too, and return its check.
+def export(run: Path, target: Path, stated: Stated | None = None, onnx: bool = False) -> dict:
+    """Write a run's model into a folder that is new or empty, and return its check.
+
+    Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to
+    write model.onnx too.
 
     A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
@@ -28,7 +32,7 @@ def export(run: Path, target: Path, onnx: bool = False) -> dict:
     source = open_run(run)
     with _temporary_folder(target) as folder:
         form = formats.write(source, folder)
-        write_text(folder / "README.md", card(source, form))
+        write_text(folder / "README.md", card(source, form, stated or Stated()))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
         if not report["passed"]:

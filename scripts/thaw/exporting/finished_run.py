@@ -12,8 +12,10 @@ from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
 from thaw.declarations.heads import EXPORTED
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.exporting.keeping import made
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
 
@@ -39,6 +41,11 @@ class FinishedRun:
     def task(self) -> dict:
         """The run's task with every default filled in."""
         return task_with_defaults(self.spec["task"], self.spec["subset"])
+
+    @property
+    def target(self) -> str:
+        """The kind of the task's target."""
+        return TARGET_OF_TYPE[self.task["type"]]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -80,10 +87,10 @@ def open_run(run: Path) -> FinishedRun:
     metrics = read_json(run / "metrics.json")
     _check(run, metrics)
     spec = metrics["spec"]
-    encoder = _made(results, layout.pattern("fetch"), spec["encoder"], "encoder")
+    encoder = made(results, "fetch", spec["encoder"], "encoder").parent
     if builtin_kind(encoder):
         raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
-    corpus = _made(results, layout.pattern("prepare"), spec["data"], "corpus")
+    corpus = made(results, "prepare", spec["data"], "corpus").parent
     features, card = _features(results, metrics)
     return FinishedRun(
         run, results, metrics, encoder, Corpus(corpus), ViewConfig.model_validate(card["settings"]), features
@@ -114,9 +121,9 @@ def _check(run: Path, metrics: dict) -> None:
         cost = read_json(run / "cost.json")
         minutes, size = cost["seconds"]["total"] / 60, cost["parameters"]["trained"] * 4 / 2**20
         raise UserError(
-            f"{run}: its strategy trained {', '.join(trained)} and did not keep them; write keep: true in the "
-            f"strategy's entry in strategies.yaml and run the workflow again. All runs of the strategy then train "
-            f"again (this one took {minutes:.1f} minutes), and each takes about {size:.0f} MiB of disk"
+            f"{run}: its strategy trained {', '.join(trained)} and did not keep them; `thaw keep {run}` trains "
+            f"this run again by itself and keeps them ({minutes:.1f} minutes, about {size:.0f} MiB of disk). With "
+            "keep: true in the strategy's entry in strategies.yaml all its runs do"
         )
 
 
@@ -126,7 +133,7 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     if isinstance(expected, list):
         joint, separate = expected
         expected = separate if metrics["chosen"]["pairs"] == "separate" else joint
-    folder = _made(results, layout.pattern("features"), expected, "store of features")
+    folder = made(results, "features", expected, "store of features").parent
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(
@@ -134,11 +141,3 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
             "step again, by the command in its log"
         )
     return folder, card
-
-
-def _made(results: Path, pattern: str, expected: str, what: str) -> Path:
-    """Return the folder of the card that carries a digest."""
-    for card in sorted(results.glob(pattern)):
-        if read_json(card).get("digest") == expected:
-            return card.parent
-    raise UserError(f"{results}/{pattern}: none has digest {expected}, the {what} of this run; run the workflow again")

@@ -16,6 +16,7 @@ from thaw.core.files import write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
+from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.cutting import cut
 from thaw.exporting.finished_run import FinishedRun
 from thaw.heads import ladder_network
@@ -37,7 +38,7 @@ def write(source: FinishedRun, folder: Path) -> str:
     last = cut(encoder, source.read)
     encoder = encoder.model
     if source.read == [encoder.config.num_hidden_layers] and last is None:
-        whole = own_model(encoder, head, source.head, source.reads, source.labels)
+        whole = own_model(encoder, head, source.head, source.reads, source.labels, source.target)
     if whole is None:
         form = "encoder_and_head"
         encoder.save_pretrained(folder)
@@ -64,22 +65,23 @@ def trained_encoder(source: FinishedRun) -> Encoder:
     return encoder
 
 
-def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: str, labels: list[str]):
+def own_model(encoder, head: dict[str, torch.Tensor], entry: HeadConfig, reads: str, labels: list[str], target="label"):
     """Return the architecture's own classification model with this encoder and head, or None where it has another one.
 
     It must hold the encoder's tensors and one matrix and bias, and give the same logits on a few tokens: so it is for
     words in most architectures, and for texts in the few whose head has no layer of its own between.
-    Args: the encoder; the head's tensors by name, its settings, what it reads (text or words); its labels, if any.
+    Args: the encoder; the head's tensors by name, its settings, what it reads (text or words); its labels, if any; the
+    kind of the target.
     """
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     words = reads == "words"
-    pooled = not words and entry.pooling == "pooler"
+    pooled = not words and entry.pooling in ("pooler", "frozen_pooler")
     if entry.kind != "linear" or entry.layers.learned or not (words or pooled or entry.pooling == "first"):
         return None
     auto = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
     try:
-        whole = auto.from_config(_config(encoder.config, labels), dtype=torch.float32).eval()
+        whole = auto.from_config(_config(encoder.config, labels, target), dtype=torch.float32).eval()
     except ValueError:  # transformers has no such model of this architecture
         return None
     inner = encoder.state_dict() | {
@@ -111,12 +113,14 @@ def _only_layer(whole, names: set[str]) -> nn.Linear | None:
     return with_tensors[0] if isinstance(with_tensors[0], nn.Linear) else None
 
 
-def _config(config, labels: list[str]):
-    """Return the architecture's settings with these labels; without labels, for one score."""
+def _config(config, labels: list[str], target: str):
+    """Return the architecture's settings with these labels; without labels, for one score. Args: kind of the target."""
     config = type(config).from_dict(config.to_dict())
     if labels:
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: number for number, label in enumerate(labels)}
+        if target == "label_set":
+            config.problem_type = "multi_label_classification"
     else:
         config.num_labels, config.problem_type = 1, "regression"
     return config
@@ -159,6 +163,7 @@ def facts(source: FinishedRun, form: str, layers: dict) -> dict:
         "pairs": source.view.pairs,
         "max_length": source.view.max_length,
         "labels": source.labels,
+        **({"threshold": THRESHOLD} if source.target == "label_set" else {}),
         "head": {"kind": source.head.kind, "pooling": None if source.reads == "words" else source.pooling, **layers},
         "task": {key: source.task[key] for key in ("id", "type", "target")},
         "encoder": source.encoder.name,

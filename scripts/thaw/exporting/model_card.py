@@ -2,6 +2,8 @@
 
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.evaluation.metrics import THRESHOLD
+from thaw.exporting.card_metadata import Stated, metadata
 from thaw.exporting.finished_run import FinishedRun
 from thaw.schema.head import as_list
 from thaw.schema.keys import Context
@@ -21,16 +23,15 @@ OWN_FORMS = {
 }
 
 
-def card(source: FinishedRun, form: str) -> str:
-    """Return the README.md of an export."""
+def card(source: FinishedRun, form: str, stated: Stated) -> str:
+    """Return the README.md of an export. Args: the run; the form of its files; what the user states of it."""
     encoder = read_json(source.encoder / "card.json")
     rows = _about(source) | _origin(source, encoder)
     table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
     hub = encoder["source"].removeprefix("hub ") if encoder["source"].startswith("hub ") else None
-    front = "---\nlibrary_name: transformers\n" + (f"base_model: {hub}\n" if hub else "") + "---"
     use = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})\n\n{OWN_FORMS[form]}"
     parts = [
-        front,
+        metadata(source, hub, stated),
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",
@@ -49,7 +50,8 @@ def _about(source: FinishedRun) -> dict[str, str]:
         layers = f"; reading {said} (the encoder has {source.spec['layers']} layers)"
     return {
         "task": f"{source.task['id']} ({source.task['type'].replace('_', ' ')})",
-        "labels": ", ".join(source.labels) or "none: it gives a score",
+        "labels": (", ".join(source.labels) or "none: it gives a score")
+        + (f"; a text has those of a probability above {THRESHOLD}" if source.target == "label_set" else ""),
         "reads": reads[source.reads],
         "head": f"{head}, on each word's first piece{layers}"
         if source.reads == "words"

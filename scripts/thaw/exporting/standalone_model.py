@@ -37,6 +37,7 @@ class Model:
         about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
         self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
         self.separate_encoding = about["pairs"] == "separate"
+        self.threshold = about.get("threshold")  # probability above which a text has a label; None: it has one label
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
@@ -54,7 +55,10 @@ class Model:
                 self.ladder = made.to(self.device).eval()
 
     def predict(self, texts) -> list:
-        """Return for each text its label, its score, or its list of tags; a word that was cut off is tagged O."""
+        """Return for each text its label, its score, its list of labels, or its list of tags.
+
+        A word that was cut off is tagged O.
+        """
         return [prediction["prediction"] for prediction in self.predict_with_probabilities(texts)]
 
     def predict_with_probabilities(self, texts):
@@ -104,7 +108,7 @@ class Model:
         logits = logits.float().cpu()
         if not self.labels:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
-        shares = logits.softmax(-1)
+        shares = logits.softmax(-1) if self.threshold is None else logits.sigmoid()
         if self.reads != "words":
             return [self._prediction(row) for row in shares]
         return [self._tags(shares[row], inputs.word_ids(row), len(words)) for row, words in enumerate(texts)]
@@ -156,7 +160,7 @@ class Model:
             return states.gather(1, (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])).squeeze(1)
         if pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
-        if pooling == "pooler":
+        if pooling in ("pooler", "frozen_pooler"):
             weight, bias = (self.head[f"pooling.dense.{name}"] for name in ("weight", "bias"))
             return torch.tanh(functional.linear(states[:, 0], weight, bias))
         weights = mask.to(states.dtype)
@@ -165,7 +169,12 @@ class Model:
         return (states * weights.unsqueeze(-1)).sum(1) / weights.sum(1, keepdim=True)
 
     def _prediction(self, shares: torch.Tensor) -> dict:
-        """Return the label of probabilities [C], and them."""
+        """Return the label of probabilities [C], or the labels above the threshold, and the probabilities."""
+        if self.threshold is not None:
+            chosen = [
+                label for label, share in zip(self.labels, shares.tolist(), strict=True) if share > self.threshold
+            ]
+            return {"prediction": chosen, "probabilities": shares.tolist()}
         return {"prediction": self.labels[int(shares.argmax())], "probabilities": shares.tolist()}
 
     def _tags(self, shares: torch.Tensor, word_ids: list, count: int) -> dict:

@@ -35,12 +35,16 @@ def examples(lines: Iterable[bytes], reads: str) -> Iterator[str | list[str]]:
 def printed(example, prediction: dict, reads: str, probabilities: bool) -> str:
     """Return a prediction as it is printed, without the last line feed.
 
-    A text or pair has its label or score on a line, then with `probabilities` those of all C labels. A sentence has a
-    line for each of its W words, the word before its tag, and an empty line after them; a word that was cut off has no
-    probabilities.
+    A text or pair has its label, its labels with `;` between, or its score on a line, then with `probabilities` those
+    of all C labels. A sentence has a line for each of its W words, the word before its tag, and an empty line after
+    them; a word that was cut off has no probabilities.
     """
     if reads != "words":
-        return _line([prediction["prediction"]], prediction["probabilities"] if probabilities else None)
+        said = prediction["prediction"]
+        return _line(
+            ["; ".join(said) if isinstance(said, list) else said],
+            prediction["probabilities"] if probabilities else None,
+        )
     words = zip(example, prediction["prediction"], prediction["probabilities"], strict=True)
     return "\n".join(_line([word, tag], shares if probabilities else None) for word, tag, shares in words) + "\n"
 

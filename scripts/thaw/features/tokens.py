@@ -41,7 +41,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
 
     words = card.get("words")
     names = [words] if words else card["texts"]
-    labels = [target for target, kind in card["targets"].items() if kind in ("label", "tags")]
+    labels = [target for target, kind in card["targets"].items() if kind in ("label", "label_set", "tags")]
     separate_encoding = view.pairs == "separate"
     if separate_encoding and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
@@ -81,7 +81,9 @@ class Counted:
         for target, counter in self.labels.items():
             rows = zip(piece.column(target).to_pylist(), cut, columns["first_pieces"], strict=True)
             for value, short, pieces in rows:
-                if short and isinstance(value, list):
+                if short and isinstance(value, list) and not pieces:  # the labels of a text
+                    counter.update(value)
+                elif short and isinstance(value, list):
                     counter.update(tag for tag, place in zip(value, pieces, strict=True) if place < 0)
                 elif short:
                     counter[value] += 1

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, SCORE_TYPES, WORD_TYPES
+from thaw.declarations.task_types import NO_TAG, PAIR_TYPES, TARGET_OF_TYPE
 from thaw.features.batch import Batch
 from thaw.heads.operations import matrix
 from thaw.schema.head import HeadConfig
@@ -44,8 +44,9 @@ class Head(nn.Module):
         """
         super().__init__()
         self.entry, self.width, self.outputs, self.separate_encoding = entry, width, outputs, separate_encoding
-        self.words = task_type in WORD_TYPES
-        self.scores = task_type in SCORE_TYPES
+        self.target = TARGET_OF_TYPE[task_type]
+        self.words, self.scores = self.target == "tags", self.target == "score"
+        self.label_sets = self.target == "label_set"
         self.pairs = task_type in PAIR_TYPES
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -68,23 +69,33 @@ class Head(nn.Module):
         """Return the mean loss of a batch, in float32; of several heads at once that of each, [M].
 
         Cross-entropy over examples, or over all words of the batch whose target is not -100 (0 where there is
-        none); mean squared error for scores.
+        none); mean squared error for scores; binary cross-entropy, the mean over examples and labels, for sets [B, C].
         """
         logits = logits.float()
         if self.scores:
             return functional.mse_loss(logits, targets.float(), reduction="none").mean(-1)
+        if self.label_sets:
+            each = functional.binary_cross_entropy_with_logits(logits, targets.float(), reduction="none")
+            return each.mean((-2, -1))
         each = functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none")
         if not self.words:
             return each.view(targets.shape).mean(-1)
         return each.sum() / (targets != IGNORED).sum().clamp(min=1)
 
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor | None:
+        """Return the probabilities [B, C] of classes, in float32; None for scores and tags, of which none are kept."""
+        return logits.float().softmax(-1) if self.target == "label" else None
+
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the predictions: class indices [B], scores [B], or tag indices [B, W], -1 for unseen words.
+        """Return the predictions: class indices [B], scores [B], tag indices [B, W], -1 for unseen words, or, of sets
+        of labels, probabilities [B, C].
 
         Tags are the best of each word on its own: a sequence that BIO forbids is left to the metric.
         """
         if self.scores:
             return logits.float()
+        if self.label_sets:
+            return logits.float().sigmoid()
         best = logits.argmax(-1)
         return best.masked_fill(batch.first_pieces < 0, NO_TAG) if self.words else best
 

@@ -15,6 +15,8 @@ from thaw.heads.pooling import Attention
 from thaw.heads.recurrent import PackedBiLstm
 from thaw.schema.head import HeadConfig
 
+PLACES = ("states", "first", "pooled", "between")  # of dropout, below that of the output
+
 
 class Maxout(nn.Module):
     """The largest of p linear functions for each value (Goodfellow et al. 2013)."""
@@ -46,6 +48,8 @@ class BcnHead(VectorHead):
         self.integrator = PackedBiLstm(6 * size, size)
         self.attention = Attention(2 * size)
         read = (16 if self.pairs else 8) * size
+        self.dropouts = nn.ModuleDict({name: nn.Dropout(self._share(name)) for name in PLACES})
+        self.dropout = nn.Dropout(self._share("last"))
         self.reduction = nn.ModuleList([Maxout(read, 4 * size, pool), Maxout(4 * size, 2 * size, pool)])
         self.initialise()
 
@@ -60,14 +64,18 @@ class BcnHead(VectorHead):
             text, mask, lengths = one_text(states, batch, 1)
             text = self._encoded(text, mask, lengths)
             pooled = [self._pooled(text, aligned(Pair(text, mask, text, mask))[0], mask, lengths)]
-        vectors = torch.cat(pooled, -1)
-        for layer in self.reduction:
-            vectors = layer(self.dropout(vectors))
-        return vectors
+        vectors = self.reduction[0](self.dropouts["pooled"](torch.cat(pooled, -1)))
+        return self.reduction[1](self.dropouts["between"](vectors))
+
+    def _share(self, place: str) -> float:
+        """Return the dropout at a place: its own, or the head's."""
+        own = getattr(self.entry.kind_options, f"{place}_dropout")
+        return self.entry.dropout if own is None else own
 
     def _encoded(self, text: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return a text [B, n, 2h] of its states [B, n, d]."""
-        return self.encoding(self.dropout(torch.relu(self.first(self.dropout(text)))), mask, lengths)
+        first = torch.relu(self.first(self.dropouts["states"](text)))
+        return self.encoding(self.dropouts["first"](first), mask, lengths)
 
     def _pooled(self, text: torch.Tensor, said: torch.Tensor, mask: torch.Tensor, lengths) -> torch.Tensor:
         """Return the four poolings [B, 8h] of a text integrated with what was said to it, both [B, n, 2h]."""

@@ -4,12 +4,14 @@ K layers, each with problems of its own; N vectors (texts or words), d width, C 
 strengths. Vectors [K, N, d]; of one layer and strength weight [C, d], bias [C]. One layer is a batch of one.
 
 The objective is  mean loss + l2/2 * ||W||^2  on features standardised on the training vectors (mean 0, deviation 1),
-the bias free; the loss is cross-entropy or squared error. For classes the products of vectors are computed in float32
+the bias free; the loss is cross-entropy or squared error, for sets of labels the sum of each label's binary
+cross-entropy. For classes the products of vectors are computed in float32
 and sums over them in float64, for scores all is float64. The standardisation is folded into the weight and bias that
 are returned, so that the result is a plain linear head on raw features.
 
 scikit-learn's LogisticRegression on standardised features has the same solution for C = 1 / (N l2), or 2 / (N l2) with
-two classes, for which it has a single row; Ridge for alpha = N l2 / 2.
+two classes, for which it has a single row; Ridge for alpha = N l2 / 2. For sets of labels each row is its
+LogisticRegression of that label against the rest, C = 1 / (N l2).
 
 Of more features than vectors the same solution is computed from the vectors' Gram matrix (`thaw.heads.principal`). Of
 many features and more vectors, as of words in all layers, classes are fitted less closely (WIDE_GAP).
@@ -21,7 +23,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.nn import functional
 
-from thaw.heads.descent import MeanCrossEntropy, minimise
+from thaw.heads.descent import MeanCrossEntropy, SumBinaryCrossEntropy, minimise
 from thaw.heads.principal import BLOCK, WIDE, Covariance, Gram, is_wide
 
 GAP = 1e-6  # distance from the least objective, as a share of it, at which a fit has converged
@@ -89,9 +91,10 @@ class Scale:
 def fit_classes(
     vectors: torch.Tensor, targets: torch.Tensor, classes: int, strengths: Sequence[float], gap: float | None = None
 ) -> list[list[Solution]]:
-    """Return multinomial logistic regression for each layer and strength, both in the order given.
+    """Return logistic regression for each layer and strength, both in the order given.
 
-    Args: vectors [K, N, d]; targets [N] class indices; number of classes C, some of which may have no vector; gap, the
+    It is multinomial, or one for each label of a set. Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of
+    0 and 1; number of classes C, some of which may have no vector; gap, the
     estimated distance from the least objective, as a share of it, that is allowed (default: GAP or WIDE_GAP). Two
     classes have a row each, so that l2 weighs half of what it does with a single row for both. Layers are solved in
     groups that fit the cache.
@@ -110,8 +113,9 @@ def _classes(vectors, targets, classes: int, strengths, gap: float) -> list[list
     scale = Scale.of(vectors)
     scaled = scale.apply(vectors)
     principal = (Gram if is_wide(vectors) else Covariance).of(scaled)
-    objective = MeanCrossEntropy(principal.read, targets, classes, principal.directions)
-    spread = 1 / classes - 1 / classes**2  # p (1 - p) where every class is as likely
+    loss, outcomes = (MeanCrossEntropy, classes) if targets.ndim == 1 else (SumBinaryCrossEntropy, 2)
+    objective = loss(principal.read, targets, classes, principal.directions)
+    spread = 1 / outcomes - 1 / outcomes**2  # p (1 - p) where every outcome is as likely
     ordered = sorted(set(strengths), reverse=True)
     by_penalty = {}
     for l2, fit in zip(ordered, minimise(objective, spread * principal.variances, spread, ordered, gap), strict=True):

@@ -56,6 +56,37 @@ class MeanCrossEntropy:
         return loss, gradient.double() / self.count
 
 
+class SumBinaryCrossEntropy:
+    """The cross-entropy of C labels, each by itself: the mean over vectors, summed over labels, and its gradient.
+
+    So no label changes the solution of another: it is one-vs-rest.
+    """
+
+    def __init__(
+        self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor | None = None
+    ):
+        """Keep vectors [K, N, d] float32, targets [N, C] of 0 and 1, and directions [K, d, r], None for the axes."""
+        self.scaled, self.directions = scaled, None if directions is None else directions.float()
+        layers, self.count, width = scaled.shape
+        self.signs = 1.0 - 2.0 * targets.mT.to(scaled.dtype)  # -1 where a vector has the label
+        self.shape = (layers, classes, (width if directions is None else directions.shape[-1]) + 1)
+
+    def __call__(self, point: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the losses [K] and their gradients [K, C, d + 1] at a point, float64.
+
+        The loss is softplus of the logit of what a target is not, whose derivative is the probability of that.
+        """
+        weight = point[..., :-1].float()
+        weight = weight if self.directions is None else weight @ self.directions.mT
+        wrong = torch.baddbmm(point[..., -1:].float(), weight, self.scaled.mT) * self.signs  # [K, C, N]
+        loss = torch.nn.functional.softplus(wrong).sum((1, 2), dtype=torch.float64) / self.count
+        residuals = wrong.sigmoid_() * self.signs
+        gradient = residuals @ self.scaled
+        gradient = gradient if self.directions is None else gradient @ self.directions
+        gradient = torch.cat([gradient, residuals.sum(-1, keepdim=True)], -1)
+        return loss, gradient.double() / self.count
+
+
 @dataclass(frozen=True)
 class Minimum:
     """The fits of all layers for one strength: point [K, C, d + 1]; by layer objective, evaluations, convergence."""
@@ -116,7 +147,11 @@ class Curvature:
 
 
 def minimise(
-    objective: MeanCrossEntropy, variances: torch.Tensor, spread: float, strengths: Sequence[float], gap: float
+    objective: MeanCrossEntropy | SumBinaryCrossEntropy,
+    variances: torch.Tensor,
+    spread: float,
+    strengths: Sequence[float],
+    gap: float,
 ) -> list[Minimum]:
     """Return the minimum of each layer for each strength, the strengths falling.
 

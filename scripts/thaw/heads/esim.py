@@ -18,7 +18,7 @@ class EsimHead(VectorHead):
     """The enhanced sequential inference model (Chen et al. 2017, section 3), without syntax trees.
 
     Encoding a = BiLSTM(u); alignment; enhancement [a; b; a - b; a * b] through one layer; composition by another
-    BiLSTM; mean and largest of both texts; a layer of tanh.
+    BiLSTM; mean and largest of both texts; a layer of tanh, or of ReLU as in AllenNLP.
     """
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
@@ -29,6 +29,7 @@ class EsimHead(VectorHead):
         self.enhanced = nn.Linear(8 * size, size)
         self.composition = PackedBiLstm(size, size)
         self.hidden = nn.Linear(8 * size, size)
+        self.activation = {"tanh": torch.tanh, "relu": torch.relu}[entry.kind_options.activation]
         self.initialise()
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -39,7 +40,7 @@ class EsimHead(VectorHead):
         said = aligned(Pair(u, u_mask, v, v_mask))
         u, v = self._composed(u, said[0], u_mask, lengths[0]), self._composed(v, said[1], v_mask, lengths[1])
         pooled = [mean(u, u_mask), largest(u, u_mask), mean(v, v_mask), largest(v, v_mask)]
-        return torch.tanh(self.hidden(self.dropout(torch.cat(pooled, -1))))
+        return self.activation(self.hidden(self.dropout(torch.cat(pooled, -1))))
 
     def _composed(self, a: torch.Tensor, b: torch.Tensor, mask: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return a text [B, n, 2h] of its tokens and what the other says to them, both [B, n, 2h]."""

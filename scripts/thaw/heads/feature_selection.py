@@ -40,9 +40,10 @@ class GroupLasso:
 
 
 def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, share: float) -> GroupLasso:
-    """Return the group lasso of classes (softmax, mean cross-entropy) or scores (mean squared error).
+    """Return the group lasso of classes (softmax, mean cross-entropy), sets of labels or scores (mean squared error).
 
-    Args: vectors [N, d]; targets [N], class indices or, for `classes` 0, floats; share, the penalty as a share of the
+    Args: vectors [N, d]; targets [N], class indices or, for `classes` 0, floats, or [N, C] of 0 and 1, whose loss is
+    the sum of each label's binary cross-entropy; share, the penalty as a share of the
     least one under which no feature has a weight. Penalties fall from there, and each is solved on its active set by
     accelerated proximal gradient (Beck and Teboulle 2009, with the restarts of O'Donoghue and Candes 2015).
 
@@ -50,7 +51,7 @@ def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, shar
     there are weights, and where there are none less, the farther it is from having some. So all features are ranked.
     """
     scaled = Scale.of(vectors).apply(vectors)
-    loss = _Classes(targets, classes) if classes else _Scores(targets)
+    loss = _Scores(targets) if not classes else _Classes(targets, classes) if targets.ndim == 1 else _LabelSets(targets)
     weight = scaled.new_zeros(len(loss.start), scaled.shape[1], dtype=torch.float64)
     bias, gap = loss.start, 0.0
     gradients = _gradients(scaled, loss.residuals(bias.expand(-1, len(targets))))
@@ -90,6 +91,31 @@ class _Classes:
         """Return the dual value of residuals: no weights that they allow have a lower objective."""
         probabilities = (self.wanted + len(self.targets) * residuals).clamp(min=0)
         return torch.special.entr(probabilities).sum(0).mean()
+
+
+class _LabelSets:
+    """The cross-entropy of logits [C, N] of labels, each by itself: the mean over vectors, summed over labels."""
+
+    curvature = 0.25
+
+    def __init__(self, targets: torch.Tensor):
+        self.wanted = targets.double().mT
+        shares = self.wanted.mean(1, keepdim=True).clamp(1e-6, 1 - 1e-6)
+        self.start = shares.logit()
+
+    def value(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the loss of logits [C, N]."""
+        each = functional.binary_cross_entropy_with_logits(logits, self.wanted, reduction="none")
+        return each.sum(0).mean()
+
+    def residuals(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the gradient by the logits [C, N]."""
+        return (logits.sigmoid() - self.wanted) / logits.shape[1]
+
+    def bound(self, residuals: torch.Tensor) -> torch.Tensor:
+        """Return the dual value of residuals: no weights that they allow have a lower objective."""
+        shares = (self.wanted + residuals.shape[1] * residuals).clamp(0, 1)
+        return (torch.special.entr(shares) + torch.special.entr(1 - shares)).sum(0).mean()
 
 
 class _Scores:

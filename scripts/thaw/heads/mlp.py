@@ -13,19 +13,25 @@ from thaw.schema.head import HeadConfig
 
 
 class MlpHead(LinearHead):
-    """A hidden layer with ReLU below the output, as Wang et al. 2019 put on a BERT that is fine-tuned alone."""
+    """A hidden layer below the output.
+
+    With ReLU, as Wang et al. 2019 put it on a BERT that is fine-tuned alone; with tanh and as wide as the encoder it is
+    the head of RoBERTa (transformers, RobertaClassificationHead).
+    """
 
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make the pooling, the hidden layer and the output."""
         super().__init__(entry, width, outputs, task_type, separate_encoding)
-        self.hidden = nn.Linear(self.width, entry.kind_options.size)
-        self.width = entry.kind_options.size
+        options = entry.kind_options
+        self.activation = {"relu": torch.relu, "tanh": torch.tanh}[options.activation]
+        size = width if options.size == "encoder" else options.size
+        self.hidden, self.width = nn.Linear(self.width, size), size
         self.output = nn.Linear(self.width, outputs)
         self.initialise()
 
     def logits(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return the logits [..., C], or the scores [...], of vectors [..., F] by way of the hidden layer."""
-        return super().logits(torch.relu(self.hidden(self.dropout(vectors))))
+        return super().logits(self.activation(self.hidden(self.dropout(vectors))))
 
     def logit_flops(self, count: int) -> float:
         """Return the operations of both layers on so many vectors."""

@@ -76,6 +76,31 @@ class Pooler(nn.Module):
         return torch.tanh(self.dense(states[:, 0]))
 
 
+class FrozenMatrix(nn.Module):
+    """A matrix and a bias that no optimizer sees; they are loaded, saved and moved as parameters are."""
+
+    def __init__(self, width: int):
+        """Make the matrix [d, d] and the bias [d], random as yet."""
+        super().__init__()
+        fresh = nn.Linear(width, width)
+        self.in_features = width
+        self.register_buffer("weight", fresh.weight.detach())
+        self.register_buffer("bias", fresh.bias.detach())
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return [B, d]."""
+        return nn.functional.linear(vectors, self.weight, self.bias)
+
+
+class FrozenPooler(Pooler):
+    """BERT's pooler as it was pretrained, as in the code of Houlsby et al. 2019."""
+
+    def __init__(self, width: int):
+        """Make the matrix [d, d], random as yet."""
+        super().__init__(width)
+        self.dense = FrozenMatrix(width)
+
+
 class ConcatenatedPoolings(nn.Module):
     """The vectors of several poolings side by side, [B, K d] for K of them."""
 
@@ -96,6 +121,7 @@ POOLINGS = {
     "max": lambda width: Max(),
     "attention": Attention,
     "pooler": Pooler,
+    "frozen_pooler": FrozenPooler,
 }
 
 

@@ -8,17 +8,36 @@ import math
 import torch
 from torch import nn
 
+from thaw.heads.bimpm import BiMpmHead
 from thaw.heads.bimpm_no_lstm import BiMpmNoLstmHead
 from thaw.heads.operations import attention, matrix
 from thaw.heads.pairs import mean
 
 
 class SimTransformerHead(BiMpmNoLstmHead):
-    """`BiMpmNoLstmHead` with a transformer in the place of its aggregation BiLSTM (Wang, Su et al. 2019).
+    """BiMPM with a transformer in the place of its aggregation BiLSTM (Wang, Su et al. 2019).
 
-    The paper says no more than that. Here a matrix brings the matches to h, sines encode the positions (Vaswani et al.
-    2017, section 3.5), the feed-forward part is 4h wide, and the mean over the tokens is the text's vector.
+    The paper says no more than that, and not whether BiMPM's first BiLSTM stays: `reading` has both. Here a matrix
+    brings the matches to h, sines encode the positions (Vaswani et al. 2017, section 3.5), the feed-forward part is 4h
+    wide, and the mean over the tokens is the text's vector.
     """
+
+    @property
+    def base(self) -> type[BiMpmHead]:
+        """The head whose way of reading the texts it has."""
+        return BiMpmHead if self.entry.kind_options.reading == "bilstm" else BiMpmNoLstmHead
+
+    def make_reading(self, width: int, size: int) -> list[int]:
+        """Make what reads the states [B, n, d]; return the width of each stream that it gives."""
+        return self.base.make_reading(self, width, size)
+
+    def read(self, text: torch.Tensor, mask: torch.Tensor, lengths) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return each stream of a text [B, n, d]: its states and the vector of the whole text."""
+        return self.base.read(self, text, mask, lengths)
+
+    def reading_flops(self, tokens: int) -> float:
+        """Return the operations of reading all tokens of a batch."""
+        return self.base.reading_flops(self, tokens)
 
     def make_aggregation(self, width: int, size: int) -> None:
         """Make what reads matches [B, n, m] of this width."""

@@ -14,18 +14,9 @@ BASELINE_LABELS = {
     "cosine": "Cosine similarity (no training)",
     "random_encoder": "Random weights, frozen",
 }
-TYPE_LABELS = {
-    "classification": "classification",
-    "pair_classification": "pair classification",
-    "regression": "regression",
-    "pair_regression": "pair regression",
-    "tagging": "tagging",
-    "spans": "span labelling (NER)",
-    "edges": "edge probing",
-}
 PAIR_LABELS = {"joint": "cross-encoder", "separate": "bi-encoder"}
 FLAG_LABELS = {
-    "one_class": "predicts a single class on validation",
+    "one_class": "predicts a single class, or one set of labels, on validation",
     "diverged": "loss became NaN or inf",
     "undefined": "a score is undefined",
     "below_majority": "scores below the majority class on validation",
@@ -43,6 +34,16 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+COST_RULE = (
+    "A run is charged with its own training, the runs that it starts from, and an equal share of the feature "
+    "extraction that it reads. FLOPs are counted by formula, forward and backward, for the same training and the runs "
+    "that it starts from; those of a linear probe contain one pass of the encoder over its training texts. "
+    "Recommendations add the trials of the search that chose a strategy's settings."
+)
+COST_NOTE = (
+    "Costs: means over the tasks of the table; time of training, with the runs that it starts from and an equal share "
+    "of feature extraction."
+)
 MISSING = "‡"
 NOT_RUN = "not run"
 DASH = "–"
@@ -148,6 +149,8 @@ _TEX = {
     "×": r"$\times$",
     "−": r"$-$",
     "ρ": r"$\rho$",
+    "≈": r"$\approx$",
+    "ᵛ": r"$^v$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
     "→": r"$\to$",

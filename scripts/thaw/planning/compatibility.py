@@ -8,7 +8,7 @@ from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
-from thaw.declarations.task_types import PAIR_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TYPES_ON_WORDS, WORD_TYPES
+from thaw.declarations.task_types import PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
 from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -32,7 +32,7 @@ def check_task(catalogue: Catalogue, name: str, task: TaskConfig, corpus) -> Non
     if kind != expected:
         raise UserError(f"{place}: type {task.type} expects a target of kind {expected}; {task.target} is a {kind}")
     texts = 0 if corpus.words else len(corpus.texts)
-    wanted = 0 if task.type in TYPES_ON_WORDS else 2 if task.type in PAIR_TYPES else 1
+    wanted = TEXTS_OF_TYPE[task.type]
     if texts != wanted:
         words = {0: "a words column", 1: "one text", 2: "two texts"}
         place = catalogue.place("tasks", name, "type")
@@ -170,7 +170,7 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
     """
     if catalogue.get("encoders", encoder, "encoders").kind != "sentence":
         return True
-    words = catalogue.get("tasks", task, "tasks").type in TYPES_ON_WORDS
+    words = TEXTS_OF_TYPE[catalogue.get("tasks", task, "tasks").type] == 0
     return not words and all(chosen == ["head"] for chosen in trained)
 
 

@@ -88,6 +88,14 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
             if block == "heads" and name in catalogue.ids("head_sets"):
                 continue
             catalogue.get(block, name, experiment.place(key, item=name))
+    kinds = (experiment.tasks, experiment.encoders, experiment.heads, experiment.strategies)
+    known = [named_points(item)[0] for items in kinds for item in items]
+    for name in (name for part, others in experiment.only.items() for name in (part, *others)):
+        if name not in known:
+            place = experiment.place("only")
+            raise UserError(
+                f"{place}: {name} is no task, encoder, head or strategy of the experiment{suggestion(name, known)}"
+            )
 
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:

@@ -10,7 +10,11 @@ from thaw.schema.keys import clauses
 from thaw.schema.strategy import StrategyConfig
 
 POOLINGS = {"first": "the first token", "last": "the last token", "mean": "the mean", "max": "the maximum"}
-POOLINGS |= {"attention": "a learned attention", "pooler": "the encoder's pooler"}
+POOLINGS |= {
+    "attention": "a learned attention",
+    "pooler": "the encoder's pooler",
+    "frozen_pooler": "the encoder's frozen pooler",
+}
 PAIRS = {"separate": "each text separately", "best": "as validation chooses"}
 
 
@@ -48,7 +52,8 @@ def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str
     strategies = {name: catalogue.get("strategies", name, "strategies") for name in names}
     labels = {name: one.label or name for name, one in strategies.items()}
     pairs = any(is_pair(catalogue.get("tasks", task, "tasks")) for task in experiment.tasks)
-    counts = {name: str(_choices(one, pairs, catalogue)) for name, one in strategies.items()}
+    deepest = max(catalogue.get("encoders", name, "encoders").layers for name in experiment.encoders)
+    counts = {name: str(_choices(one, pairs, deepest, catalogue)) for name, one in strategies.items()}
     about = "Settings among which validation chooses, for the score that it then compares:"
     given = [_sentence(about, counts, labels)]
     for name, one in strategies.items():
@@ -62,12 +67,18 @@ def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str
     return list(filter(None, given))
 
 
-def _choices(strategy: StrategyConfig, pairs: bool, catalogue: Catalogue) -> int:
-    """Return among how many settings validation chooses. Args: whether there are tasks on pairs."""
+def _choices(strategy: StrategyConfig, pairs: bool, deepest: int, catalogue: Catalogue) -> int:
+    """Return among how many settings validation chooses.
+
+    Args: whether there are tasks on pairs; the layers of the deepest encoder.
+    """
     if strategy.rates_from:
-        return _choices(catalogue.get("strategies", strategy.rates_from, "strategies"), pairs, catalogue)
+        return _choices(catalogue.get("strategies", strategy.rates_from, "strategies"), pairs, deepest, catalogue)
     if strategy.fits_to_convergence:
-        return len(strategy.phases[0].l2) * (2 if pairs and strategy.pairs == "best" else 1)
+        phase = strategy.phases[0]
+        readings = 2 if pairs and strategy.pairs == "best" else 1
+        layers = deepest + 1 if strategy.reads and strategy.reads.searched else 1  # the embeddings are tried, too
+        return len(phase.l2) * readings * layers * (len(phase.select.fractions) if phase.select else 1)
     return len(strategy.search.trials()) if strategy.search else 1
 
 

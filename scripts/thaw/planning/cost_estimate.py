@@ -6,22 +6,27 @@ the multiplications of training and extraction, and from a matrix product timed 
 
 import math
 import os
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
 from thaw.core.boundaries import BYTES
+from thaw.core.digests import canonical
 from thaw.core.files import read_json
+from thaw.data.sources import count_texts
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
-from thaw.schema.corpora import ViewConfig
+from thaw.schema.corpora import SizeConfig, ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.phases import PhaseConfig
 
+TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
 JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
 EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached on a CPU, evaluation and all
 TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
@@ -78,12 +83,22 @@ def store_of(plan: Plan, job: Job) -> str:
     return plan.table.paths.store_of(job.inputs["tokens"][0])
 
 
+def _size(plan: Plan, corpus: str) -> SizeConfig | None:
+    """Return the size of a corpus: as the catalogue states it, else counted in the user's files, else None."""
+    if size := plan.catalogue.get("corpora", corpus, "corpora").size:
+        return size
+    spec = plan.job("prepare", corpus).spec
+    if spec["source"] != "files":
+        return None
+    return count_texts(corpus, canonical(spec["entry"]), tuple(spec["files"]), plan.experiments[0].data_dir)
+
+
 def _tokens(plan: Plan, key: str) -> tuple[int | None, bool]:
-    """Return a store's tokens: counted where tokens.json is there, else from the catalogue, else None."""
+    """Return a store's tokens: counted where tokens.json is there, else from the catalogue or the files, else None."""
     card = Path(plan.table.paths.tokens(key))
     if card.exists():
         return sum(split["tokens"] for split in read_json(card)["splits"].values()), True
-    size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
+    size = _size(plan, corpus_of(key))
     return (size.tokens if size else None), False
 
 
@@ -92,7 +107,7 @@ def _examples(plan: Plan, key: str) -> int:
     card = Path(plan.table.paths.tokens(key))
     if card.exists():
         return sum(split["examples"] for split in read_json(card)["splits"].values())
-    size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
+    size = _size(plan, corpus_of(key))
     return size.examples if size else 0
 
 
@@ -102,7 +117,7 @@ def _training(plan: Plan, key: str) -> tuple[float, float]:
     if card.exists():
         train = read_json(card)["splits"]["train"]
         return train["examples"], train["tokens"]
-    size = plan.catalogue.get("corpora", corpus_of(key), "corpora").size
+    size = _size(plan, corpus_of(key))
     return (TRAIN_SHARE * size.examples, TRAIN_SHARE * size.tokens) if size else (UNKNOWN / 20, UNKNOWN)
 
 
@@ -119,6 +134,31 @@ def machine_rate() -> float:
     return 2 * 1024**3 / best
 
 
+def bf16_gain(plan: Plan, jobs: list[tuple[str, str]]) -> float:
+    """Return how many times as fast as in fp32 this CPU trains in bf16; 1 where none of the jobs does, untimed.
+
+    Args: step and key of each job. A process of its own times it, with torch, which the plan does not import.
+    """
+    stores = [store_of(plan, job) for job in (plan.job(*one) for one in jobs if one[0] in TRAINING) if _in_bf16(job)]
+    if not stores:
+        return 1.0
+    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(_encoder(plan, stores[0]).width)]
+    try:
+        timed = subprocess.run(
+            [*command, "--threads", str(plan.threads)], capture_output=True, text=True, timeout=60, check=True
+        )
+        return float(timed.stdout)
+    except (subprocess.SubprocessError, ValueError):
+        return 1.0
+
+
+def _in_bf16(job: Job) -> bool:
+    """Return whether a job that trains does so in bf16 in one of its phases."""
+    if "settings" in job.spec:
+        return FurtherPretrainingConfig.model_validate(job.spec["settings"]).phase.precision == "bf16"
+    return any(phase.get("precision") == "bf16" for phase in job.spec["phases"])
+
+
 def seconds(operations: float, jobs: int, threads: int, rate: float) -> float:
     """Return how long some jobs take with all cores busy: their operations, and their start-ups side by side."""
     together = max(1, (os.cpu_count() or 1) // threads)
@@ -130,8 +170,8 @@ def seconds_on_gpu(operations: float, jobs: int) -> float:
     return operations / GPU_RATE + JOB_SECONDS * jobs / max(1, os.cpu_count() or 1)
 
 
-def training_operations(plan: Plan, spec: dict, key: str) -> float:
-    """Return the floating-point operations of one run's training.
+def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> float:
+    """Return the floating-point operations of one run's training, those in bf16 divided by its gain in speed.
 
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
     """
@@ -141,18 +181,21 @@ def training_operations(plan: Plan, spec: dict, key: str) -> float:
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer = 24 * entry.width**2 * tokens * share
     total = 0.0
-    for stage in (stage for phase in spec["phases"] for stage in PhaseConfig.of_spec(phase).stages(phase)):
-        computed = entry.layers - (stage["boundary"] or 0)
-        total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"]))
+    for phase in spec["phases"]:
+        settings = PhaseConfig.of_spec(phase)
+        faster = gain if settings.precision == "bf16" else 1.0
+        for stage in settings.stages(phase):
+            computed = entry.layers - (stage["boundary"] or 0)
+            total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
     return total
 
 
-def pretraining_operations(plan: Plan, job: Job) -> float:
+def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
     """Return the floating-point operations of a further pretraining: all layers, and the vocabulary for each mask."""
     key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
     encoder, (_, tokens) = _encoder(plan, key), _training(plan, key)
     products = 12 * encoder.width**2 * encoder.layers + entry.mask * encoder.width * VOCABULARY
-    return 6 * entry.phase.epochs * tokens * products
+    return 6 * entry.phase.epochs * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
 
 
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
@@ -173,17 +216,20 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)), vectors=[])
 
 
-def operations(plan: Plan, step: str, key: str) -> float:
-    """Return the floating-point operations of a job that computes with an encoder; 0 for any other."""
+def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
+    """Return the floating-point operations of a job that computes with an encoder; 0 for any other.
+
+    Args: gain, by which training in bf16 is faster (`bf16_gain`); so many fewer operations take as long.
+    """
     job = plan.job(step, key)
     if step == "features":
         return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
-        return pretraining_operations(plan, job)
+        return pretraining_operations(plan, job, gain)
     if step == "features_adapted":
         return extraction_operations(plan, _excerpt(plan, job))
-    if step in ("train", "fit_heads", "search_heads"):
-        return training_operations(plan, job.spec, store_of(plan, job))
+    if step in TRAINING:
+        return training_operations(plan, job.spec, store_of(plan, job), gain)
     return 0.0
 
 

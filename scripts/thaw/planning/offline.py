@@ -17,6 +17,7 @@ from thaw.planning.run_plan import named_points, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
+RANDOM = "_random"  # ends the id of an encoder's twin with random weights
 LOCAL = ("synthetic", "files")
 
 
@@ -58,6 +59,11 @@ def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[Exp
 def rescale_layer_count(point: int, before: int, now: int) -> int:
     """Return a number of layers in proportion to those of another encoder, halves rounded up; one stays one."""
     return max(min(point, 1), floor(point * now / before + 0.5))
+
+
+def stand_in_for(encoder: str, stand_in: str) -> str:
+    """Return the id of a stand-in for an encoder: with random weights where the encoder has them."""
+    return f"{stand_in}{RANDOM}" if encoder.endswith(RANDOM) else stand_in
 
 
 class Scaling:
@@ -115,13 +121,19 @@ class Scaling:
         return True
 
     def encoders(self) -> dict:
-        """Replace all encoders by one."""
+        """Replace all encoders by one, and those with random weights by its twin."""
         if not self.wanted.stand_in:
             return {}
+        now = {name: stand_in_for(name, self.wanted.stand_in) for name in self.experiment.encoders}
         others = [name for name in self.experiment.encoders if name != self.wanted.stand_in]
         if others:
             self.notes.append(f"Encoder {self.wanted.stand_in} replaces {_listed(others)}.")
-        return {"encoders": [self.wanted.stand_in]}
+        only = {
+            now.get(part, part): [now.get(value, value) for value in values]
+            for part, values in self.experiment.only.items()
+            if now.get(part) != self.wanted.stand_in  # it is in the place of encoders with other parts
+        }
+        return {"encoders": list(dict.fromkeys(now.values())), "only": only}
 
     def strategies(self) -> dict:
         """Leave out strategies for tasks that are left out, and fit the others to the stand-in's layers."""

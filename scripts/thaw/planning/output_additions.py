@@ -6,7 +6,7 @@ from thaw.declarations.outputs import OUTPUTS
 from thaw.declarations.probes import draws
 from thaw.planning import confounders, recommendations
 from thaw.planning.output_context import OutputContext
-from thaw.planning.papers import claim_runs, table_comparison
+from thaw.planning.papers import claim_runs, protocols, table_comparison
 from thaw.schema.entry import spec_of
 from thaw.schema.output import OutputConfig
 
@@ -37,6 +37,15 @@ def _printed(entry: OutputConfig, context: OutputContext) -> dict:
         context.experiment, context.catalogue, context.runs, entry, context.origins
     )
     return {"beside": comparison}
+
+
+def _protocol(entry: OutputConfig, context: OutputContext) -> dict:
+    return {"protocol": protocols.protocol_for_spec(entry.paper, context.catalogue)}
+
+
+def _coverage(entry: OutputConfig, context: OutputContext) -> dict:
+    of = (context.experiment, context.catalogue, context.runs, context.origins)
+    return {"coverage": protocols.coverage_for_spec(entry.paper, *of)}
 
 
 def _claims(entry: OutputConfig, context: OutputContext) -> dict:
@@ -85,6 +94,8 @@ ADDITIONS = {
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
     Addition.PRINTED: _printed,
+    Addition.PROTOCOL: _protocol,
+    Addition.COVERAGE: _coverage,
     Addition.CLAIMS: _claims,
     Addition.ADVICE: _advice,
     Addition.GUIDELINES: _guidelines,

@@ -9,7 +9,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.outputs import step_of
-from thaw.planning import external_and_ensembles
+from thaw.planning import external_and_ensembles, references
 from thaw.planning.output_additions import additions
 from thaw.planning.output_context import OutputContext
 from thaw.planning.output_requirements import missing
@@ -50,6 +50,7 @@ def specs(
         outputs.append({key: options.get(key, output) for key in ("id", "kind", "caption", "label")} | {"step": step})
         yield step, f"{name}/{output}", {"version": VERSIONS[step], **options, **shown}
     report = {"version": VERSIONS["report"], "experiment": name, "outputs": outputs, **shown}
+    report["preparatory"] = len(context.runs) + len(baselines) - len(list(context.runs_in_outputs()))
     said = {"left_out": list(left_out)} if left_out else {}
     yield "report", name, report | _methods(experiment, catalogue) | said
 
@@ -212,9 +213,19 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     for block, ids in names.items():
         methods[block] = {name: catalogue.get(block, name, block).model_dump(mode="json") for name in ids}
     strategies = _with_sources([named_points(item)[0] for item in experiment.strategies], catalogue)
+    corpora = dict.fromkeys(catalogue.get("tasks", name, "tasks").corpus for name in experiment.tasks)
+    entries = {name: catalogue.get("corpora", name, "corpora") for name in corpora}
+    methods["corpora"] = {
+        name: entry.model_dump(include={"label", "licence", "cite"}) for name, entry in entries.items()
+    }
     methods["heads"] = _stated("heads", _heads(experiment, catalogue), catalogue)
     methods["strategies"] = _stated("strategies", strategies, catalogue)
     methods |= {"search_seeds": experiment.search_seeds} if experiment.search_seeds else {}
+    tasks = [catalogue.get("tasks", name, "tasks") for name in experiment.tasks]
+    models = [catalogue.get("encoders", name, "encoders") for name in experiment.encoders]
+    cited = [entry.cite for entry in (*entries.values(), *models, *strategies.values())]
+    metrics = [metric for task in tasks for metric in task.metrics]
+    methods["references"] = references.bibliography(catalogue, metrics, cited)
     further = dict.fromkeys(entry.origin for entry in strategies.values() if entry.origin)
     methods |= {"further_pretraining": _stated("further_pretraining", further, catalogue)} if further else {}
     settings = {"store": experiment.store, "compute": experiment.compute}

@@ -148,6 +148,17 @@ def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
     return _full_and_another(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
 
 
+def _rules(entry: OutputConfig, context: OutputContext) -> str:
+    for rule in entry.rules:
+        for name in rule.among:
+            if name not in context.strategies:
+                return (
+                    f"rule '{rule.label}' trains {name}, which is none of the experiment's strategies "
+                    f"({', '.join(context.strategies)}); add it, or define the output with rules: about those"
+                )
+    return ""
+
+
 def _full_and_another(entry: OutputConfig, context: OutputContext, test: Callable, what: str) -> str:
     """Return what is missing of the full model and of runs that pass a test, on one task with one encoder and head."""
     if entry.whole not in context.strategies:
@@ -192,4 +203,5 @@ REQUIREMENTS = {
     Requirement.FULL: _full,
     Requirement.FULL_AND_FROZEN: _full_and_frozen,
     Requirement.FULL_AND_SWEEP: _full_and_sweep,
+    Requirement.RULES: _rules,
 }

@@ -11,8 +11,9 @@ PLACE, GUIDELINES = "advice", "guidelines"
 
 
 def paper_rules(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
-    """Return what the spec of a table of advice says: {task, encoder, paper, says, strategy, variant} for each rule
-    that is about a task and an encoder, where the runs have one of its strategies.
+    """Return what the spec of a table of advice says: {task, encoder, paper, says, strategy, variant, like} for each
+    rule that is about a task and an encoder, where the runs have one of its strategies. like: whether the encoder is
+    of the kind that the paper is about.
     """
     present = {(run.task, run.encoder, run.strategy, run.variant) for run in runs if not run.trial}
     rules = [catalogue.get(PLACE, name, PLACE) for name in catalogue.ids(PLACE)]
@@ -21,11 +22,12 @@ def paper_rules(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[R
         for encoder in experiment.encoders:
             entry = catalogue.get("encoders", encoder, PLACE)
             for rule in (rule for rule in rules if _is_about(rule, catalogue.get("tasks", task, PLACE), entry)):
+                like = not rule.encoder.unlike(entry)
                 points = [(name, _variant(rule, name, entry, catalogue)) for name in rule.strategies]
                 chosen = next((point for point in points if (task, encoder, *point) in present), None)
                 if chosen:
                     place = {"task": task, "encoder": encoder, "strategy": chosen[0], "variant": chosen[1]}
-                    choices.append(place | {"paper": rule.paper, "says": rule.says})
+                    choices.append(place | {"paper": rule.paper, "says": rule.says, "like": like})
     return choices
 
 

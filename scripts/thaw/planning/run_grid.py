@@ -55,7 +55,7 @@ class RunPlanner:
             points = [(name, value) for name, values in self.selected(encoder) for value in values]
             cells = product(chosen.tasks, chosen.subsets, [encoder], chosen.heads, points, chosen.seeds)
             for task, subset, _, head, (name, value), seed in cells:
-                if self.applies(name, task) and self.head_of(head, task):
+                if chosen.meet(task, encoder, head, name) and self.applies(name, task) and self.head_of(head, task):
                     run = self._run((task, subset, encoder, head, name, value, seed))
                     if self.serves(run, task):
                         yield from self._with_needed(run, done)
@@ -81,7 +81,8 @@ class RunPlanner:
             head, strategy, twin = RUN_BASELINES[baseline]
             cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
             for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
-                runs.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
+                if chosen.meet(task, encoder):
+                    runs.append((baseline, self._run((task, subset, encoder + twin, head, strategy, None, seed))))
         return runs
 
     def is_probed(self, run: RunPlan) -> bool:
@@ -101,8 +102,7 @@ class RunPlanner:
         self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int
     ) -> RunPlan:
         """Return one run of a strategy, at a point of its sweep where it has one; else a UserError."""
-        values = self.points(name, encoder)
-        if value not in values:
+        if value not in (values := self.points(name, encoder)):
             raise UserError(f"{self.catalogue.place('strategies', name)}: {value} is no point of its sweep: {values}")
         return self._run((task, subset, encoder, head, name, value, seed))
 
@@ -197,7 +197,7 @@ class RunPlanner:
             trials = tuple(self._run((*point, seed), (), number) for number, seed in every)
             step = "search_heads" if trials[0].step == "fit_heads" else "select"
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
-            self._searches[point] = SearchPlan(step, key, tuple(grid), trials)
+            self._searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
         search = self._searches[point]
         return Need("settings", search, {"grid": list(search.grid)})
 
@@ -226,9 +226,6 @@ class RunPlanner:
         pairs = zip(phases, chosen, strict=True)
         return [(phase, parts) for phase, trained in pairs for parts in chain_thaw_order(phase, trained)]
 
-    def _layers(self, encoder: str) -> int:
-        return self.catalogue.get("encoders", encoder, "encoders").layers
-
     def read(self, run: RunPlan) -> list[int]:
         """Return the boundaries that a run's head reads."""
         encoder, trained = self.catalogue.get("encoders", run.encoder, "encoders"), self.trained(run)
@@ -244,6 +241,9 @@ class RunPlanner:
 
     def _strategy(self, run: RunPlan) -> StrategyConfig:
         return self.catalogue.get("strategies", run.strategy, "strategies")
+
+    def _layers(self, encoder: str) -> int:
+        return self.catalogue.get("encoders", encoder, "encoders").layers
 
     def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""

@@ -1,6 +1,7 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
 from thaw.core.boundaries import stored_parts_read
+from thaw.core.errors import UserError
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
 from thaw.planning.initial_weights import InitialWeights
@@ -90,7 +91,14 @@ class RunJobs:
         read = stored_parts_read(spec["phases"])
         base, inputs = self.upstream.based(run.weights, task.corpus, run.views, read)
         spec |= base
-        if task.also and not run.trial:
+        targets = {phase["coral"]["to"] for phase in spec["phases"] if "coral" in phase}
+        if unknown := targets - {transfer.task for transfer in task.also}:
+            place = self.planner.catalogue.place("strategies", run.strategy)
+            raise UserError(
+                f"{place}: coral: to: {min(unknown)} is none of the transfer_sets of task {run.task}; name it "
+                "there, since these are what a run reads besides its own dataset"
+            )
+        if task.also and (targets or not run.trial):
             spec["also"], stores = self._transfer_sets(run, task)
             inputs["also_data"] = self.upstream.prepared(stores)
             inputs |= {f"also_{name}": files for name, files in self.upstream.states(stores, read).items()}

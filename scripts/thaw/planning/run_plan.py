@@ -96,6 +96,7 @@ class SearchPlan:
     key: str
     grid: tuple[dict, ...] = field(compare=False)
     trials: tuple[RunPlan, ...] = field(compare=False)
+    penalty: str | None = None  # what a trial's training scores count in the choice
 
     @property
     def strategy(self) -> str:

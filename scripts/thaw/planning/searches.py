@@ -13,7 +13,13 @@ def heads_spec(search: SearchPlan, planner: RunPlanner) -> dict:
     """Return the spec of a choice for which the trials are trained, but for the digests of what was made before it."""
     spec = planner.spec(replace(search.trials[0], settings={})) | {"version": VERSIONS["search_heads"]}
     seeds = sorted({trial.seed for trial in search.trials})
-    return {key: spec[key] for key in spec.keys() - {"seed"}} | {"grid": list(search.grid), "seeds": seeds}
+    kept = {key: spec[key] for key in spec.keys() - {"seed"}}
+    return kept | {"grid": list(search.grid), "seeds": seeds} | _penalty(search)
+
+
+def _penalty(search: SearchPlan) -> dict:
+    """Return what a spec says of the penalty of a search; nothing where it has none."""
+    return {"penalty": search.penalty} if search.penalty else {}
 
 
 def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: dict[str, str]) -> dict:
@@ -25,4 +31,4 @@ def trials_spec(search: SearchPlan, catalogue: Catalogue, digests: dict[str, str
     task = task_spec(name, catalogue.get("tasks", name, "tasks"))
     subset = catalogue.get("subsets", search.trials[0].subset, "subsets")
     chosen_on = {"subset": spec_of(subset)} if subset.validation else {}
-    return {"version": VERSIONS["select"], "task": task, **chosen_on, "trials": trials}
+    return {"version": VERSIONS["select"], "task": task, **chosen_on, "trials": trials, **_penalty(search)}

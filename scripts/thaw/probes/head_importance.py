@@ -124,6 +124,8 @@ def _by_row(split: Split) -> list[np.ndarray]:
 
 def _loss(logits: torch.Tensor, gold: torch.Tensor, labels: bool) -> torch.Tensor:
     """Return the sum over vectors of the loss that the probe was fitted by."""
+    if gold.ndim == 2:
+        return functional.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype), reduction="sum")
     if labels:
         return functional.cross_entropy(logits, gold, reduction="sum")
     return (logits.squeeze(1) - gold.to(logits.dtype)).square().sum()

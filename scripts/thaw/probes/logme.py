@@ -20,7 +20,7 @@ def logme(reading: Reading, seed: int) -> tuple[list[dict], list[dict]]:
     targets = fitted.targets()
     if len(targets) < 2:
         raise UserError(f"task {reading.task['id']}: LogME needs two vectors to fit: take a larger subset")
-    targets = targets.astype(np.int64) if reading.labels else targets.astype(np.float64)
+    targets = targets.astype(np.int64) if reading.labels and targets.ndim == 1 else targets.astype(np.float64)
     rows, layer_scores = [], []
     for number, vectors in zip(reading.numbers, fitted.layers, strict=True):
         value = evidence(standardised(vectors.values.cpu().numpy()), targets)

@@ -10,9 +10,11 @@ import torch
 
 from thaw.core.boundaries import cached_layers_read
 from thaw.core.errors import UserError
+from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.metrics import majority, score
+from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import select_rows
+from thaw.evaluation.target_kinds import target_of
 from thaw.heads.base import Head
 from thaw.heads.convex import Solution, fit_classes, fit_scores
 from thaw.probes.probe_context import ProbeContext
@@ -84,7 +86,8 @@ class Reading(ProbeContext):
         """Return the task's metrics of a solution, by its layer's position; against other targets, if given."""
         vectors = split.layers[layer]
         logits = solution.logits(vectors.values)
-        predictions = vectors.to_predictions(split.rows, logits if self.labels else logits.squeeze(1), not self.labels)
+        target = TARGET_OF_TYPE[self.task["type"]]
+        predictions = vectors.to_predictions(split.rows, logits if self.labels else logits.squeeze(1), target)
         return score(self.task, split.gold if gold is None else gold, predictions.values, self.labels or None)
 
     def main(self, split: Split, layer: int, solution: Solution) -> float | None:
@@ -92,14 +95,12 @@ class Reading(ProbeContext):
         return self.scores(split, layer, solution)[self.main_metric]
 
     def majority(self) -> dict[str, dict[str, float | None]]:
-        """Return what the most frequent label in train (or the mean) scores on each split."""
-        most_frequent, scores = majority(self.task, self.splits["train"].gold), {}
+        """Return what the most frequent label in train (or the mean, or the shares of labels) scores on each split."""
+        target, scores = target_of(self.task), {}
+        constant = target.constant(self.splits["train"].gold)
         for name in self.scored:
             gold = self.splits[name].gold
-            constant = (
-                [[most_frequent] * len(tags) for tags in gold] if self.words else np.full(len(gold), most_frequent)
-            )
-            scores[name] = score(self.task, gold, constant, self.labels or None)
+            scores[name] = score(self.task, gold, target.repeated(constant, gold), self.labels or None)
         return scores
 
     def whole(self) -> Reader:
@@ -122,11 +123,11 @@ class Reading(ProbeContext):
     def _check(self, gold) -> None:
         """Raise UserError where there are no two labels, or no two rows, one to fit and one to choose by."""
         flat = np.concatenate([np.asarray(tags, dtype=np.int64) for tags in gold]) if self.words else np.asarray(gold)
-        if self.labels and len(np.unique(flat)) < 2:
-            only = self.labels[int(flat[0])]
+        if self.labels and len(np.unique(flat, axis=0)) < 2:
+            only = f"the label {self.labels[int(flat[0])]!r}" if flat.ndim == 1 else "the same labels"
             raise UserError(
-                f"task {self.task['id']}: all training rows of the subset have the label {only!r}; a probe needs two "
-                "labels or more: take a larger subset"
+                f"task {self.task['id']}: all training rows of the subset have {only}; a probe needs two labels or "
+                "more: take a larger subset"
             )
         if len(gold) < 2:
             raise UserError(

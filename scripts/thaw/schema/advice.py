@@ -6,6 +6,7 @@ from pydantic import Field
 
 from thaw.declarations.task_types import TASK_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, Text
+from thaw.schema.findings import SubjectsConfig
 
 
 class AdviceConfig(CatalogueEntry):
@@ -18,6 +19,9 @@ class AdviceConfig(CatalogueEntry):
     objective: Text | None = Field(None, description="words that the encoder's pretraining objective must contain")
     depth: float | None = Field(
         None, ge=0, le=1, description="of a sweep over layers: the point nearest to this share of the layers"
+    )
+    encoder: SubjectsConfig = Field(
+        SubjectsConfig(), description="encoders like the paper's; results of another one do not contradict it"
     )
 
 

@@ -34,6 +34,14 @@ class SourceConfig(BaseModel):
     )
     until: dict[Id, Text] = Field({}, description="column: the character that ends its label; the rest is removed")
     rename: dict[Id, dict[str, str]] = Field({}, description="column: {label in the source: label in Thaw}")
+    separators: dict[Id, Text] = Field(
+        {}, description="column of kind label_set: the characters between labels that are one text, as ';'"
+    )
+    indicators: dict[Id, list[str | int]] = Field(
+        {},
+        description="column of kind label_set: the columns in the source that have 1 where a row has the label of that "
+        "name and 0 where it has not, instead of one column in `columns`",
+    )
     scheme: Literal["bio", "iob1"] = Field(
         "bio", description="scheme of the span tags in the source; Thaw stores bio (IOB2)"
     )
@@ -44,7 +52,9 @@ class FilesConfig(SourceConfig):
 
     format: Literal[FORMATS] = Field(description="format of the files")
     quoting: Literal["none", "double"] | None = Field(
-        None, description="csv and tsv, required: none if quotation marks are plain characters, double if they quote"
+        None,
+        description="none if quotation marks are plain characters, double if they quote; csv: default double; tsv: "
+        "required",
     )
     delimiter: str | None = Field(
         None, min_length=1, max_length=1, description="csv: the character between fields; default: a comma"
@@ -60,8 +70,8 @@ class FilesConfig(SourceConfig):
 
     @model_validator(mode="after")
     def _quoting_is_stated(self):
-        if self.format in ("csv", "tsv") and self.quoting is None:
-            raise ValueError(f"a {self.format} source must state quoting: none or quoting: double")
+        if self.format == "tsv" and self.quoting is None:
+            raise ValueError("a tsv source must state quoting: none or quoting: double")
         if self.delimiter and (self.format != "csv" or self.delimiter in '"\r\n'):
             raise ValueError("delimiter is one character of a csv file, as ';'; fields of a tsv file are split at tabs")
         return self
@@ -87,6 +97,11 @@ class FilesConfig(SourceConfig):
             if split not in self.splits:
                 raise ValueError(f"marks: there is no split {split}; there are {', '.join(self.splits)}")
         return self
+
+    @property
+    def quotes(self) -> str:
+        """How quotation marks are read: none, or double as RFC 4180 has it for csv."""
+        return self.quoting or ("double" if self.format == "csv" else "none")
 
     def of_split(self, split: str) -> "FilesConfig":
         """Return the source as it holds for one split: whether it has a header, and what marks its rows."""
@@ -116,7 +131,7 @@ class CorpusConfig(CatalogueEntry):
 
     texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
     words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
-    targets: dict[Id, Literal["label", "score", "tags", "edges"]] = Field(
+    targets: dict[Id, Literal["label", "label_set", "score", "tags", "edges"]] = Field(
         min_length=1, description="column to predict: what it holds"
     )
     labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; default: those of train, sorted")
@@ -130,7 +145,11 @@ class CorpusConfig(CatalogueEntry):
         "sentence",
         description="rows that stay together when a split is held out: those with the same sentence, phrase or column",
     )
+    join: dict[Id, Annotated[list[Id], Field(min_length=2)]] = Field(
+        {}, description="split: splits of the source that it replaces, their rows one after the other"
+    )
     carve: dict[Id, Share] = Field({}, description="split: share of the training rows that is held out for it")
+    licence: Text = Field("unknown", description="its licence, as its authors state it; never part of a spec")
     size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 
     @model_validator(mode="after")
@@ -139,6 +158,18 @@ class CorpusConfig(CatalogueEntry):
             raise ValueError("a corpus has either texts: [column, ...] or words: column")
         if not (self.synthetic or self.files or self.hub):
             raise ValueError("a corpus needs a source: files, hub or synthetic")
+        return self
+
+    @model_validator(mode="after")
+    def _label_sets_are_of_one_text(self):
+        for source in filter(None, (self.files, self.hub)):
+            for key in ("separators", "indicators"):
+                for column in getattr(source, key):
+                    if self.targets.get(column) != "label_set":
+                        raise ValueError(f"{key}: {column} is no target of kind label_set")
+            for column in source.indicators:
+                if column in source.columns:
+                    raise ValueError(f"indicators: {column} has columns already; state one of the two")
         return self
 
     @model_validator(mode="after")

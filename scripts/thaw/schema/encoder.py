@@ -49,6 +49,7 @@ class EncoderConfig(CatalogueEntry):
     pretraining: list[str] = Field(
         [UNKNOWN], min_length=1, description="corpora seen in pretraining, on which results are no evidence"
     )
+    licence: Text = Field(UNKNOWN, description="licence of its weights, as its authors state it; never part of a spec")
     note: str | None = Field(None, description="a footnote for tables; never part of a spec")
 
     @property

@@ -99,6 +99,11 @@ class ExperimentConfig(ConfigModel):
     optional: list[Id] = Field([], description="encoders that are left out, with a note, if their files are missing")
     heads: list[Id] = Field(["linear"], description="heads and sets of heads of config/heads.yaml")
     subsets: list[Id] = Field(["all"], description="training subsets of config/tasks.yaml")
+    only: dict[Id, list[Id]] = Field(
+        {},
+        description="a strategy, encoder, head or task: the tasks, encoders, heads or strategies that it is run with, "
+        "of each of these kinds that the list names; default: all",
+    )
     probes: list[Id] = Field(
         [], description="probes of config/probes.yaml, on the pretrained encoders and every task that they fit"
     )
@@ -154,6 +159,15 @@ class ExperimentConfig(ConfigModel):
         self._written = files
         return self
 
+    def meet(self, *parts: str) -> bool:
+        """Return whether parts of a run (task, encoder, head, strategy) are run with each other, as `only` says."""
+        kinds = (self.tasks, self.encoders, self.heads, [*map(_strategy, self.strategies)])
+        for allowed in (set(self.only.get(part, ())) for part in parts):
+            for kind, part in zip(kinds, parts, strict=False):
+                if allowed.intersection(kind) and part not in allowed:
+                    return False
+        return True
+
     def place(self, *keys: str, item: str | None = None) -> str:
         """Return `file:line: key.key` for a mistake noticed later. Args: keys; an item of the list there."""
         return f"{self._written.place([*keys, item] if item else keys)}: {'.'.join(keys)}"
@@ -162,3 +176,8 @@ class ExperimentConfig(ConfigModel):
     def partial(self) -> bool:
         """Whether outputs are drawn from what is there."""
         return self.allow_missing or self.budget is not None
+
+
+def _strategy(item: str | dict) -> str:
+    """Return the strategy that an item of `strategies` names."""
+    return item if isinstance(item, str) else next(iter(item))

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import CatalogueEntry, Id, Text
 
 
@@ -26,6 +27,14 @@ class SubjectsConfig(BaseModel):
     not_objective: Text | None = Field(
         None, description="encoders whose objective begins with these words are left out"
     )
+
+    def unlike(self, entry: EncoderConfig) -> str:
+        """Return why an encoder is not one of these; empty where it is."""
+        if entry.layers < self.layers:
+            return f"it needs {self.layers} layers or more"
+        if self.not_objective and entry.objective.startswith(self.not_objective):
+            return f"the encoder was trained for {self.not_objective}"
+        return ""
 
 
 class FindingConfig(CatalogueEntry):

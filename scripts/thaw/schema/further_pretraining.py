@@ -25,6 +25,11 @@ class FurtherPretrainingConfig(CatalogueEntry):
         Share,
         Key(lambda share, *_: f"{100 * share:g} % of the tokens chosen for prediction", unit="share of the tokens"),
     ] = Field(0.15, description="share of the tokens of a text that are chosen for prediction")
+    next_sentence: Annotated[bool, Key({True: "next-sentence prediction in addition"})] = Field(
+        False,
+        description="predict in addition whether the second text of a pair follows the first; a single text is cut in "
+        "the middle",
+    )
     view: Annotated[Id, Key("texts read in the view {}")] = Field(
         "joint", description="the view in which the training text of the corpus is read"
     )

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from thaw.core.phrases import listing
-from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS, HeadOptions, options_of
+from thaw.declarations.heads import HEAD_KINDS, POOLING_KINDS, HeadOptions, options_of
 from thaw.declarations.task_types import TASK_TYPES, WORD_TYPES
 from thaw.schema.entry import CatalogueEntry, Id, plugin_or
 from thaw.schema.keys import Context, Key, clauses, prose, written
 from thaw.schema.layers import LAST_LAYER, Layers, OneLayerConfig, layers_text
 
-Pooling = Literal["first", "last", "mean", "max", "attention", "pooler"]
+Pooling = Literal["first", "last", "mean", "max", "attention", "pooler", "frozen_pooler"]
 Poolings = Pooling | Annotated[list[Pooling], Field(min_length=2)]
 POOLED = {
     "first": "the first token",
@@ -21,7 +21,9 @@ POOLED = {
     "max": "the maximum over the tokens",
     "attention": "learned attention over the tokens",
     "pooler": "the pretrained pooler on the first token",
+    "frozen_pooler": "the pretrained pooler, frozen, on the first token",
 }
+POOLERS = {"pooler", "frozen_pooler"}
 LEARNED_POOLINGS = {"attention", "pooler"}
 
 
@@ -71,7 +73,7 @@ class HeadConfig(CatalogueEntry):
     pooling: Annotated[Poolings, Key(_pooling)] = Field(
         "first",
         description="how the tokens of a text become one vector; of a list, [mean, max, first], the vectors are "
-        "concatenated (linear and cosine). Tagging reads the first piece of each word",
+        "concatenated (linear, cosine and mlp). Tagging reads the first piece of each word",
     )
     separate_pooling: Annotated[Poolings, Key(_separate_pooling)] = Field(
         "mean", description="the same for each text of a pair in a bi-encoder"
@@ -112,17 +114,17 @@ class HeadConfig(CatalogueEntry):
     @model_validator(mode="after")
     def _pooler_is_for_the_last_layer(self):
         plain = self.kind == "linear" and self.layers == LAST_LAYER
-        if "pooler" in (self.pooling, self.separate_pooling) and not plain:
+        if POOLERS & self.poolings and not plain:
             raise ValueError("pooling: pooler is for kind linear on the last layer alone, which it was pretrained on")
         return self
 
     @model_validator(mode="after")
     def _several_poolings_are_plain(self):
         for several in (each for each in (self.pooling, self.separate_pooling) if isinstance(each, list)):
-            if self.kind not in LINEAR_KINDS:
-                kinds = listing(LINEAR_KINDS)
+            if self.kind not in POOLING_KINDS:
+                kinds = listing(POOLING_KINDS)
                 raise ValueError(f"pooling: a list of several is for kinds {kinds}, and not for {self.kind}")
-            if "pooler" in several or len(set(several)) < len(several):
+            if POOLERS & set(several) or len(set(several)) < len(several):
                 raise ValueError("pooling: a list takes each way once, and not the pooler")
         return self
 

@@ -9,6 +9,7 @@ from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, clauses, written
 from thaw.schema.phase_parts import (
+    CoralConfig,
     EarlyStoppingConfig,
     SelectConfig,
     UnfreezeConfig,
@@ -24,6 +25,7 @@ from thaw.schema.trainer_keys import PHASE_HINTS
 
 PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
 FITTED = {"l2", "select"}  # keys of lbfgs alone
+BETAS = (0.9, 0.999)
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
@@ -39,12 +41,15 @@ class PhaseConfig(ConfigModel):
     hints: ClassVar[dict[str, str]] = PHASE_HINTS
     train: Annotated[list[str | dict[str, int | str | dict[str, list[int]]]], Key(trained_parts)] = Field(
         [],
-        description="what trains; everything else is frozen. head, all, embeddings, {top: 3} or {top: k} of a sweep; "
-        "a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | {heads: [0, 3]}}; "
-        "{only: bias} of all layers and the embeddings",
+        description="what trains; everything else is frozen. head, all, embeddings, layers, {top: 3} or {top: k} of a "
+        "sweep; a part of layers by {top: 3, only: attention | feed_forward | query_value | bias | norm | "
+        "{heads: [0, 3]}}; {only: bias} of all layers and the embeddings",
     )
     insert: Annotated[InsertConfig | None, Key(say_inserted)] = Field(
         None, description="LoRA, IA3 or adapters: small modules that train in frozen layers"
+    )
+    insert_size: Annotated[int | None, Key(name="bottleneck size", unit="units")] = Field(
+        None, ge=1, description="size of the insert, under the name that a search chooses it by"
     )
     unfreeze: Annotated[UnfreezeConfig | None, Key(say_unfreezing, aliases=("gradual_unfreezing",))] = Field(
         None, description="gradual unfreezing: the head first, then further layers from the top"
@@ -79,6 +84,10 @@ class PhaseConfig(ConfigModel):
         description="bert_adam: Adam without bias correction, as in the code of 2019; lbfgs: a linear head alone, to "
         "convergence",
     )
+    betas: Annotated[
+        tuple[Share, Share],
+        Key(lambda betas, *_: f"betas {written(list(betas))}" if betas != BETAS else "", aliases=("adam_betas",)),
+    ] = Field(BETAS, description="Adam's factors of the running means of the gradients and of their squares")
     rate: Annotated[Rate, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
         2e-5, description="peak learning rate"
     )
@@ -108,19 +117,20 @@ class PhaseConfig(ConfigModel):
         ),
     ] = Field([], description="discriminative learning rates from the top layer down, the last one for all below")
     schedule: Annotated[
-        Literal["linear", "constant", "cosine", "slanted_triangular"],
+        Literal["linear", "constant", "cosine", "slanted_triangular", "plateau"],
         Key(
             {
                 "linear": "linear decay",
                 "constant": "constant learning rate",
                 "cosine": "cosine decay",
                 "slanted_triangular": "slanted triangular schedule",
+                "plateau": "learning rate halved after each epoch without a better validation score",
             }
         ),
     ] = Field(
         "linear",
         description="linear and cosine fall to 0 after the warm-up, constant stays at the peak; slanted_triangular is "
-        "that of ULMFiT",
+        "that of ULMFiT; plateau halves the rate after each epoch without a better validation score",
     )
     warmup: Annotated[
         float,
@@ -187,11 +197,21 @@ class PhaseConfig(ConfigModel):
         description="L2-SP: half of it times the squared distance of the encoder's weights from those at the start of "
         "the phase is added to the loss",
     )
+    coral: Annotated[
+        CoralConfig | None, Key(lambda coral, _, context: coral and ", ".join(clauses(coral, context)))
+    ] = Field(None, description="domain adaptation to the texts of another task's corpus, without its labels")
     clip: Annotated[float | None, Key(say_clip, aliases=("max_grad_norm",), unit="L2 norm")] = Field(
         1.0, gt=0, description="gradient clipping: largest norm over all trained parameters; null: no clipping"
     )
     clip_each: Annotated[bool, Key(aliases=("clip_each_tensor",))] = Field(
         False, description="max_grad_norm holds for each tensor by itself, as in the BertAdam of some papers' code"
+    )
+    clip_over: Annotated[
+        Literal["trained", "all"], Key({"all": "the norm taken over the frozen parameters' gradients too"})
+    ] = Field(
+        "trained",
+        description="all: the norm that is clipped counts the gradients of frozen parameters too, as the code of some "
+        "papers does; with frozen_dropout: true, since below a cached layer there are no gradients",
     )
     precision: Annotated[
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})
@@ -226,12 +246,27 @@ class PhaseConfig(ConfigModel):
             return f"with optimizer {self.optimizer}"
         return f"with schedule {self.schedule}"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _size_is_the_inserts(cls, values):
+        """Give a size that a search chose to the insert, which has the key."""
+        if not isinstance(values, dict) or values.get("insert_size") is None:
+            return values
+        if not isinstance(values.get("insert"), dict):
+            raise ValueError("insert_size is the size of an insert, and there is none; say insert: {kind: adapters}")
+        rest = {key: value for key, value in values.items() if key != "insert_size"}
+        return rest | {"insert": values["insert"] | {"size": values["insert_size"]}}
+
     @model_validator(mode="after")
     def _keys_that_belong_together(self):
         if self.layer_rates and self.layer_decay < 1:
             raise ValueError(
                 "layer_learning_rates and layerwise_lr_decay both set the rate of each layer; leave one out"
             )
+        if self.clip_over == "all" and (self.clip is None or self.clip_each or not self.frozen_dropout):
+            raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
+        if self.coral and list(self.train) == ["head"] and not self.insert:
+            raise ValueError("coral adapts the encoder; let some of it train, as train: [head, {top: 2}]")
         if self.unfreeze and self.one_by_one:
             raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")
         if self.reinit_top and (self.unfreeze or self.one_by_one):

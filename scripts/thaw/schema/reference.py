@@ -6,7 +6,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
 
-PROVENANCES = ("table_image", "full_text", "text", "author_code", "author_notebook", "secondary", "missing")
+PROVENANCES = (
+    "table_image",
+    "full_text",
+    "dataset_copy",
+    "text",
+    "author_code",
+    "author_notebook",
+    "secondary",
+    "missing",
+)
 
 
 class Where(CatalogueEntry):
@@ -37,8 +46,10 @@ class PrintedColumn(Where):
     over: Literal["mean", "most"] | None = Field(
         None, description="the mean, or the largest, of the row's other columns"
     )
-    same_split: Literal["always", "files", "hub", "never"] = Field(
-        "always", description="whether ours is the printed split; files, hub: only if the corpus comes from there"
+    same_split: Literal["always", "files", "hub", "never", "unknown"] = Field(
+        "unknown",
+        description="whether ours is the printed split; files, hub: only if the corpus comes from there; unknown: the "
+        "paper does not say, or was not available",
     )
 
 
@@ -55,6 +66,7 @@ class PrintedRow(Where):
     """A row of a printed table: one of our runs, or what follows from other rows."""
 
     values: list[int | float | None] = Field([], description="by column as printed; null where it is not known")
+    cells: dict[Id, Where] = Field({}, description="column: what the address of its cell has in place of the row's")
     minus: list[Id] = Field([], max_length=2, description="two rows: the first's numbers less the second's")
     favours: Favours | None = Field(None, description="with minus: what such differences speak for")
     least: float | None = Field(
@@ -82,12 +94,33 @@ class PrintedTable(Where):
         for name, row in self.rows.items():
             if row.values and len(row.values) != len(self.columns):
                 raise ValueError(f"row {name} has {len(row.values)} values, and there are {len(self.columns)} columns")
+            if unknown := set(row.cells) - set(self.columns):
+                raise ValueError(f"row {name}: cells: there is no column {min(unknown)}")
             if row.minus and (len(row.minus) == 1 or set(row.minus) - set(self.rows)):
                 raise ValueError(f"row {name}: minus takes two rows of the table, as [tuned, frozen]")
             if row.favours and not row.minus:
                 raise ValueError(f"row {name}: favours is for a row of differences, with minus")
             if (row.least is None) != (row.full is None):
                 raise ValueError(f"row {name}: least and full belong together")
+        return self
+
+
+class ProtocolItem(BaseModel):
+    """A setting of a paper and ours."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    what: Text = Field(description="the setting, as learning rate of the head")
+    paper: int | float | Text | list[int | float] = Field(description="as the paper or its code has it; or not stated")
+    setting: Text | None = Field(
+        None, description="where ours is in the catalogues, as strategies.lee_full.phases.1.batch_size"
+    )
+    here: Text | None = Field(None, description="ours in words, where it is no setting")
+    why: Text | None = Field(None, description="why ours is another; needed where a setting differs")
+
+    @model_validator(mode="after")
+    def _setting_or_words(self):
+        if (self.setting is None) == (self.here is None):
+            raise ValueError(f"protocol: {self.what}: say either setting: or here:")
         return self
 
 
@@ -99,3 +132,4 @@ class Reference(BaseModel):
     title: Text = Field(description="title of the paper")
     arxiv: Text = Field(description="its number on arXiv")
     tables: dict[Id, PrintedTable] = Field(min_length=1, description="its tables and figures")
+    protocol: list[ProtocolItem] = Field([], description="its settings, and where ours differ")

@@ -6,6 +6,7 @@ WORDS = {
     "head": "the head",
     "all": "the head, all layers and the embeddings",
     "embeddings": "the embeddings",
+    "layers": "all layers",
 }
 PARTS = {
     "attention": "the attention matrices",

@@ -12,12 +12,11 @@ from thaw.core.phrases import listing, plural
 from thaw.schema.entry import CatalogueEntry, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, documented, key_of, names, prose, written
+from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.schema.strategy_reads import ReadsConfig, say_reads
 from thaw.schema.trainer_keys import keys_of_a_phase
 
-# The keys of a phase that a search may choose.
-SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
 PHASE_NAMES = names(PhaseConfig)
 _SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
 _GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
@@ -84,6 +83,7 @@ class SearchConfig(ConfigModel):
     seeds: Annotated[list[int], Key(_seeds)] = Field(
         [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
     )
+    penalty: Penalty = NO_PENALTY
 
     @field_validator("grid", mode="before")
     @classmethod

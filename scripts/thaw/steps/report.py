@@ -1,10 +1,12 @@
-"""Step `report`: the one self-contained page of an experiment, and the same as an article in LaTeX."""
+"""Step `report`: the one self-contained page of an experiment, the same as an article in LaTeX with its
+references, and a checklist for authors."""
 
 from thaw.core.files import write_text
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import parse_arguments, required
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import report_page
+from thaw.outputs.report.checklist import checklist
 
 
 def main() -> None:
@@ -20,6 +22,8 @@ def main() -> None:
     content = report_page.content(runs, arguments.spec, arguments.results, arguments.out.parent)
     page, paper = report_page.page(content, arguments.command), report_page.paper(content)
     write_text(arguments.out.with_name("paper.tex"), paper)
+    write_text(arguments.out.with_name("references.bib"), report_page.bibliography(content))
+    write_text(arguments.out.with_name("checklist.md"), checklist(content, arguments.command))
     write_text(arguments.out, page)
     log(str(arguments.out))
 

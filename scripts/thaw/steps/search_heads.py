@@ -37,12 +37,16 @@ def search(spec: dict, folders) -> None:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
         spent = measure_cost(watch, device)
     task = runs[0].context.task
-    scores = [left.outcome["scores"][task["validation"]][task["metrics"][0]] for left in trained]
-    seeds, each = list(map(str, spec["seeds"])), len(spec["seeds"])
-    trials = [
-        (settings, dict(zip(seeds, scores[place * each : (place + 1) * each], strict=True)))
-        for place, settings in enumerate(spec["grid"])
+    seeds, each, metric = list(map(str, spec["seeds"])), len(spec["seeds"]), task["metrics"][0]
+    by_trial = [trained[place * each : (place + 1) * each] for place in range(len(spec["grid"]))]
+    scores = [
+        [
+            {seed: one.outcome["scores"][split][metric] for seed, one in zip(seeds, left, strict=True)}
+            for split in (task["validation"], "train")
+        ]
+        for left in by_trial
     ]
+    trials = [(settings, *both) for settings, both in zip(spec["grid"], scores, strict=True)]
     cost = {key: sum(left.cost[key] for left in trained) for key in ("flops", "tokens", "steps")}
     parameters = trained[0].cost["parameters"]
     write_json(folders.out / "cost.json", cost | {"parameters": parameters} | spent)

@@ -14,21 +14,22 @@ def main() -> None:
     )
     spec, files = arguments.spec, iter(arguments.trials)
     task = task_with_defaults(spec["task"], spec.get("subset", {}))
-    trials = [(trial["settings"], scored(trial, files, task)) for trial in spec["trials"]]
+    trials = [(trial["settings"], *scored(trial, files, task)) for trial in spec["trials"]]
     write_json(arguments.out, choose_trial(spec, task, trials))
 
 
-def scored(trial: dict, files, task: dict) -> dict:
-    """Return a trial's main score on validation by seed, None where it is undefined.
+def scored(trial: dict, files, task: dict) -> tuple[dict, dict]:
+    """Return a trial's main score on validation and on the scored rows of train, each by seed, None where undefined.
 
     Args: trial as the spec has it; files, an iterator whose next item is its first metrics.json; the whole task.
     """
-    scores = {}
+    scores, train, metric = {}, {}, task["metrics"][0]
     for seed, expected in trial["runs"].items():
         path = next(files)
         check_digest(path, expected)
-        scores[seed] = read_json(path)["scores"][task["validation"]][task["metrics"][0]]
-    return scores
+        by_split = read_json(path)["scores"]
+        scores[seed], train[seed] = by_split[task["validation"]][metric], by_split["train"][metric]
+    return scores, train
 
 
 if __name__ == "__main__":

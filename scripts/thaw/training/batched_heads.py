@@ -197,7 +197,7 @@ class BatchedHeadTrainer:
         """Return a member's predictions for some rows of a split; `words` are their word counts, None for texts."""
         vectors = self._vectors(store, split, rows, words)
         head = self.heads[index].eval()
-        return vectors.to_predictions(rows, head.logits(vectors.values).float(), head.scores)
+        return vectors.to_predictions(rows, head.logits(vectors.values).float(), head.target)
 
     def _vectors(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Vectors:
         if store is self.store and split == "train":

@@ -16,14 +16,15 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
-from thaw.core.runtime import derive_seed, log
+from thaw.core.runtime import derive_seed, log, seeded
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.registry import load_tokenizer
 from thaw.features.store import FeatureStore
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.training.masking import Marks, MaskedFeed, mean_loss
 from thaw.training.model_trainer import ModelTrainer
-from thaw.training.objectives import MaskedLanguageModel
+from thaw.training.next_sentence import NextSentence, PairedFeed, Specials
+from thaw.training.objectives import MaskedAndNextSentence, MaskedLanguageModel
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.run_state import RunState
 
@@ -42,9 +43,15 @@ class Pretraining:
         if tokenizer.mask_token_id is None:
             raise UserError(f"{folder}: its tokenizer has no mask token, so nothing can be masked for it")
         self.marks = Marks(tokenizer.mask_token_id, len(tokenizer))
+        self.specials = Specials.of(tokenizer, folder) if entry.next_sentence else None
         self.shape = Shape.of(read_json(folder / "config.json"))
+        if entry.next_sentence:
+            with seeded(entry.seed, "next sentence"):
+                self.model.next_sentence = NextSentence(folder, self.shape.width)
         self.model.to(device)
-        self.objective = MaskedLanguageModel(entry.phase.precision)
+        self.masked = self.objective = MaskedLanguageModel(entry.phase.precision)  # the first is what is reported
+        if entry.next_sentence:
+            self.objective = MaskedAndNextSentence(entry.phase.precision)
         total = store.card["splits"]["train"]["examples"]
         order = np.random.default_rng(derive_seed(entry.seed, "held out")).permutation(total)
         held = max(1, total // HELD_OUT)
@@ -77,7 +84,12 @@ class Pretraining:
             loss = f"loss {phase_log.mean_loss(training.epoch):#.3g}, on held-out rows {losses[-1]:.4f} nats"
             log(f"epoch {training.epoch} of {phase.epochs}: {loss}")
 
-        trainer = ModelTrainer(self.model, self._feed("masks"), self.rows, self.objective)
+        feed = self._feed("masks")
+        if self.specials:
+            feed = PairedFeed(
+                self.specials, self.store, self.device, self.entry.mask, self.marks, self.entry.seed, "masks"
+            )
+        trainer = ModelTrainer(self.model, feed, self.rows, self.objective)
         training.enter(trainer, components, self.shape.layers)
         training.run(watch, evaluate)
         facts = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
@@ -95,4 +107,4 @@ class Pretraining:
         """Return the loss on the held-out rows, with the same masks each time."""
         with watch("evaluate"):
             feed = self._feed("held-out masks")
-            return mean_loss(self.model, self.objective, feed, "train", self.held_out)
+            return mean_loss(self.model, self.masked, feed, "train", self.held_out)

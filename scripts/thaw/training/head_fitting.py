@@ -176,7 +176,7 @@ class HeadFit:
 
     def _predictions(self, solution: Solution, vectors: Vectors, rows: np.ndarray) -> Predictions:
         logits = solution.logits(vectors.values)
-        return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.scores)
+        return vectors.to_predictions(rows, logits.squeeze(1) if self.head.scores else logits, self.head.target)
 
     def _cost(self, tried: list[HeadCandidate], chosen: HeadCandidate) -> dict:
         """Return the cost of the fit with that of the frozen layers that were not in the store.

@@ -45,10 +45,15 @@ class Vectors:
             return np.asarray(targets)
         return np.concatenate([np.asarray(tags)[seen] for tags, seen in zip(targets, self.seen, strict=True)])
 
-    def to_predictions(self, rows, logits: torch.Tensor, scores: bool) -> Predictions:
-        """Return the predictions of logits [N, C], or scores [N], for the rows; a word without a token has none."""
-        if scores:
+    def to_predictions(self, rows, logits: torch.Tensor, target: str) -> Predictions:
+        """Return the predictions of logits [N, C], or scores [N], for the rows; a word without a token has none.
+
+        Args: kind of the target, as `Head.target`.
+        """
+        if target == "score":
             return Predictions(rows, logits.cpu().numpy())
+        if target == "label_set":
+            return Predictions(rows, logits.sigmoid().cpu().numpy())
         best = logits.argmax(1).cpu().numpy()
         if self.seen is None:
             return Predictions(rows, best, logits.softmax(1).cpu().numpy())

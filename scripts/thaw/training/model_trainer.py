@@ -24,10 +24,15 @@ class ModelTrainer:
         rows: np.ndarray,
         objective: Objective,
         frozen_dropout: bool = False,
+        clip_over_all: bool = False,
     ):
-        """Keep model and data. Args: feed of the model; rows of train; objective; whether frozen layers drop out."""
+        """Keep model and data.
+
+        Args: feed of the model; rows of train; objective; whether frozen layers drop out; whether frozen parameters
+        have gradients too, which no optimizer sees but which count in the norm that is clipped.
+        """
         self.model, self.feed, self.rows, self.objective = model, feed, rows, objective
-        self.frozen_dropout = frozen_dropout
+        self.frozen_dropout, self.clip_over_all = frozen_dropout, clip_over_all
 
     @property
     def encoder(self):
@@ -40,6 +45,8 @@ class ModelTrainer:
             parameter.requires_grad_("head" in names)
         if self.model.encoder is not None:
             self.model.encoder.thaw(set(names) - {"head"}, self.frozen_dropout)
+        if self.clip_over_all:
+            self.model.requires_grad_(True)
 
     def components(self, names: list[str]) -> list[dict[str, list]]:
         """Return the named parameters of some components, which may be rows of a matrix."""
@@ -66,6 +73,8 @@ class ModelTrainer:
 
     def backward(self, losses: torch.Tensor) -> None:
         """Give all that trains the gradients of the loss."""
+        if self.clip_over_all:
+            self.model.zero_grad()  # the optimizer clears those of its own parameters alone
         losses.sum().backward()
 
     def clip(self, largest: float, each: bool) -> None:

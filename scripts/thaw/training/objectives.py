@@ -14,6 +14,7 @@ from thaw.features.batch import Batch, send
 from thaw.heads.base import Head, word_targets
 from thaw.training.head_vectors import Vectors
 from thaw.training.masking import MaskedBatch
+from thaw.training.next_sentence import PairedBatch
 from thaw.training.task_model import TaskModel
 
 
@@ -78,3 +79,12 @@ class MaskedLanguageModel(Objective):
         with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             logits = model(batch)
         return model.head.loss(logits, batch.tokens)
+
+
+class MaskedAndNextSentence(MaskedLanguageModel):
+    """The sum of that and of the cross-entropy of next sentences (google-research/bert, run_pretraining.py)."""
+
+    def loss(self, model: MaskedModel, rows, batch: PairedBatch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss in nats of a batch, a scalar; rows and stored states are not read."""
+        masked = super().loss(model, rows, batch, stored)
+        return masked + model.next_sentence.loss(model.first.float(), batch.follows)

@@ -43,7 +43,7 @@ class PhaseTraining:
             state.enter(named, len(self.epochs) > 1)
         self.phases = list({state.phase.model_dump_json(): state.phase for state in self.states}.values())
         param_groups = [group for phase in self.phases for group in self._groups(phase, parts, layers)]
-        self.optimizer = optimizer(self.phases[0].optimizer, param_groups)
+        self.optimizer = optimizer(self.phases[0].optimizer, param_groups, self.phases[0].betas)
         for state, moments in zip(self.states, before, strict=True):
             self.optimizer.state.update({p: moments[name] for name, p in state.parameters.items() if name in moments})
         self.stage += 1
@@ -92,13 +92,14 @@ class PhaseTraining:
 
     def _epoch(self, going: list[RunState]) -> None:
         """Go once through the training rows; losses and the optimizer's learning rates are logged ten times."""
-        first, losses = self.states[0], []
+        first, losses, decay = self.states[0], [], self.states[0].plateau_factor()  # a plateau is of one run alone
         orders = [state.stream("order", self.epoch) for state in self.states]
         batches = self.trainable.batches(orders, first.phase.batch_size)
         logged = {math.ceil(len(batches) * (i + 1) / LOGGED) for i in range(LOGGED)}
         name = f"phase {first.number}, epoch {self.epoch} of {sum(self.epochs)}"
         for count, batch in enumerate(progress(batches, name), start=1):
             factors = [lr_factor(phase, self.epochs, self.stage, self.steps, len(batches)) for phase in self.phases]
+            factors = [factor * decay for factor in factors]
             losses.append(self._update(batch, factors))
             self.steps += 1
             if count in logged:

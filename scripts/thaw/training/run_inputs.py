@@ -46,6 +46,15 @@ class Inputs:
         self.device = device
         return self
 
+    def transfer_set(self, task: str) -> tuple[TransferSet, FeatureStore]:
+        """Return the transfer set of a task, with its store; one that is not there is a UserError."""
+        for other, store in self.transfer_sets:
+            if other.task["id"] == task:
+                return other, store
+        raise UserError(
+            f"coral: to: {task} is none of the transfer sets of this run; name it in transfer_sets: of its task"
+        )
+
     def tokens(self) -> torch.Tensor:
         """Return the ids of all tokens that occur in the texts, padding included, ascending, int64 [U]."""
         stores = [self.store, *(store for _, store in self.transfer_sets)]

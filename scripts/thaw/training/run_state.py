@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 
 from thaw.adaptation.optimizers import together
+from thaw.adaptation.schedules import plateau_factor
 from thaw.schema.phases import PhaseConfig
 from thaw.training.gradient_log import Gradients
 
@@ -88,7 +89,15 @@ class RunState:
     @property
     def scores_epochs(self) -> bool:
         """Whether the phase asks for a validation score after each epoch."""
-        return bool(self.phase.patience or self.phase.stop or self.phase.pick == "best")
+        phase = self.phase
+        return bool(phase.patience or phase.stop or phase.pick == "best" or phase.schedule == "plateau")
+
+    def plateau_factor(self) -> float:
+        """Return what a schedule of kind plateau has made of the rate so far; 1 for any other."""
+        if self.phase.schedule != "plateau":
+            return 1.0
+        last = {row["epoch"]: row["validation"] for row in self.phase_log.history}
+        return plateau_factor(list(last.values()))
 
     def stream(self, purpose: str, epoch: int) -> tuple[int, str]:
         """Return an epoch's stream of random numbers for a purpose, "order" or "dropout", by seed and name."""

@@ -6,6 +6,7 @@ layers.
 
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -13,6 +14,7 @@ from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
+from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.features.batch import Batch, send
 from thaw.features.extract import batches
 from thaw.features.store import FeatureStore
@@ -73,12 +75,13 @@ class TaskModel(nn.Module):
             batch, stored = feed(split, rows[positions])
             logits = self(batch, stored)
             decoded = self.head.decode(logits, batch).cpu().tolist()
-            classes = not (self.head.words or self.head.scores)
-            shares = logits.float().softmax(-1).cpu().numpy() if classes else [None] * len(positions)
+            shares = self.head.probabilities(logits)
+            shares = [None] * len(positions) if shares is None else shares.cpu().numpy()
             for position, value, share in zip(positions, decoded, shares, strict=True):
                 values[position] = value if words is None else value[: words[position]]
                 likely[position] = share
-        return _to_predictions(rows, values, likely if likely and likely[0] is not None else None)
+        known = np.stack(likely) if likely and likely[0] is not None else None
+        return Predictions(rows, TARGET_KINDS[self.head.target].array(values), known)
 
 
 def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
@@ -91,14 +94,6 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
     wanted = [n for n in head.combination.read if n not in stored]
     states = stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
     return head.combination(states, batch.mask)
-
-
-def _to_predictions(rows, values: list, likely: list | None) -> Predictions:
-    """Return predictions with numbers as arrays and tags as lists."""
-    import numpy as np
-
-    tags = bool(values) and isinstance(values[0], list)
-    return Predictions(rows, values if tags else np.array(values), None if likely is None else np.stack(likely))
 
 
 def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None) -> Encoder | None:

@@ -17,12 +17,14 @@ from thaw.evaluation.log_lines import epoch_line
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
+from thaw.heads.base import VectorHead
 from thaw.heads.pooling import Pooler
 from thaw.schema.head import HeadConfig
 from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext
+from thaw.training.domain_alignment import Coral
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
@@ -85,9 +87,15 @@ class TrainingRun:
         """The epochs of all phases."""
         return sum(stage["epochs"] for stages in self.stages for stage in stages)
 
-    def objective_of(self, phase: PhaseConfig) -> Objective:
-        """Return what a phase minimises."""
-        return Supervised(self.gold)
+    def objective_of(self, phase: PhaseConfig, stage: dict | None = None) -> Objective:
+        """Return what a phase minimises, in one of its stages where it reads another dataset's stored states."""
+        if phase.coral is None:
+            return Supervised(self.gold)
+        if self.head.words or not isinstance(self.head, VectorHead):
+            raise UserError(f"coral compares texts by a head that ends in one matrix, not by {self.head.entry.kind}")
+        other, store = self.inputs.transfer_set(phase.coral.to)
+        feed = Feed(store, cached_layers_read([stage]), self.device)
+        return Coral(self.gold, feed, len(other.corpus.frame("train")), phase.coral.weight, self.spec["seed"])
 
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
@@ -109,7 +117,7 @@ class TrainingRun:
         Constant vectors of a frozen encoder are computed once, and their head trains on them, alone or in a batch.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
-        objective = self.objective_of(phase)
+        objective = self.objective_of(phase, stage)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
         encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
@@ -128,7 +136,8 @@ class TrainingRun:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
         feed = Feed(store, cached_layers_read([stage]), self.device)
-        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout)
+        over_all = phase.clip_over == "all"
+        return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout, over_all)
 
     def set_evaluator(self, evaluator: Evaluator, index: int) -> None:
         """Set what gives the run's predictions. Args: what trains now; the run's index there."""
@@ -276,7 +285,7 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     groups: dict[tuple, list[int]] = {}
     for index, run in enumerate(runs):
         phase = run.phases[0]
-        batched = not run.head.words and run.objective_of(phase).on_vectors
+        batched = not run.head.words and run.objective_of(phase).on_vectors and phase.schedule != "plateau"
         groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():

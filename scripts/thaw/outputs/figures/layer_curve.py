@@ -3,6 +3,7 @@
 import itertools
 from functools import partial
 
+from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
@@ -12,11 +13,15 @@ def build(data, spec: dict) -> panels.Figure:
     """Return the score against the number of thawed layers, one panel per task.
 
     A line joins the points of one sweep, with a band over seeds; runs that also train the embeddings are separate
-    points on the right; baselines and external predictions are broken lines.
+    points on the right; baselines and external predictions are broken lines. With `minus` it is the difference to the
+    mean of that strategy, as the authors of Lee et al. 2019 draw it.
     """
     from matplotlib.patches import Patch
 
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    if minus := spec.get("minus"):
+        summary = _less(summary, minus)
+    of = f" less {spec['labels']['strategies'].get(minus, minus)}" if minus else ""
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())
     positions = _positions(summary[summary["fitted"]], list(marks), layers)
@@ -27,7 +32,7 @@ def build(data, spec: dict) -> panels.Figure:
         _strategies(axis, rows, marks, positions)
         _layer_axes(axis, layers, positions.values())
         axis.margins(y=0.1)
-        axis.set_ylabel(f"{column.metric} × 100")
+        axis.set_ylabel(f"{column.metric} × 100{of}")
         _reference_lines(axis, rows, spec["labels"], broken)
 
     shown = strategy_panels.task_panels(summary, spec["labels"])
@@ -36,6 +41,18 @@ def build(data, spec: dict) -> panels.Figure:
     band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
     legend = [*strategy_panels.legend(summary, spec, marks), *band]
     return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
+
+
+def _less(summary, strategy: str):
+    """Return the rows of runs with the mean of a strategy of the same task, encoder, head and subset taken off."""
+    cell = [*aggregate.COLUMN, "encoder", "head", "subset"]
+    whole = summary[(summary["strategy"] == strategy) & summary["fitted"]].set_index(cell)["mean"]
+    if whole.empty:
+        raise UserError(f"minus: {strategy} has no result yet; run it, or leave minus out")
+    fitted = summary[summary["fitted"]]
+    fitted = fitted[[key in whole.index for key in fitted[cell].itertuples(index=False, name=None)]]
+    base = whole.loc[list(fitted[cell].itertuples(index=False, name=None))].to_numpy()
+    return fitted.assign(**{name: fitted[name] - base for name in ("mean", "low", "high")})
 
 
 def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:

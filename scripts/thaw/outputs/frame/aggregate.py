@@ -38,7 +38,8 @@ def summarise(runs, shown: str, order: dict):
     besides the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without),
     undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
     seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
-    extraction_whole, train, search, memory, inference (operations of one prediction). Rows are in the order given.
+    extraction_whole, train, search, memory, inference (operations of one prediction), updates. Rows are in the
+    order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
@@ -82,6 +83,7 @@ def summarise(runs, shown: str, order: dict):
         search=("search_seconds", "mean"),
         memory=("peak_memory_mb", "max"),
         inference=("inference_flops", "mean"),
+        updates=("updates", "mean"),
     ).reset_index()
     summary["seeds"] -= summary["missing"]
     summary["fitted"] = summary["kind"] == "run"

@@ -241,6 +241,7 @@ def _costs(result: CollectedResult, results) -> dict:
         "trained_parameters": value(record, path, "parameters", "trained"),
         "peak_memory_mb": value(record, path, "peak_memory_mb"),
         "search_seconds": search_seconds(result.needs, results),
+        "updates": record.get("steps", ""),
         "device": value(record, path, "hardware", "device"),
         **{f"inference_{key}": record.get("inference", {}).get(key, "") for key in ("layers", "flops")},
     }

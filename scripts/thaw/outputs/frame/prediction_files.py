@@ -9,8 +9,8 @@ from thaw.core import layout
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
-from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import select_rows, task_with_defaults
+from thaw.evaluation.target_kinds import target_of
 from thaw.evaluation.weighted_metrics import Scorer, scorer
 from thaw.statistics.bootstrap import PartDraws, Resampled, RowDraws, resampled
 
@@ -46,8 +46,8 @@ class PredictionFiles:
         with wrap_corruption(path, f"{path.parent}/metrics.json"):
             data, frame = self._corpus(task["corpus"]), pandas.read_parquet(path)
         asked, labels = data.frame(split)["row"].to_numpy()[rows], data.labels(task["target"])
-        predictions = frame[frame["split"] == split].set_index("row").loc[asked, "prediction"]
-        return scorer(task, metric, select_rows(data.targets(task, split), rows), _encoded(predictions, labels), labels)
+        predictions = target_of(task).read(frame[frame["split"] == split].set_index("row").loc[asked], labels)
+        return scorer(task, metric, select_rows(data.targets(task, split), rows), predictions, labels)
 
     def resampled(self, terms: list[tuple[float, object]], metric: str, split: str) -> Resampled:
         """Return the mean over seeds of a weighted sum of scores, and its draws.
@@ -104,13 +104,3 @@ class PredictionFiles:
         if name not in self._corpora:
             self._corpora[name] = Corpus(self.results / layout.folder("prepare", {"corpus": name}))
         return self._corpora[name]
-
-
-def _encoded(predictions, labels: list[str]):
-    """Return predictions as metrics want them: class indices, floats, or lists of tag indices."""
-    if not labels:
-        return predictions.to_numpy(np.float64)
-    index = {label: position for position, label in enumerate(labels)}
-    if isinstance(predictions.iloc[0], str):
-        return np.array([index[label] for label in predictions])
-    return [[index.get(tag, NO_TAG) for tag in tags] for tags in predictions]

@@ -23,6 +23,7 @@ One row per result, split and metric.
                         passes undivided
     inference_layers    layers of the encoder that a prediction needs; inference_flops: operations of one prediction.
                         Empty for results that were made before runs noted it
+    updates             steps of the optimizer of this run; empty where it noted none
     missing             the reason why the result is missing, else empty; one row per split then, without scores
     carved              True where the task's validation split was carved out of train
     folder              of the result, below the results folder
@@ -39,9 +40,10 @@ COLUMNS = (
     "kind task subset encoder weights head strategy variant seed thawed embeddings optimizer precision pairs "
     "split role metric main value n train_rows truncated train_seconds after_seconds search_seconds total_seconds "
     "extraction_seconds extraction_whole_seconds flops after_flops trained_parameters peak_memory_mb "
-    "inference_layers inference_flops flags missing synthetic carved protocol device digest folder"
+    "inference_layers inference_flops updates flags missing synthetic carved protocol device digest folder"
 ).split()
-LATER = ("inference_layers", "inference_flops", "search_seconds")  # columns that a table of runs from before them lacks
+# columns that a table of runs from before them lacks
+LATER = ("inference_layers", "inference_flops", "search_seconds", "updates")
 CELL, RUN = list(layout.CELL), list(layout.RUN)  # pandas takes a tuple for one name
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from thaw.core import layout
 from thaw.core.files import read_json
 from thaw.declarations.splits import stored_split
-from thaw.evaluation.metrics import METRICS
+from thaw.declarations.task_types import TARGET_OF_TYPE
+from thaw.evaluation.metrics import METRICS, THRESHOLD
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.schema.phases import PhaseConfig
 
@@ -102,7 +103,13 @@ def _of_scores(record: dict, card: dict) -> list[str]:
     labels = {split: part.get("labels", {}).get(task["target"], {}) for split, part in parts.items()}
     if any(count and not labels["train"].get(label) for split in tests for label, count in labels[split].items()):
         flags.append("label_unknown")
-    least = {split: _constant(main, labels["train"], labels[split]) for split in (validation, *tests)}
+    sets = TARGET_OF_TYPE[task["type"]] == "label_set"
+    least = {
+        split: _constant_set(main, parts["train"], labels["train"], parts[split], labels[split])
+        if sets
+        else _constant(main, labels["train"], labels[split])
+        for split in (validation, *tests)
+    }
     got = {split: -math.inf if scores[split][main] is None else scores[split][main] for split in scores}
     if any(least[split] - got[split] > 1 / math.sqrt(record["rows"][split]) for split in tests):  # two standard errors
         flags.append("test_below_majority")
@@ -117,6 +124,23 @@ def _constant(metric: str, train: dict[str, int], split: dict[str, int]) -> floa
     if metric not in OF_CLASSES or not sum(train.values()) or not sum(split.values()):
         return 0.0
     return _score_of_one(metric, max(range(len(train)), key=list(train.values()).__getitem__), tuple(split.values()))
+
+
+def _constant_set(metric: str, train: dict, known: dict[str, int], split: dict, counts: dict[str, int]) -> float:
+    """Return what predicting the labels that more than half of train's rows have scores on a split; 0 without counts.
+
+    Args: the cards of train and of the split; in how many of their rows each label is. Subset accuracy does not follow
+    from these.
+    """
+    rows, gold = split["rows"], np.array(list(counts.values()))
+    if not gold.any():
+        return 0.0
+    if metric == "mean_average_precision":  # a constant ranks nothing: its precision is the share of rows
+        return float((gold[gold > 0] / rows).mean())
+    predicted = np.array(list(known.values())) / train["rows"] > THRESHOLD
+    both, either = 2 * gold * predicted, gold + rows * predicted
+    by_label = {"f1_micro": both.sum() / either.sum(), "f1_macro": np.mean(both[either > 0] / either[either > 0])}
+    return float(by_label.get(metric, 0.0))
 
 
 @functools.cache

@@ -4,21 +4,29 @@ from pathlib import Path
 
 from thaw.core import layout
 from thaw.core.files import read_json
+from thaw.declarations.task_types import TYPE_LABELS
 from thaw.outputs import wording
 from thaw.outputs.report import methods
+from thaw.schema.encoder import UNKNOWN
 
 
 def tasks(spec: dict, results) -> list[dict]:
     """Return a line per task: sizes, origin of validation, duplicates, overlap, source; fewer facts without a card."""
-    return [_task(id, spec["tasks"][id], spec["labels"], results) for id in spec["order"]["tasks"]]
+    corpora = spec.get("corpora", {})
+    return [
+        _task(id, entry, corpora.get(entry["corpus"], {}), spec["labels"], results)
+        for id, entry in ((id, spec["tasks"][id]) for id in spec["order"]["tasks"])
+    ]
 
 
-def _task(id: str, entry: dict, labels: dict, results) -> dict:
+def _task(id: str, entry: dict, corpus: dict, labels: dict, results) -> dict:
     """Return the facts of a task; `prepared` is False if its dataset is missing."""
     facts = {
         "label": wording.task_name(labels["tasks"], id),
+        "licence": corpus.get("licence", UNKNOWN),
+        "cite": corpus.get("cite", []),
         "corpus": entry["corpus"],
-        "type": wording.TYPE_LABELS[entry["type"]],
+        "type": TYPE_LABELS[entry["type"]],
         "metrics": [wording.metric_name(labels, metric) for metric in entry["metrics"]],
         "protocol": entry["protocol"],
         "tests": entry["test"],
@@ -54,6 +62,7 @@ def encoders(spec: dict, results) -> list[dict]:
     for id, entry in spec["encoders"].items():
         path = Path(results, layout.file("fetch", {"encoder": id}))
         facts = {"label": spec["labels"]["encoders"].get(id, id), "note": spec["notes"].get(id), "text": None}
+        facts |= {"licence": entry["licence"], "cite": entry["cite"]}
         if path.exists():
             card = read_json(path)
             facts |= {"text": methods.encoder(entry, card), "sha256": card["sha256"], "digest": card["digest"]}

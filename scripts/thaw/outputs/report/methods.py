@@ -4,6 +4,7 @@ from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.report.recommended import sentence
 from thaw.outputs.tables.footnotes import BI_ENCODER_NOTE
 from thaw.schema.encoder import UNKNOWN
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
@@ -84,12 +85,14 @@ def encoder(entry: dict, card: dict) -> str:
     )
 
 
-def findings(summary, validated: dict[tuple, float], labels: dict) -> list[tuple[str, str]]:
+def findings(summary, validated: dict[tuple, float], labels: dict, recommended=()) -> list[tuple[str, str]]:
     """Return (task, sentences) per task and group of runs, from a summary on test.
 
-    The sentences name the strategy that is highest on validation and the cheapest within one point of it there, both
-    with their test scores, and the baselines. Args: validated, as `aggregate.validation_means` returns it.
+    The sentences give the recommendation; without one they name the strategy that is highest on validation and the
+    cheapest within one point of it there, both with their test scores. The baselines follow. Args: validated, as
+    `aggregate.validation_means` returns it; recommended, as `recommended.recommendations` returns it.
     """
+    said = {(entry["task"], entry["split"], entry["group"]): entry for entry in recommended}
     groups, lines = aggregate.group_names(summary, labels), []
     for column in aggregate.columns(summary, labels):
         here = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
@@ -101,17 +104,20 @@ def findings(summary, validated: dict[tuple, float], labels: dict) -> list[tuple
             mine = mine[mine["validation"].notna()]
             if len(mine):
                 references = aggregate.baselines_of(here, group), here[here["kind"].isin(aggregate.EXTERNAL)]
-                lines.append(_finding(mine, references, column, name, labels))
+                entry = said.get((column.task, column.split, group))
+                text = sentence(entry) if entry else _finding(mine, labels)
+                marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", name]
+                text = f"({', '.join(mark for mark in marks if mark)}): {text}"
+                lines.append((column.label, text + _references(mine, references, labels)))
     return lines
 
 
-def _finding(mine, references: tuple, column, group: str, labels: dict) -> tuple[str, str]:
-    """Return the task's name and the sentences of one column and group. Args: references: baselines, external rows."""
+def _finding(mine, labels: dict) -> str:
+    """Return what is the highest on validation of one column and group, and the cheapest that is near it there."""
     best = mine.loc[mine["validation"].astype(float).idxmax()]
-    marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", group]
     spread = f" ± {wording.number(best['sd'])}" if best["sd"] == best["sd"] and not best["shared"] else ""
     others = mine[mine.index != best.name]
-    text = f"({', '.join(mark for mark in marks if mark)}): {aggregate.row_name(best, labels)} "
+    text = f"{aggregate.row_name(best, labels)} "
     text += "is the highest on validation; on test it scores " if len(others) else "is the only strategy run: "
     text += f"{wording.number(best['mean'])}{spread}."
     cheap = others[(others["validation"] >= best["validation"] - 1) & (others["seconds"] < best["seconds"])]
@@ -120,12 +126,18 @@ def _finding(mine, references: tuple, column, group: str, labels: dict) -> tuple
         costs = f"{wording.seconds(least['seconds'])} against {wording.seconds(best['seconds'])} of training"
         text += f" The cheapest within one point of it on validation is {aggregate.row_name(least, labels)}, with "
         text += f"{wording.number(least['mean'])} on test and {costs}."
+    return text
+
+
+def _references(mine, references: tuple, labels: dict) -> str:
+    """Return what runs are compared with, and what is lacking. Args: references: baselines, external rows."""
+    text = ""
     for what, rows in zip(("Baselines", "External"), references, strict=True):
         scores = [f"{aggregate.row_name(row, labels)} {wording.number(row.mean)}" for row in rows.itertuples()]
         text += f" {what}: {wording.listing(scores)}." if scores else ""
     if (mine["pairs"] == "joint").any() and not (mine["pairs"] == "separate").any():
         text += f" No run uses a bi-encoder. {BI_ENCODER_NOTE}"
-    return column.label, text
+    return text
 
 
 def claims(lines) -> str:

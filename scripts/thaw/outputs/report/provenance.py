@@ -1,5 +1,6 @@
 """Versions and machines of a report's runs, differences between them, runs with warnings and missing results."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from thaw.core.files import read_json
@@ -7,14 +8,15 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
 
+SIZE = "size of the machine"
 NAMED = 3  # runs named next to their count; longer lists have a section of their own
 
 
 def circumstances(present, results) -> list[dict]:
     """Return for each present run what its scores depend on besides its settings.
 
-    Keys: folder, date, and `facts`, {kind: value}: the versions of Thaw and of libraries, machine, precision,
-    protocol.
+    Keys: folder, date, started and ended, and `facts`, {kind: value}: the versions of Thaw and of libraries, machine,
+    its size, precision, protocol.
     """
     rows = []
     for row in present.drop_duplicates(RUN).itertuples():
@@ -22,8 +24,23 @@ def circumstances(present, results) -> list[dict]:
         hardware = record["hardware"]
         machine = f"{hardware['device']}; {hardware['cpu']}; {wording.plural(hardware['threads'], 'thread')}"
         facts = {**record["versions"], "machine": machine, "precision": row.precision, "protocol": row.protocol}
-        rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts})
+        if "cores" in hardware:  # as runs note since they note it
+            facts[SIZE] = f"{wording.plural(hardware['cores'], 'core')}, {hardware['memory_gib']:g} GiB of memory"
+        ended = datetime.fromisoformat(record["date"])
+        times = {"started": ended - timedelta(seconds=record["seconds"]["total"]), "ended": ended}
+        rows.append({"folder": row.folder, "date": record["date"][:10], "facts": facts} | times)
     return rows
+
+
+def span(runs: list[dict]) -> dict:
+    """Return when the first run started and the last one ended, the seconds between, and those of all runs added up.
+
+    A run that shared its job with others notes its share of the seconds, so that the first may have started earlier.
+    """
+    started, ended = min(run["started"] for run in runs), max(run["ended"] for run in runs)
+    summed = sum((run["ended"] - run["started"]).total_seconds() for run in runs)
+    shown = {"started": f"{started:%Y-%m-%d %H:%M}", "ended": f"{ended:%Y-%m-%d %H:%M}"}
+    return shown | {"seconds": (ended - started).total_seconds(), "summed": summed}
 
 
 def values(runs: list[dict]) -> dict[str, dict[str, list[str]]]:
@@ -42,11 +59,12 @@ def differences(runs: list[dict]) -> list[dict]:
     """Return the facts in which runs differ: the most frequent value, and the runs with another value.
 
     A value with many runs has an `anchor`: the report lists them in a section of their own. Thaw itself is no such
-    fact: whatever changes a result raises the VERSION of its step, and the run is made again.
+    fact: whatever changes a result raises the VERSION of its step, and the run is made again. Nor is the machine's
+    size.
     """
     rows = []
     for what, having in values(runs).items():
-        if what == "thaw":
+        if what in ("thaw", SIZE):
             continue
         (usual, most), *others = having.items()
         others = [

@@ -14,6 +14,9 @@ What it reads of its spec (the other steps' specs are in the docstrings of `coll
     search_seeds the largest number of seeds of a search, only if the experiment sets it
     further_pretraining   {id: FurtherPretrainingConfig without defaults}, only where a strategy starts from one
     store        {dtype, max_gib}; compute {threads}
+    preparatory  runs that are planned and not shown: what others start from, trials of searches, runs of baselines
+    corpora      {id: {label, licence, cite}}
+    references   {key: BibTeX entry}
     left_out     [sentence], only where the experiment was scaled down
 and of the results: runs.csv, the cards of corpora, encoders and tokens, each run's cost.json, tables' html and
 figures' svg.
@@ -28,13 +31,14 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
-from thaw.core.runtime import log
+from thaw.core.runtime import log, machine_size
+from thaw.declarations import references
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.runs_frame import RUN
-from thaw.outputs.report import dataset_facts, methods, provenance
+from thaw.outputs.report import dataset_facts, methods, provenance, recommended
 from thaw.outputs.tables import writers
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
@@ -59,6 +63,9 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
     columns, fitted = aggregate.columns(summary, labels), runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
+    chosen = recommended.recommendations(
+        spec["outputs"], folder, columns, aggregate.group_names(summary, labels), labels
+    )
     made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
     cuts, synthetic = (
         dataset_facts.cuts(present, spec, results),
@@ -70,18 +77,22 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "words": wording,
         "columns": columns,
         "synthetic_tasks": list(dict.fromkeys(synthetic)),
-        "counts": _counts(summary, fitted, present),
+        "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
         "missing": provenance.missing(runs, labels),
         "differences": provenance.differences(made_with),
         "tasks": dataset_facts.tasks(spec, results),
         "subsets": methods.subsets(spec),
         "cuts": {"lines": cuts, "number": next(tables)} if cuts else None,
         "encoders": dataset_facts.encoders(spec, results),
+        "references": spec.get("references", {}),
+        "optimizers": _optimizers(present),
+        "metric_cites": [references.METRICS[metric] for metric in _metrics(spec) if metric in references.METRICS],
         "heads": methods.heads(spec),
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
         "baselines": _baselines(summary, labels),
-        "findings": methods.findings(summary, aggregate.validation_means(runs), labels),
+        "recommended": chosen,
+        "findings": methods.findings(summary, aggregate.validation_means(runs), labels, chosen),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
         "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
@@ -92,9 +103,17 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "flagged": provenance.flagged(present, labels),
         "values": provenance.values(made_with),
         "release": release(),
+        "span": provenance.span(made_with) if made_with else None,
+        "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
+        "cost_rule": wording.COST_RULE,
         "days": sorted(run["date"] for run in made_with),
         "runs": provenance.listing(present),
     }
+
+
+def bibliography(content: dict) -> str:
+    """Return references.bib: the entries of what is cited. Args: what `content` returns."""
+    return "\n\n".join(content["references"].values()) + "\n"
 
 
 def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:
@@ -152,8 +171,20 @@ def _strategies(spec: dict) -> list[dict]:
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
         text = methods.strategy(id, spec)
-        entries.append({"name": names.get(id, id), "about": entry.get("about"), "text": text})
+        about = {"about": entry.get("about"), "cite": entry.get("cite", [])}
+        entries.append({"name": names.get(id, id), "text": text} | about)
     return entries
+
+
+def _metrics(spec: dict) -> list[str]:
+    """Return the main metrics of the tasks, each once."""
+    return list(dict.fromkeys(task["metrics"][0] for task in spec["tasks"].values()))
+
+
+def _optimizers(present) -> list[str]:
+    """Return what to cite for the optimizers of the runs."""
+    used = {name for names in present["optimizer"].dropna().unique() for name in names.split(";")}
+    return [key for name, key in references.OPTIMIZERS.items() if name in used]
 
 
 def _baselines(summary, labels: dict) -> list[str]:

@@ -8,18 +8,20 @@ from thaw.outputs.frame import aggregate
 BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder matters more than the strategy."
 
 
-def notes(summary, runs, columns, spec: dict, role: str) -> list[str]:
-    """Return the footnotes of a table of scores.
+def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tuple[list[str], list[str]]:
+    """Return the footnotes of a table of scores, and those of them that its LaTeX form has room for.
 
     Args: summary of the table's runs; runs as `read_runs` gives them; columns of the table; spec of step `table`; the
-    role of the scores.
+    role of the scores; what brackets and marks mean, [] where only bold is used.
     """
     labels, fitted = spec["labels"], summary[summary["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
-    lines = [_numbers(columns, fitted, role)]
     within = ", within its group" if _groups(summary) > 1 else ""
-    lines.append(f"Bold: the highest mean on validation of each column{within}.")
-    lines += [*_synthetic(columns), *_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
+    marks = marks or [f"Bold: the highest mean on validation of each column{within}."]
+    short = [_numbers(columns, fitted, role), *marks[-2:], *_synthetic(columns)]
+    lines = [_numbers(columns, fitted, role), *marks, *_synthetic(columns)]
+    lines += [wording.COST_NOTE] * bool(spec.get("costs"))
+    lines += [*_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
@@ -28,10 +30,11 @@ def notes(summary, runs, columns, spec: dict, role: str) -> list[str]:
     lines += [f"{names.get(id, id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
     flags = dict.fromkeys(flag for entry in fitted["flags"] for flag in entry.split(";") if flag)
     lines += [f"† Warning: {wording.listing([wording.flag_label(flag) for flag in flags])}."] if flags else []
-    lines += [f"{wording.MISSING} A run is missing; the report lists it with the reason."] * bool(
+    short += ["† A run has a warning."] * bool(flags)
+    absent = [f"{wording.MISSING} A run is missing; the report lists it with the reason."] * bool(
         summary["missing"].any()
     )
-    return lines
+    return lines + absent, short + absent
 
 
 def _groups(summary) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.declarations.task_types import TYPE_LABELS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, paired_differences
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts
@@ -136,7 +137,7 @@ def _cells_of(rows) -> list[tuple]:
 
 def _name(entry: dict) -> str:
     """Return the name of a line: the types of its tasks, and the question."""
-    types = wording.listing(wording.TYPE_LABELS[name] for name in entry["types"]) or "all tasks"
+    types = wording.listing(TYPE_LABELS[name] for name in entry["types"]) or "all tasks"
     return f"{types[0].upper()}{types[1:]}: {QUESTIONS[entry['question']]}"
 
 

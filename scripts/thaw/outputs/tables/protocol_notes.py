@@ -2,10 +2,11 @@
 
 from thaw.outputs import wording
 
-MARKS = {"encoder": "ᵃ", "split": "ᵇ"}
+MARKS = {"encoder": "ᵃ", "split": "ᵇ", "unknown_split": "ᶜ"}
 SAID = {
     "encoder": "A different encoder than the paper's, with numbers of layers in proportion",
     "split": "A different split than the paper's",
+    "unknown_split": "It is not known whether the split is the paper's",
 }
 PROVENANCES = {
     "table_image": "Published numbers were read from an image of the table",
@@ -13,6 +14,7 @@ PROVENANCES = {
     "text": "Published numbers are those stated in the text",
     "author_code": "Published numbers were computed from the authors' result files",
     "author_notebook": "Published numbers are from the authors' notebooks",
+    "dataset_copy": "Published numbers are from a data set that holds the table cell by cell",
     "secondary": "Published numbers are from a secondary source",
     "missing": "The paper's numbers are not available",
 }

@@ -3,7 +3,7 @@
 The choice is made on validation alone. Test is opened for what was chosen.
 """
 
-from thaw.declarations.decision import FEWEST_OF_INTERVAL
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
@@ -16,8 +16,9 @@ TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "C
 HEADER = (
     "task split subset encoder head strategy variant validation difference low high answer more_seeds rows_needed "
     "seeds seconds_alone seconds_shared memory_mb trained_parameters inference_flops on_front advised test test_low "
-    "test_high papers"
+    "test_high papers highest test_difference test_difference_low test_difference_high margin reason"
 )
+FEW_SEEDS = "too few seeds"
 ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 MOST = 3  # undecided strategies named in a cell; the CSV has all
 
@@ -39,9 +40,9 @@ def build(data, spec: dict) -> TextTable:
             if given:
                 every = judged(given.candidates, margin)
                 papers = _papers(spec["papers"], column.task, group[1], every)
-                cells = _cells(given, every, papers, column.split, spec)
+                cells = _cells(given, every, papers, column, spec)
                 rows.append(Row({}, column.title, [TextCell(text) for text in cells]))
-                lines += _lines(given, every, papers, column, group)
+                lines += _lines(given, every, papers, column, group, spec)
                 predicting.append(_prediction(every, _taken(given, every), labels))
                 fewest = min(fewest, len(given.candidates[0].seeds))
         groups.append(Group(name, [], rows))
@@ -65,20 +66,20 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
     return [(rule, one) for rule, one in points if one]
 
 
-def _cells(given: Choice, every: list[Judged], papers: list, split: str, spec: dict) -> list[str]:
+def _cells(given: Choice, every: list[Judged], papers: list, column, spec: dict) -> list[str]:
     labels, best, taken = spec["labels"], highest(given.candidates), _taken(given, every)
     tested = difference = cost = wording.DASH
     if taken:
         alone = taken[0].candidate
-        made = given.on_test(alone, split)
+        made = given.on_test(alone, column.split)
         tested = printed(made.value, made.draws)
         if alone is not best:
-            away = given.on_test(alone, split, less=best)
+            away = given.on_test(alone, column.split, less=best)
             difference = f"{_bounds(taken[0])} on validation; {printed(away.value, away.draws)} on test"
         cost = f"{wording.seconds(alone.costs[ALONE])} alone, "
         cost += f"{wording.seconds(alone.costs[SHARED])} with features shared; "
         cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(every, taken, labels)}"
-    said = [f"{rule['paper']}: {rule['says']} ({_agreement(one, taken)})" for rule, one in papers]
+    said = [f"{rule['paper']}: {rule['says']} ({_agreement(rule, one, taken, column)})" for rule, one in papers]
     return [
         _recommended(given, every, taken, spec),
         tested,
@@ -99,14 +100,19 @@ def _recommended(given: Choice, every: list[Judged], taken: list[Judged], spec: 
         if alone.answer != NOT_WORSE:
             text += f", the highest on validation (not shown to be within {spec['margin']:g} of the best)"
         return text if shared is alone else f"{text}; with features shared {_name(shared, labels)}"
+    if reason := _reason(given):
+        return f"None: {reason}"
+    return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
+
+
+def _reason(given: Choice) -> str:
+    """Return why nothing can be recommended, whatever the number of seeds; empty where something can."""
     reasons = [f"{name} is ahead of every strategy ({wording.number(score)})" for name, score in given.ahead]
     if not given.above_majority:
         reasons.append(
             f"no strategy is shown to be above the majority class ({wording.number(given.majority.validation)})"
         )
-    if reasons:
-        return f"None: on validation {' and '.join(reasons)}"
-    return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
+    return f"on validation {' and '.join(reasons)}" if reasons else ""
 
 
 def _prediction(every: list[Judged], taken: list[Judged], labels: dict) -> str:
@@ -150,18 +156,31 @@ def _undecided(every: list[Judged], taken: list[Judged], labels: dict) -> str:
     return "; ".join(names) + more or wording.DASH
 
 
-def _agreement(one: Judged, taken: list[Judged]) -> str:
-    """Return how a paper's choice compares with the recommended strategy."""
+def _agreement(rule: dict, one: Judged, taken: list[Judged], column) -> str:
+    """Return how a paper's choice compares with the recommended strategy.
+
+    It is contradicted only where a claim would fail: over six seeds, on real text, by an encoder like the paper's.
+    """
     if one in taken[:1]:
         return "the same"
     if one.answer == NOT_WORSE:
         return "non-inferior, but more expensive" if taken else "non-inferior"
-    return f"{'contradicted' if one.answer == WORSE else 'undecided'}, {wording.number(one.difference.value)}"
+    away, seeds = wording.number(one.difference.value), len(one.candidate.seeds)
+    if one.answer != WORSE:
+        return f"undecided, {away}"
+    if seeds >= FEWEST_SEEDS and rule["like"] and not column.synthetic:
+        return f"contradicted, {away}"
+    limits = [wording.plural(seeds, "seed")]
+    limits += [wording.SYNTHETIC] * column.synthetic + ["another kind of encoder"] * (not rule["like"])
+    return f"differs here ({', '.join(limits)}), {away}"
 
 
-def _lines(given: Choice, every: list[Judged], papers: list, column, group: tuple) -> list[list]:
-    """Return a CSV line for each candidate strategy; only what is recommended has a test score."""
-    taken, lines = _taken(given, every), []
+def _lines(given: Choice, every: list[Judged], papers: list, column, group: tuple, spec: dict) -> list[list]:
+    """Return a CSV line for each candidate strategy.
+
+    Only what validation chose has a test score: what is recommended, and the highest on validation.
+    """
+    taken, best, lines = _taken(given, every), highest(given.candidates), []
     for one in every:
         row, difference = one.candidate.row, one.difference
         cell = [column.task, column.split, *group, row.strategy, row.variant]
@@ -169,14 +188,19 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
         lacks = [one.needed.seeds, one.needed.rows or ""] if one.needed else ["", ""]
         costs = [f"{cost:.6g}" for name, cost in one.candidate.costs.items() if name != INFERENCE]
         costs.append(f"{row.inference:.6g}" if row.inference > 0 else "")
-        tested = [""] * 3
-        if any(one is other for other in taken):
+        is_best, is_taken = one.candidate is best, any(one is other for other in taken)
+        tested, away = [""] * 3, [""] * 3
+        if is_best or is_taken:
             made = given.on_test(one.candidate, column.split)
             tested = plain(made.value, made.draws)
+        if is_taken and not is_best:
+            less = given.on_test(one.candidate, column.split, less=best)
+            away = plain(less.value, less.draws)
         whose = ";".join(rule["paper"] for rule, other in papers if other is one)
         lines.append([*cell, *(f"{number:.4f}" for number in numbers), one.answer, *lacks, len(one.candidate.seeds)])
         advised = int(bool(taken) and one is taken[0])
-        lines[-1] += [*costs, int(one.on_front), advised, *tested, whose]
+        reason = "" if taken or not is_best else _reason(given) or FEW_SEEDS
+        lines[-1] += [*costs, int(one.on_front), advised, *tested, whose, int(is_best), *away, spec["margin"], reason]
     return lines
 
 
@@ -186,7 +210,7 @@ def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
         "Recommended: the cheapest strategy that is shown on validation to be within "
         f"{points} of the best, whichever that is: 95 % bounds that hold for all strategies together (multiple "
         f"comparisons with the best; {wording.CI}). Where that is shown of none, the highest on validation. Test was "
-        "opened for what is recommended, after the choice, with its 95 % CI; the choice has not seen it.",
+        "opened after the choice, for what is recommended and (CSV) for the highest on validation, with its 95 % CI.",
         "None is recommended where a baseline that trains no encoder is ahead on validation, or no strategy is shown "
         "to be above the majority class.",
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "

@@ -99,8 +99,8 @@ class Measured:
                 numbers |= {(index, column): self._difference(*pair, self.scales[column])} if all(pair) else {}
         for column, entry in enumerate(self.comparison["columns"]):
             others = [other for other, one in enumerate(self.comparison["columns"]) if not one["over"]]
-            for index in range(len(self.comparison["rows"])) if entry["over"] else ():
-                parts = [numbers.get((index, other)) for other in others]
+            for index, row in enumerate(self.comparison["rows"]) if entry["over"] else ():
+                parts = [numbers.get((index, other)) for other in _counted(row, others)]
                 way = {"mean": lambda *x: np.mean(x, axis=0), "most": lambda *x: np.max(x, axis=0)}[entry["over"]]
                 numbers |= {(index, column): _combined(parts, way)} if all(parts) else {}
         return numbers
@@ -168,6 +168,11 @@ class Measured:
         for key, value in wanted.items():
             chosen = chosen[chosen[key] == value]
         return chosen[chosen["value"].notna()]
+
+
+def _counted(row: dict, columns: list[int]) -> list[int]:
+    """Return the columns that an aggregate of a row is over: those that the paper has a number of, if of any."""
+    return [column for column in columns if row["cells"][column]["printed"] is not None] or columns
 
 
 def _scaled(scores: np.ndarray, scale: str) -> np.ndarray:

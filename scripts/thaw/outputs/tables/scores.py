@@ -1,26 +1,28 @@
 """A table of scores: strategies by tasks, on a split of the tasks or on the test splits of others."""
 
 from thaw.outputs.frame import aggregate
-from thaw.outputs.tables import footnotes
+from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.tables import cost_columns, footnotes, separable
 from thaw.outputs.tables.table_model import Cell, Group, Row, Table
 
 
 def build(data, spec: dict) -> Table:
     """Return mean and standard deviation of every strategy on every task.
 
-    Bold is, in each column and group, the strategy with the highest score on validation: the highest on test is chosen
-    by what it is meant to measure.
+    Marked is, in each column and group, the strategy with the highest score on validation: the highest on test is
+    chosen by what it is meant to measure. With `intervals` it is bold only where another one is shown to be below it.
     """
-    return _of_role(data.runs, spec, spec["split"])
+    return _of_role(data, spec, spec["split"])
 
 
 def build_transfer(data, spec: dict) -> Table:
     """Return the scores on the test splits of other tasks than the training task."""
-    return _of_role(data.runs, spec, "transfer")
+    return _of_role(data, spec, "transfer")
 
 
-def _of_role(runs, spec: dict, role: str) -> Table:
-    labels = spec["labels"]
+def _of_role(data, spec: dict, role: str) -> Table:
+    labels, runs = spec["labels"], data.runs
+    contrasts = Contrasts(runs, role, data.predictions) if spec.get("intervals") else None
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)
     names = aggregate.group_names(summary, labels)
@@ -30,13 +32,24 @@ def _of_role(runs, spec: dict, role: str) -> Table:
     groups = []
     for group, name in names.items():
         own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(summary, group), columns, labels)
-        _mark_best(rows, columns, validated)
+        if contrasts:
+            separable.add_intervals(rows, columns, contrasts.shown, data.predictions)
+            separable.mark(rows, columns, contrasts, validated)
+        else:
+            _mark_best(rows, columns, validated)
         groups.append(Group(name, _rows(own, columns, labels), rows))
     above = _rows(summary[summary.index.isin(common)], columns, labels)
     below = _rows(summary[summary["kind"].isin(aggregate.EXTERNAL)], columns, labels)
-    return Table(
-        spec["id"], spec["caption"], columns, above, groups, below, footnotes.notes(summary, runs, columns, spec, role)
-    )
+    every = [row for group in groups for row in group.rows]
+    fewest = int(summary.loc[summary["fitted"], "seeds"].min())
+    marks = separable.notes(every, columns, fewest) if contrasts else []
+    notes, short = footnotes.notes(summary, runs, columns, spec, role, marks)
+    costs = spec.get("costs", [])
+    cost_columns.add(every, costs, summary[summary["fitted"]])
+    for row in [*above, *below, *(row for group in groups for row in group.baselines)]:
+        row.cells += [None] * len(costs)
+    columns = [*columns, *cost_columns.columns(costs)]
+    return Table(spec["id"], spec["caption"], columns, above, groups, below, notes, short)
 
 
 def cell(row) -> Cell:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 
+HIGHEST, ALIKE = "ᵛ", "≈"  # the highest on validation; what is not shown to be below it
+
 
 @dataclass
 class Cell:
     """A mean over seeds (scores x 100); sd is None for one seed, or for one fit shared by all seeds.
 
-    missing: the number of missing runs.
+    missing: the number of missing runs; low, high: the 95 % CI, None where none is shown; mark: HIGHEST or ALIKE.
     """
 
     mean: float | None
@@ -19,11 +21,25 @@ class Cell:
     best: bool = False
     flagged: bool = False
     missing: int = 0
+    low: float | None = None
+    high: float | None = None
+    mark: str = ""
+
+    @property
+    def marks(self) -> str:
+        """What follows the numbers; bold says the highest on validation already."""
+        mark = "" if self.best and self.mark == HIGHEST else self.mark
+        return mark + ("†" if self.flagged else "") + (wording.MISSING if self.missing else "")
+
+    @property
+    def interval(self) -> str:
+        """The 95 % CI in print; empty where none is shown."""
+        return "" if self.low is None else f"[{wording.number(self.low)}, {wording.number(self.high)}]"
 
     @property
     def text(self) -> str:
         """The cell in print: `91.2 ± 0.4†`; `‡` where a run is missing, alone where all are."""
-        marks = ("†" if self.flagged else "") + (wording.MISSING if self.missing else "")
+        marks = self.marks
         if not self.seeds:
             return marks
         spread = "" if self.sd is None else f" ± {wording.number(self.sd)}"
@@ -62,6 +78,7 @@ class Table:
     groups: list[Group]
     external: list[Row]
     notes: list[str] = field(default_factory=list)
+    short_notes: list[str] = field(default_factory=list)  # those of a LaTeX table, where not all have room
     of: str = "Strategy"  # what its lines are, in print
     sentences: bool = False  # cells are words and not numbers
 
@@ -71,16 +88,21 @@ class Table:
         return any(column.synthetic for column in self.columns)
 
     def records(self) -> list[list]:
-        """Return the header and lines of the CSV: scores x 100, standard deviations, seeds, flags, missing runs."""
-        names = [f"{c.task}.{c.split}" for c in self.columns]
-        parts = ("mean", "sd", "seeds", "flagged", "missing")
+        """Return the header and lines of the CSV: scores x 100 with all that a cell has, and costs."""
+        parts = ("mean", "sd", "seeds", "flagged", "missing", "low", "high", "mark")
+        names = [[f"{c.task}.{c.split}.{part}" for part in parts] if c.task else [c.split] for c in self.columns]
         header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
         inner = [row for group in self.groups for row in group.baselines + group.rows]
         lines = [
-            [*row.key.values(), *(number for cell in row.cells for number in _numbers(cell))]
+            [*row.key.values(), *(n for cell, own in zip(row.cells, names, strict=True) for n in _numbers(cell, own))]
             for row in self.baselines + inner + self.external
         ]
-        return [header + [f"{name}.{part}" for name in names for part in parts], *lines]
+        return [header + [name for own in names for name in own], *lines]
+
+
+def caption(table: Table) -> str:
+    """Return the caption, which says SYNTHETIC first where any column is."""
+    return f"[{wording.SYNTHETIC} data] {table.caption}" if table.synthetic else table.caption
 
 
 @dataclass
@@ -90,6 +112,7 @@ class TextCell:
     text: str
     mean: float | None = None
     best: bool = False
+    interval: str = ""
 
 
 @dataclass
@@ -104,12 +127,15 @@ class TextTable(Table):
         return [self.header, *self.lines]
 
 
-def _numbers(cell: Cell | None) -> list:
-    """Return a cell as mean, sd, seeds, flagged, missing; empty where there is none."""
+def _numbers(cell: Cell | TextCell | None, names: list[str]) -> list:
+    """Return a cell's fields of the CSV, one for each of its names; empty where there is none."""
     if cell is None:
-        return [""] * 5
-    plain = ["" if value is None else f"{value:.4f}" for value in (cell.mean, cell.sd)]
-    return [*plain, cell.seeds, int(cell.flagged), cell.missing]
+        return [""] * len(names)
+    if isinstance(cell, TextCell):
+        return ["" if cell.mean is None else f"{cell.mean:.6g}"]
+    mean, sd, low, high = ("" if n is None else f"{n:.4f}" for n in (cell.mean, cell.sd, cell.low, cell.high))
+    mark = {HIGHEST: "highest", ALIKE: "alike"}.get(cell.mark, "")
+    return [mean, sd, cell.seeds, int(cell.flagged), cell.missing, low, high, mark]
 
 
 def text_table(

@@ -20,6 +20,7 @@ def render(name: str, **values) -> str:
 def render_tex(name: str, **values) -> str:
     """Return a LaTeX template filled in with values; `<< >>`, `<% %>` and `<# #>` replace Jinja's braces."""
     import jinja2
+    from markupsafe import Markup
 
     from thaw.outputs.wording import tex
 
@@ -34,6 +35,7 @@ def render_tex(name: str, **values) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: tex(str(value)),
+        finalize=lambda value: value if isinstance(value, Markup) else tex(str(value)),
     )
+    environment.filters["as_is"] = Markup  # what a macro of the template wrote is LaTeX already
     return environment.get_template(name).render(**values)

@@ -31,7 +31,7 @@ def _entry(
 ) -> dict:
     entry = {"id": name, "encoder": encoder, **finding.model_dump(include={"claim", "paper"})}
     entry |= {"above": finding.above} if finding.within is None else {"within": finding.within}
-    if reason := _not_a_subject(finding, encoder, catalogue):
+    if reason := finding.encoder.unlike(catalogue.get("encoders", encoder, PLACE)):
         return entry | {"reason": reason}
     tests = []
     for task in (task for task in experiment.tasks if task in finding.tasks):
@@ -51,13 +51,3 @@ def _term(term: TermConfig, encoder: str, experiment: ExperimentConfig, catalogu
     layers = catalogue.get("encoders", encoder, PLACE).layers
     name = term.variant if term.depth is None else variant_at(strategy, layers, term.depth)
     return [term.times, term.head or experiment.heads[0], term.strategy, name]
-
-
-def _not_a_subject(finding: FindingConfig, encoder: str, catalogue: Catalogue) -> str:
-    """Return why a claim cannot be tested on an encoder; empty where it can."""
-    wanted, entry = finding.encoder, catalogue.get("encoders", encoder, PLACE)
-    if entry.layers < wanted.layers:
-        return f"it needs {wanted.layers} layers or more"
-    if wanted.not_objective and entry.objective.startswith(wanted.not_objective):
-        return f"the encoder was trained for {wanted.not_objective}"
-    return ""

@@ -51,9 +51,10 @@ def printed(table: PrintedTable) -> Iterator[Printed]:
     for row_name, row in table.rows.items():
         values = row.values or [None] * len(table.columns)
         for (column_name, column), value in zip(table.columns.items(), values, strict=True):
-            reason = next((part.not_computed for part in (row, column, table) if part.not_computed), "")
+            cell = row.cells.get(column_name, Where())
+            reason = next((part.not_computed for part in (cell, row, column, table) if part.not_computed), "")
             derived = bool(reason or row.minus or column.over)
-            at = {} if derived else table.address() | column.address() | row.address()
+            at = {} if derived else table.address() | column.address() | row.address() | cell.address()
             yield Printed(row_name, column_name, value, at, reason)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from thaw.planning.offline import rescale_layer_count
+from thaw.planning.offline import rescale_layer_count, stand_in_for
 from thaw.planning.papers import printed_tables
 from thaw.planning.papers.printed_tables import Printed
 from thaw.planning.run_plan import RunPlan, variant
@@ -81,13 +81,15 @@ class PaperComparison:
     def _address(self, at: dict, same_split: str) -> tuple[list[str], list[str]]:
         """Return an address with every default filled in and a stand-in in place, and what differs by it."""
         task = self.catalogue.get("tasks", at["task"], "reference")
-        marks = [] if same_split in ("always", self.origins.get(task.corpus)) else ["split"]
+        same = same_split in ("always", self.origins.get(task.corpus))
+        marks = [] if same else ["unknown_split" if same_split == "unknown" else "split"]
         split = at.get("split", task.test[0])
         if "ensemble" in at:
             return [at["task"], "", "", at["ensemble"], "base", at["metric"], split], marks
         encoder, name = at["encoder"], at.get("variant", "base")
         if encoder not in self.experiment.encoders and self.experiment.scale_down:
-            before, encoder = encoder, self.experiment.scale_down.stand_in or encoder
+            stand_in = self.experiment.scale_down.stand_in
+            before, encoder = encoder, stand_in_for(encoder, stand_in) if stand_in else encoder
             name, marks = self._moved(at["strategy"], name, before, encoder), ["encoder", *marks]
         return [at["task"], encoder, at.get("head", "linear"), at["strategy"], name, at["metric"], split], marks
 

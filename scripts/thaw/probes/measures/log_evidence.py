@@ -15,7 +15,8 @@ def logme(vectors: np.ndarray, targets: np.ndarray) -> float:
     """Return the logarithm of the maximum evidence for each vector, in nats: equation (2) of the paper over N.
 
     Args: vectors [N, d]; targets [N], scores as floats or classes as integers, whose evidence is the mean over classes
-    of each class against the others. Both are centred, so that the bias is free: N - 1 dimensions are left.
+    of each class against the others, or [N, C] of 0 and 1, whose evidence is the mean over labels that some have. All
+    are centred, so that the bias is free: N - 1 dimensions are left.
     Higher is better; values of one task and N can be compared, others can not.
     """
     vectors = vectors.astype(np.float64)
@@ -23,6 +24,8 @@ def logme(vectors: np.ndarray, targets: np.ndarray) -> float:
     directions, values, _ = np.linalg.svd(vectors, full_matrices=False)
     if np.issubdtype(targets.dtype, np.integer):
         columns = [(targets == label).astype(np.float64) for label in np.unique(targets)]
+    elif targets.ndim == 2:
+        columns = [column for column in targets.astype(np.float64).T if np.ptp(column)]
     else:
         columns = [targets.astype(np.float64)]
     columns = [column - column.mean() for column in columns]

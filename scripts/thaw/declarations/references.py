@@ -1,0 +1,6 @@
+"""What a report cites besides its catalogue entries: metrics, optimizers, tests, software, keys of references.bib."""
+
+METRICS = {"mcc": "matthews1975mcc", "spearman": "spearman1904", "span_f1": "tjong2003conll"}
+OPTIMIZERS = {"adamw": "loshchilov2019adamw", "lbfgs": "liu1989lbfgs"}
+TESTS, BEST = "westfall1993resampling", "edwards1983best"
+SOFTWARE = ("wolf2020transformers", "paszke2019pytorch", "molder2021snakemake")

@@ -1,0 +1,199 @@
+"""What evaluation does differently by kind of target: constants, names, encodings, votes, credits of examples.
+
+N rows of a split, M members of an ensemble, C labels. Predictions are encoded as metrics want them: class indices [N],
+floats [N], per sentence a list of tag indices, or of sets of labels probabilities [N, C].
+"""
+
+from collections import Counter
+from itertools import chain
+
+import numpy as np
+
+from thaw.declarations.task_types import NO_TAG, TARGET_OF_TYPE
+from thaw.evaluation.metrics import marked
+
+
+class ClassTarget:
+    """One label a row."""
+
+    def constant(self, gold):
+        """Return the prediction of a model without input: here the most frequent class."""
+        return int(np.bincount(gold).argmax())
+
+    def repeated(self, constant, gold):
+        """Return a constant prediction for every row of gold."""
+        return np.full(len(gold), constant)
+
+    def is_constant(self, values) -> bool:
+        """Return whether a model predicts one and the same class throughout."""
+        return len(set(map(int, values))) == 1
+
+    def named(self, values, labels: list[str]) -> list:
+        """Return encoded predictions as the dataset writes them."""
+        return [labels[value] for value in values]
+
+    def read(self, frame, labels: list[str]):
+        """Return the encoded predictions of some rows of predictions.parquet."""
+        return self.array([self.encoded(name, labels) for name in frame["prediction"]])
+
+    def encoded(self, value, labels: list[str]):
+        """Return one prediction, written as the dataset does, as metrics want it."""
+        return labels.index(value)
+
+    def array(self, values: list):
+        """Return encoded predictions of rows in the form that metrics read."""
+        return np.array(values)
+
+    def probabilities(self, predicted) -> np.ndarray | None:
+        """Return the probabilities [N, C] of predictions, None where there are none."""
+        return predicted.probabilities
+
+    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+        """Return the encoded predictions of an ensemble and its probabilities.
+
+        Args: each member's rows of predictions.parquet; by, `mean` of probabilities or scores, or `majority`, where of
+        equally many the first member's counts; the label names.
+        """
+        if by == "mean":
+            shares = _mean_probabilities(frames)
+            return shares.argmax(1), shares
+        return np.array([self.encoded(_most(each), labels) for each in _votes(frames)]), None
+
+    def credit(self, gold, predicted) -> float:
+        """Return how right a prediction is, both written as the dataset does: 1 or 0."""
+        return float(gold == predicted)
+
+
+class ScoreTarget(ClassTarget):
+    """A number a row."""
+
+    def constant(self, gold):
+        """Return the mean."""
+        return float(np.mean(gold))
+
+    def is_constant(self, values) -> bool:
+        """Return False: a score has no classes."""
+        return False
+
+    def named(self, values, labels: list[str]) -> list:
+        """Return floats."""
+        return [float(value) for value in values]
+
+    def encoded(self, value, labels: list[str]):
+        """Return the number itself."""
+        return float(value)
+
+    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+        """Return the mean of the members' scores."""
+        return np.mean([frame["prediction"].tolist() for frame in frames], axis=0), None
+
+    def credit(self, gold, predicted) -> float:
+        """Return minus the distance."""
+        return -abs(float(gold) - float(predicted))
+
+
+class TagsTarget(ClassTarget):
+    """One tag for each word of a sentence; NO_TAG where the model saw no such word."""
+
+    def constant(self, gold):
+        """Return the most frequent tag."""
+        return super().constant(list(chain.from_iterable(gold)))
+
+    def repeated(self, constant, gold):
+        """Return the tag for every word."""
+        return [[constant] * len(tags) for tags in gold]
+
+    def is_constant(self, values) -> bool:
+        """Return whether a model predicts one and the same tag throughout."""
+        return len({int(tag) for tags in values for tag in tags}) == 1
+
+    def named(self, values, labels: list[str]) -> list:
+        """Return lists of tags; a word that the model never saw is "O"."""
+        return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
+
+    def encoded(self, value, labels: list[str]):
+        """Return tag indices."""
+        index = {label: position for position, label in enumerate(labels)}
+        return [index.get(tag, NO_TAG) for tag in value]
+
+    def array(self, values: list):
+        """Return the list."""
+        return values
+
+    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+        """Return what most members say of each word."""
+        tags = [[_most(words) for words in zip(*each, strict=True)] for each in _votes(frames)]
+        return [self.encoded(each, labels) for each in tags], None
+
+    def credit(self, gold, predicted) -> float:
+        """Return the share of words that are right."""
+        return float(np.mean([a == b for a, b in zip(gold, predicted, strict=False)]))
+
+
+class LabelSetTarget(ClassTarget):
+    """Any number of labels a row."""
+
+    def constant(self, gold):
+        """Return the share of rows [C] that have each label."""
+        return np.mean(gold, axis=0)
+
+    def repeated(self, constant, gold):
+        """Return the shares for every row."""
+        return np.tile(constant, (len(gold), 1))
+
+    def is_constant(self, values) -> bool:
+        """Return whether a model predicts one and the same set throughout."""
+        return len(np.unique(marked(values), axis=1).T) == 1
+
+    def named(self, values, labels: list[str]) -> list:
+        """Return the labels of each row, in their order."""
+        return [[label for label, has in zip(labels, row, strict=True) if has] for row in marked(values).T]
+
+    def read(self, frame, labels: list[str]):
+        """Return the probabilities."""
+        return np.stack(frame["probabilities"].tolist())
+
+    def encoded(self, value, labels: list[str]):
+        """Return 0 or 1 for each label."""
+        return np.isin(labels, list(value)).astype(np.float32)
+
+    def array(self, values: list):
+        """Return probabilities [N, C]."""
+        return np.array(values, dtype=np.float32)
+
+    def probabilities(self, predicted) -> np.ndarray | None:
+        """Return the probabilities, which the values are."""
+        return predicted.values
+
+    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+        """Return the mean of the members' probabilities, or the share of them that predict each label."""
+        if by == "mean":
+            return _mean_probabilities(frames), None
+        votes = [[self.encoded(value, labels) for value in frame["prediction"]] for frame in frames]
+        return np.mean(votes, axis=0), None
+
+    def credit(self, gold, predicted) -> float:
+        """Return 1 where the sets are the same, else 0."""
+        return float(set(gold) == set(predicted))
+
+
+TARGET_KINDS = {"label": ClassTarget(), "score": ScoreTarget(), "tags": TagsTarget(), "label_set": LabelSetTarget()}
+
+
+def target_of(task: dict) -> ClassTarget:
+    """Return how the target of a task is evaluated."""
+    return TARGET_KINDS[TARGET_OF_TYPE[task["type"]]]
+
+
+def _votes(frames: list):
+    """Return the predictions of all members, row by row."""
+    return zip(*(frame["prediction"].tolist() for frame in frames), strict=True)
+
+
+def _mean_probabilities(frames: list) -> np.ndarray:
+    return np.mean([np.stack(frame["probabilities"].tolist()) for frame in frames], axis=0)
+
+
+def _most(votes: tuple):
+    """Return what most members say; Counter keeps the order of the members among equals."""
+    return Counter(votes).most_common(1)[0][0]

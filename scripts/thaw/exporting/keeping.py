@@ -1,0 +1,121 @@
+"""The trained layers of a run that did not keep them: it trains again by itself, and must score as it did.
+
+Its results stay: only where every score is the one on record are the layers put into its folder, and its record says
+that they are kept. So nothing else is made again.
+"""
+
+import csv
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from thaw.core import layout
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.core.runtime import log
+from thaw.declarations.needs import NEEDS, stated_needs
+from thaw.evaluation.result_files import task_with_defaults
+
+KEPT = "encoder.safetensors"
+PLACE_OF_NEED = {"metrics.json": "train", "chosen.json": "select"}  # the step whose results have a file of this name
+
+
+def keep(run: Path, catalogues: list[Path]) -> str:
+    """Train a run again and keep its layers; return what was done, as one sentence.
+
+    Args: its folder; folders of catalogues with plug-ins that it uses. Raises UserError for what is no finished run,
+    was made of results that are gone, or scores otherwise than on record.
+    """
+    named, run = run, run.absolute()
+    results = layout.results_folder(run, ("train",))
+    if results is None or not (run / "metrics.json").is_file():
+        raise UserError(f"{named} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
+    if (run / KEPT).is_file():
+        return f"{run} has its layers: {KEPT}"
+    record = read_json(run / "metrics.json")
+    if not any(set(phase["components"]) - {"head"} for phase in record["spec"]["phases"]):
+        return f"{run} trained a head alone, which head.safetensors holds: there is nothing else to keep"
+    command = command_of(record["spec"] | {"keep": True}, results, catalogues)
+    with tempfile.TemporaryDirectory(prefix=f".{run.name}.", dir=run.parent) as folder:
+        again = Path(folder, run.name)
+        log(f"training {run.relative_to(results)} again")
+        if subprocess.run([*command, "--out", str(again)], check=False).returncode:
+            raise UserError(f"{run}: training again failed, see above; nothing was changed")
+        moved = differences(record, read_json(again / "metrics.json"))
+        if moved:
+            raise UserError(
+                f"{run}: trained again it scores otherwise ({moved[0]}), since the machine, its threads or a library "
+                "are others than they were; nothing was changed. keep: true in the strategy's entry trains all its "
+                "runs again"
+            )
+        for name in (KEPT, "head.safetensors", "metrics.json"):
+            (again / name).replace(run / name)
+    return f"{run} has its layers now: {KEPT}, {(run / KEPT).stat().st_size / 2**20:.0f} MiB"
+
+
+def differences(record: dict, again: dict) -> list[str]:
+    """Return the scores that are others than on record, as `test accuracy 0.91, on record 0.9`."""
+    return [
+        f"{split} {metric} {again['scores'].get(split, {}).get(metric)}, on record {value}"
+        for split, scores in record["scores"].items()
+        for metric, value in scores.items()
+        if again["scores"].get(split, {}).get(metric) != value
+    ]
+
+
+def command_of(spec: dict, results: Path, catalogues: list[Path]) -> list[str]:
+    """Return the command of step `train` for a spec, without --out: all that it reads is located by its digests."""
+    features = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
+    command = [sys.executable, "-m", "thaw.steps.train", "--spec", canonical(spec)]
+    command += ["--data", str(made(results, "prepare", spec["data"], "dataset").parent)]
+    command += ["--encoder", str(made(results, "fetch", spec["encoder"], "encoder").parent), "--features"]
+    command += [str(made(results, "features", digest, "store of features").parent) for digest in features]
+    command += ["--catalogues", *map(str, catalogues)]
+    for role, digest in stated_needs(spec).items():
+        step = PLACE_OF_NEED[NEEDS[role].file]
+        command += ["--need", role, str(made(results, step, digest, f"result that it needs ({role})"))]
+    also = spec.get("also", [])
+    data = [made(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
+    tokens = [made(results, "features", one, "store of features") for entry in also for one in entry["features"]]
+    return [*command, "--also-data", *map(str, data), "--also-tokens", *map(str, tokens)]
+
+
+def made(results: Path, step: str, expected: str, what: str) -> Path:
+    """Return the file of a step's result that carries a digest."""
+    pattern = layout.pattern(step)
+    for file in sorted(results.glob(pattern)):
+        if read_json(file).get("digest") == expected:
+            return file
+    raise UserError(f"{results}/{pattern}: none has digest {expected}, the {what} of this run; run the workflow again")
+
+
+def recommended_runs(folder: Path) -> list[Path]:
+    """Return by task the best run, by validation, of the strategy that an experiment recommends.
+
+    Args: the experiment's folder of outputs. Raises UserError where it has no recommendation.
+    """
+    advice = layout.output(folder, "table", "advice").with_suffix(".csv")
+    if not advice.is_file():
+        raise UserError(f"{folder} has no recommendation (tables/advice.csv); name advice under outputs: and run again")
+    with open(advice, encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["advised"] == "1"]
+    if not lines:
+        raise UserError(f"{advice} recommends no strategy; name a run's folder")
+    cells = {tuple(line[name] for name in layout.CELL) for line in lines}
+    results = folder.absolute().parents[1]
+    return [_best(results, dict(zip(layout.CELL, cell, strict=True))) for cell in sorted(cells)]
+
+
+def _best(results: Path, cell: dict) -> Path:
+    """Return the folder of the run of a cell with the highest validation score; of equals the first seed."""
+    runs = sorted(results.glob(layout.pattern("train", **cell)))
+    return max(runs, key=_validation).parent
+
+
+def _validation(file: Path) -> float:
+    record = read_json(file)
+    task = task_with_defaults(record["spec"]["task"], record["spec"].get("subset", {}))
+    value = record["scores"][task["validation"]][task["metrics"][0]]
+    return float("-inf") if value is None else value

@@ -1,0 +1,78 @@
+"""checklist.md: what Thaw knows of the questions that ACL's Responsible NLP checklist and NeurIPS' checklist ask."""
+
+from thaw.declarations.decision import FEWEST_SEEDS
+from thaw.outputs import wording
+
+OPEN = "Thaw does not know: answer it yourself."
+
+
+def checklist(content: dict, command: str) -> str:
+    """Return the answers as Markdown. Args: what `report_page.content` returns; the command of the workflow."""
+    spec, counts, tasks = content["spec"], content["counts"], content["tasks"]
+    seeds = len(counts["seeds"])
+    searched = sorted({id for id, entry in spec["strategies"].items() if entry.get("search")})
+    names = [spec["labels"]["strategies"].get(id, id) for id in searched]
+    licences = [f"{task['label']}: {task['licence']}" for task in tasks]
+    licences += [f"{encoder['label']}: {encoder['licence']}" for encoder in content["encoders"]]
+    questions = {
+        "Do you cite the creators of what you used? (ACL B1, NeurIPS: existing assets)": [
+            f"references.bib in this folder has {wording.plural(len(content['references']), 'entry', 'entries')}; "
+            "paper.tex cites them.",
+        ],
+        "Do you discuss the licence of data and models? (ACL B2, NeurIPS: licences)": licences,
+        "Is your use consistent with their intended use? (ACL B3)": [OPEN],
+        "Do the data contain personal or offensive content? (ACL B4)": [
+            f"{OPEN} SYNTHETIC data are written by Thaw's own grammar: {wording.listing(content['synthetic_tasks'])}."
+            if content["synthetic_tasks"]
+            else OPEN
+        ],
+        "What are the sizes of the splits? (ACL B6)": [_sizes(task) for task in tasks],
+        "How many parameters, what computing budget and infrastructure? (ACL C1, NeurIPS: compute resources)": [
+            *(f"{encoder['label']}: {encoder['text'] or 'not fetched'}" for encoder in content["encoders"]),
+            *(f"{what}: {' and '.join(values)}" for what, values in content["values"].items() if "machine" in what),
+            f"{wording.plural(counts['runs'], 'run')}: {wording.seconds(content['extraction']['training'])} of "
+            f"training and {wording.seconds(content['extraction']['seconds'])} of feature extraction. Not counted: "
+            f"{counts['preparatory']} preparatory runs, and runs that were thrown away.",
+        ],
+        "What is the set-up, what the hyperparameter search and the best values? (ACL C2, NeurIPS: settings)": [
+            "Settings of each strategy: section Setup of report.html and paper.tex.",
+            f"Searched: {wording.listing(names)}."
+            if names
+            else "No hyperparameter is searched; all were set beforehand.",
+            "All choices are made on validation.",
+        ],
+        "Do you report error bars and descriptive statistics? (ACL C3, NeurIPS: statistical significance)": [
+            f"Means over {wording.plural(seeds, 'seed')} ({', '.join(map(str, counts['seeds']))}), standard deviation "
+            f"(n − 1), 95 % CI ({wording.CI}).",
+            f"Tests: sign flips over seeds, max-T over a table; they need {FEWEST_SEEDS} seeds."
+            + (" There are too few seeds for a test." if seeds < FEWEST_SEEDS else ""),
+        ],
+        "Which versions of packages, which parameters of metrics? (ACL C4)": [
+            *(f"{what} {' and '.join(values)}" for what, values in content["values"].items() if _is_version(what)),
+        ],
+        "Can the results be reproduced? (NeurIPS: reproducibility)": [
+            f"`{command}`, with Thaw {content['release']}. Each run's folder has its spec, seed and digest.",
+        ],
+        "Do you release code and data? Do you discuss limitations, risks, and the use of AI assistants?": [OPEN],
+    }
+    lines = [
+        f"# {spec['title']}: checklist",
+        "",
+        "Written by Thaw from the records of the experiment; check each answer.",
+    ]
+    for question, answer in questions.items():
+        lines += ["", f"## {question}", "", *(f"- {line}" for line in answer)]
+    return "\n".join(lines) + "\n"
+
+
+def _sizes(task: dict) -> str:
+    if not task["prepared"]:
+        return f"{task['label']}: not prepared"
+    held = " (held out from train)" if task["carved"] else ""
+    tests = ", ".join(wording.count(rows) for rows in task["test"])
+    train, validation = wording.count(task["train"]), wording.count(task["validation"])
+    return f"{task['label']}: train {train}, validation {validation}{held}, test {tests}"
+
+
+def _is_version(what: str) -> bool:
+    return "machine" not in what and what not in ("precision", "protocol")

@@ -1,0 +1,171 @@
+"""What the report recommends, task by task, in sentences: read from the CSV of the tables of recommendations.
+
+A CSV has a line for each candidate strategy (see `tables/recommendation.py`). Nothing is computed here but ratios of
+costs, so that no sentence can differ from the table.
+"""
+
+import csv
+from pathlib import Path
+
+from thaw.core import layout
+from thaw.core.failed_outputs import reason
+from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
+from thaw.declarations.output_kind import Use
+from thaw.declarations.outputs import kinds_for
+from thaw.outputs import wording
+from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
+
+NAMED = 2  # undecided strategies that are named
+COSTS = {  # column: in print, the unit's factor, the words after the number
+    "seconds_alone": (wording.seconds, 1, "of training"),
+    "memory_mb": (lambda value: f"{wording.short(value)}B", 1e6, "of memory"),
+    "trained_parameters": (wording.short, 1, "trainable parameters"),
+}
+
+
+def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, labels: dict) -> list[dict]:
+    """Return an entry for each task, split and group of runs of the tables of recommendations, in the page's order.
+
+    Keys: task, split and group; title, metric, synthetic, of (the group in print), margin, name, score; `lines`, what
+    is said, and `abstract`, the part of it that the abstract says. Args: the outputs of the report's spec and their
+    folder; columns and groups as `aggregate` gives them.
+    """
+    by_place: dict[tuple, list[dict]] = {}
+    for output in (output for output in outputs if output["kind"] in kinds_for(Use.ADVICE)):
+        prefix = layout.output(folder, "table", output["id"]).with_suffix("")
+        if not reason(prefix):
+            with open(f"{prefix}.csv", encoding="utf-8", newline="") as file:
+                for line in csv.DictReader(file):
+                    group = line["subset"], line["encoder"], line["head"]
+                    by_place.setdefault((line["task"], line["split"], group), []).append(line)
+    entries, alone = [], len({group for *_, group in by_place}) == 1
+    for column in columns:
+        for group in groups:
+            if lines := by_place.get((column.task, column.split, group)):
+                about = {"task": column.task, "split": column.split, "group": group}
+                about |= {"title": column.label, "metric": column.metric, "synthetic": column.synthetic}
+                about |= {"of": "" if alone else groups[group], "margin": wording.points(float(lines[0]["margin"]))}
+                entries.append(about | _entry(lines, labels))
+    return entries
+
+
+def _entry(lines: list[dict], labels: dict) -> dict:
+    """Return what is said of one task and group: name, score, lines. Args: the lines of its candidates."""
+    best = next(line for line in lines if line["highest"] == "1")
+    taken = next((line for line in lines if line["advised"] == "1"), None)
+    if taken is None:
+        return _none(lines, best, labels)
+    away, sure = _difference(taken, best, labels), _sure(taken)
+    facts = [away, _cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels)]
+    return {"name": _name(taken, labels), "score": _score(taken), "lines": facts, "abstract": [away, sure]}
+
+
+def _none(lines: list[dict], best: dict, labels: dict) -> dict:
+    """Return what is said where nothing can be recommended."""
+    seeds, name = int(best["seeds"]), _name(best, labels)
+    why = f"{best['reason'][:1].upper()}{best['reason'][1:]}."
+    if best["reason"] == FEW_SEEDS:
+        why = (
+            f"{wording.plural(seeds, 'seed')} cannot support one: an interval over seeds needs {FEWEST_OF_INTERVAL}, "
+            f"a test {FEWEST_SEEDS}."
+        )
+    shown = f"Highest on validation: {name} ({_number(best, 'validation')}); on test it scores {_score(best)}."
+    facts = [why, shown, _open(lines, None, labels)]
+    return {"name": "", "score": "", "lines": facts, "abstract": facts}
+
+
+def _difference(taken: dict, best: dict, labels: dict) -> str:
+    if taken is best:
+        return "It is the highest on validation too."
+    validated = _interval(taken, "difference", "low", "high")
+    tested = _interval(taken, "test_difference", "test_difference_low", "test_difference_high")
+    name = _name(best, labels)
+    return f"Difference to the highest on validation, {name}: {validated} on validation, {tested} on test."
+
+
+def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
+    """Return its costs next to those of the highest on validation, or of what trains most where that is the same."""
+    other = best if taken is not best else max(lines, key=lambda line: float(line["trained_parameters"]))
+    if other is taken:
+        return "No other strategy trains more parameters."
+    parts = []
+    for column, (printed, factor, of) in COSTS.items():
+        own, theirs = (float(line[column]) * factor for line in (taken, other))
+        parts.append(f"{printed(own)} {of} instead of {printed(theirs)}{_times(own, theirs)}")
+    than = "" if other is best else f" Compared with {_name(other, labels)}:"
+    return f"{than} {'; '.join(parts)}.".strip()
+
+
+def _times(own: float, theirs: float) -> str:
+    """Return how many times cheaper one cost is, where they differ by a tenth or more and not by a hundred times."""
+    if not own > 0 or not theirs > 0:
+        return ""
+    word, ratio = ("less", theirs / own) if theirs > own else ("more", own / theirs)
+    return f" ({ratio:.1f} times {word})" if 1.1 <= ratio < 100 else ""
+
+
+def _sure(taken: dict) -> str:
+    seeds = wording.plural(int(taken["seeds"]), "seed")
+    margin = wording.points(float(taken["margin"]))
+    if taken["answer"] == NOT_WORSE:
+        return f"Shown on validation to be within {margin} of the best ({seeds}, 95 % bounds over all strategies)."
+    return f"Provisional: not shown to be within {margin} of the best with {seeds}. To decide: {_lacks(taken)}."
+
+
+def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
+    """Return the undecided strategies that may be a better choice, with what would decide them.
+
+    These are the cheaper ones, and all of them where it is not known how near the recommended one is to the best.
+    """
+    sure = taken is not None and taken["answer"] == NOT_WORSE
+    cost = float(taken["seconds_alone"]) if sure else float("inf")
+    others = [line for line in lines if line is not taken and line["answer"] == UNDECIDED]
+    cheaper = [line for line in others if float(line["seconds_alone"]) < cost]
+    if taken and not cheaper:
+        return f"No {'cheaper' if sure else 'other'} strategy is undecided."
+    lacks: dict[str, list[str]] = {}
+    for line in sorted(cheaper, key=lambda line: float(line["seconds_alone"])):
+        lacks.setdefault(_lacks(line), []).append(_name(line, labels))
+    parts = []
+    for needed, names in lacks.items():
+        rest = len(names) - NAMED
+        shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken else []
+        parts.append((f"{wording.listing(shown)} – " if shown else "") + needed)
+    what = "To decide" if not taken else "Cheaper and undecided" if sure else "Undecided too"
+    return f"{what}: {'; '.join(parts)}." if parts else ""
+
+
+def _lacks(line: dict) -> str:
+    """Return what decides an undecided strategy, from its line."""
+    if line["rows_needed"]:
+        seeds = int(line["more_seeds"])
+        more = f" and {wording.plural(seeds, 'more seed')}" if seeds else ""
+        return f"a validation set of {wording.count(float(line['rows_needed']))} rows{more}"
+    return wording.plural(int(line["more_seeds"]), "more seed") if line["more_seeds"] else "no number of seeds decides"
+
+
+def _name(line: dict, labels: dict) -> str:
+    return wording.strategy_name(labels.get("strategies", {}), line["strategy"], line["variant"])
+
+
+def _number(line: dict, column: str) -> str:
+    return wording.number(float(line[column]))
+
+
+def _interval(line: dict, *columns: str) -> str:
+    value, low, high = (_number(line, column) for column in columns)
+    return f"{value} [{low}, {high}]"
+
+
+def _score(line: dict) -> str:
+    """Return a score on test with its interval, which with few seeds is of the test rows alone."""
+    few = ", of the test rows alone" if int(line["seeds"]) < FEWEST_OF_INTERVAL else ""
+    return f"{_interval(line, 'test', 'test_low', 'test_high')}{few}"
+
+
+def sentence(entry: dict) -> str:
+    """Return an entry as running text, for the abstract."""
+    opening = (
+        f"recommended is {entry['name']}, with {entry['score']} on test." if entry["name"] else "no recommendation."
+    )
+    return " ".join([opening, *entry["abstract"]])

@@ -1,0 +1,122 @@
+"""A table in LaTeX: a float with notes for numbers, a longtable for sentences.
+
+Packages: booktabs, threeparttable, and for sentences array and longtable. A float of numbers spans both columns of a
+two-column page where it has more than NARROW columns. In a column of scores the ± are aligned: a standard deviation is
+padded to the longest one, an invisible one takes the place of none, and marks take no room.
+"""
+
+from thaw.outputs import wording
+from thaw.outputs.tables.table_model import Cell, Row, Table, caption
+
+NARROW = 3  # columns of scores that fit one of two columns of text
+END = r" \\"
+
+
+def to_tex(table: Table) -> str:
+    """Return a table in LaTeX."""
+    width = len(table.columns)
+    lines = [*_opening(table), " & ".join(["", *(wording.tex(column.label) for column in table.columns)]) + END]
+    if table.synthetic:
+        marks = (wording.SYNTHETIC if column.synthetic else "" for column in table.columns)
+        lines.append(" & ".join(["", *(f"\\scriptsize {mark}" if mark else "" for mark in marks)]) + END)
+    if any(column.metric for column in table.columns):
+        metrics = (f"\\footnotesize {wording.tex(column.metric)}" for column in table.columns)
+        lines.append(" & ".join(["", *metrics]) + END)
+    lines += [r"\midrule" + r" \endhead" * table.sentences]
+    widest = _widest(table)
+    lines += [_row(row, widest) for row in table.baselines]
+    for index, group in enumerate(table.groups):
+        lines += [r"\midrule"] if table.baselines or index else []
+        named = f"\\multicolumn{{{width + 1}}}{{l}}{{\\emph{{{wording.tex(group.name)}}}}}{END}"
+        lines += [named] if group.name else []
+        lines += [_row(row, widest) for row in group.baselines]
+        lines += [f"\\cmidrule(l){{1-{width + 1}}}"] if group.baselines else []
+        lines += [_row(row, widest) for row in group.rows]
+    lines += [r"\midrule", *(_row(row, widest) for row in table.external)] if table.external else []
+    return "\n".join([*lines, r"\bottomrule", *_closing(table)]) + "\n"
+
+
+def _float(table: Table) -> str:
+    return "table" if len(table.columns) <= NARROW else "table*"
+
+
+def _opening(table: Table) -> list[str]:
+    named = [f"\\caption{{{wording.tex(caption(table))}}}", f"\\label{{tab:{table.id}}}"]
+    if not table.sentences:
+        return [
+            f"% table {table.id}; in the preamble: \\usepackage{{booktabs,threeparttable}}",
+            f"\\begin{{{_float(table)}}}[t]",
+            r"\centering\small\setlength{\tabcolsep}{4pt}",
+            r"\begin{threeparttable}",
+            *named,
+            f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            r"\toprule",
+        ]
+    return [
+        f"% table {table.id}; in the preamble: \\usepackage{{booktabs,array,longtable}}. In a two-column style put",
+        r"% \onecolumn before it: a longtable needs a page of one column.",
+        r"\begingroup\footnotesize",
+        f"\\begin{{longtable}}{{{_widths(table)}}}",
+        f"{''.join(named)}{END}",
+        r"\toprule",
+    ]
+
+
+def _closing(table: Table) -> list[str]:
+    """Return the end with the notes: those that have room below a float, all of them below sentences."""
+    if table.sentences:
+        notes = wording.tex(" ".join(table.notes))
+        return [r"\end{longtable}", f"\\par\\smallskip\\footnotesize {notes}", r"\endgroup"]
+    notes = [f"\\item {wording.tex(note)}" for note in table.short_notes or table.notes]
+    listed = [r"\begin{tablenotes}[flushleft]\footnotesize", *notes, r"\end{tablenotes}"] if notes else []
+    return [r"\end{tabular}", *listed, r"\end{threeparttable}", f"\\end{{{_float(table)}}}"]
+
+
+def _widths(table: Table) -> str:
+    """Return columns of a table of sentences, broken into lines, wider where texts are longer."""
+    rows = [row for group in table.groups for row in group.rows]
+    texts = [[row.name, *(cell.text if cell else "" for cell in row.cells)] for row in rows]
+    texts.append([table.of, *(column.label for column in table.columns)])
+    roots = [_need(column) for column in zip(*texts, strict=True)]
+    room = 0.99 - 0.026 * len(roots)  # the gaps between columns take the rest
+    shares = (room * root / sum(roots) for root in roots)
+    return "".join(f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\linewidth}}" for share in shares)
+
+
+def _need(column: tuple[str, ...]) -> float:
+    """Return the relative width of a column of texts, so that no word is broken."""
+    longest = max(len(word) for text in column for word in text.split())
+    return max(max(map(len, column)) ** 0.5, 0.55 * longest)
+
+
+def _widest(table: Table) -> list[str]:
+    """Return the longest standard deviation of each column, as printed; empty where it has none."""
+    inner = [row for group in table.groups for row in group.baselines + group.rows]
+    rows = [*table.baselines, *table.external, *inner]
+    return [max((_sd(row.cells[index]) for row in rows), key=len, default="") for index in range(len(table.columns))]
+
+
+def _sd(cell) -> str:
+    return wording.number(cell.sd) if isinstance(cell, Cell) and cell.sd is not None and cell.seeds else ""
+
+
+def _row(row: Row, widest: list[str]) -> str:
+    cells = (_cell(cell, wide) for cell, wide in zip(row.cells, widest, strict=True))
+    return " & ".join([wording.tex(row.name), *cells]) + END
+
+
+def _cell(cell, widest: str) -> str:
+    """Return a cell; of a score with the longest standard deviation of its column."""
+    if not isinstance(cell, Cell):
+        text = wording.tex(cell.text) if cell else ""
+        return f"\\textbf{{{text}}}" if cell and cell.best else text
+    if not cell.seeds:
+        return wording.tex(cell.marks)
+    mean, sd = wording.tex(wording.number(cell.mean)), _sd(cell)
+    text = f"\\textbf{{{mean}}}" if cell.best else mean
+    if sd:
+        pad = f"\\phantom{{{'0' * (len(widest) - len(sd))}}}" if len(sd) < len(widest) else ""
+        text += rf" $\pm$ {pad}{sd}"
+    elif widest:
+        text += rf"\phantom{{ $\pm$ {widest}}}"
+    return text + (f"\\rlap{{{wording.tex(cell.marks)}}}" if cell.marks else "")

@@ -1,0 +1,94 @@
+"""Intervals of a table's scores, and which strategies are shown to be below the highest on validation.
+
+A strategy is below it where the sign-flip test over seeds says so, adjusted by step-down max-T over the column and its
+group, and the whole 95 % CI of the difference is below 0: the rule of claims (see `statistics/verdicts.py`).
+"""
+
+from thaw.declarations.decision import ALPHA, FEWEST_SEEDS
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.runs_frame import CELL, of_cell
+from thaw.outputs.tables.table_model import ALIKE, HIGHEST, Row
+from thaw.statistics.bootstrap import interval
+from thaw.statistics.significance import compare
+
+
+def add_intervals(rows: list[Row], columns, shown, predictions) -> None:
+    """Give each cell of a run its 95 % CI. Args: rows of one group; shown, the rows of runs.csv with these scores."""
+    for index, column in enumerate(columns):
+        scores = shown[(shown["task"] == column.task) & (shown["split"] == column.split)]
+        for row in rows:
+            if row.cells[index] and row.cells[index].mean is not None:
+                own = of_cell(scores, _cell(row, column)).sort_values("seed")
+                made = predictions.resampled([(100.0, own)], own["metric"].iloc[0], column.split)
+                ci = interval(made.value, made.draws)
+                row.cells[index].low, row.cells[index].high = ci.low, ci.high
+
+
+def mark(rows: list[Row], columns, contrasts: Contrasts, validated: dict[tuple, float]) -> None:
+    """Mark in each column the highest on validation, bold where another one is shown to be below it.
+
+    Then those that are not shown to be below it are marked too.
+
+    Args: rows of one group; validated, as `aggregate.validation_means` returns it.
+    """
+    for index, column in enumerate(columns):
+        means = {}
+        for place, row in enumerate(rows):
+            mean = validated.get((column.task, *(row.key[name] for name in aggregate.ROW)))
+            if row.cells[index] and row.cells[index].mean is not None and mean is not None:
+                means[place] = mean
+        if means:
+            best = max(means, key=means.get)
+            others = [place for place in means if place != best]
+            below = _below([rows[place] for place in others], rows[best], column, contrasts)
+            rows[best].cells[index].mark, rows[best].cells[index].best = HIGHEST, any(below)
+            for place, is_below in zip(others, below, strict=True):
+                rows[place].cells[index].mark = "" if is_below or not any(below) else ALIKE
+
+
+def _below(others: list[Row], best: Row, column, contrasts: Contrasts) -> list[bool]:
+    """Return for each of some rows whether it is shown to be below the highest on validation."""
+    pairs = [contrasts.between(_cell(row, column), _cell(best, column), column.split) for row in others]
+    tested = [pair for pair in pairs if pair and len(pair.by_seed) >= FEWEST_SEEDS]
+    outcomes = iter(compare([pair.by_seed for pair in tested]))
+    results = []
+    for pair in pairs:
+        test = next(outcomes) if pair in tested else None
+        results.append(
+            test is not None
+            and test.answer == "lower"
+            and test.adjusted <= ALPHA
+            and interval(pair.mean, pair.draws).high < 0
+        )
+    return results
+
+
+def _cell(row: Row, column) -> tuple:
+    """Return the cell of a row in a column, in the order of CELL."""
+    return tuple(column.task if name == "task" else row.key[name] for name in CELL)
+
+
+def notes(rows: list[Row], columns, fewest: int) -> list[str]:
+    """Return what brackets, bold and marks mean, and in which columns nothing can be separated.
+
+    Args: rows of all groups; the fewest seeds of a run.
+    """
+    lines = [f"In brackets the 95 % CI ({wording.CI})."]
+    cells = [cell for row in rows for cell in row.cells if cell]
+    if any(cell.best for cell in cells):
+        lines.append(
+            f"Bold: the highest on validation, where another strategy is shown to be below it. {ALIKE}: not shown to "
+            "be below it (sign-flip test over seeds, max-T over the column, p at most 0.05; 95 % CI of the difference)."
+        )
+    open_ = [
+        column.label
+        for index, column in enumerate(columns)
+        if not any(row.cells[index].best for row in rows if row.cells[index])
+    ]
+    if open_:
+        seeds = f": {wording.plural(fewest, 'seed')}, the test needs {FEWEST_SEEDS}" if fewest < FEWEST_SEEDS else ""
+        where = "" if len(open_) == len(columns) else f" of {wording.listing(open_)}"
+        lines.append(f"{HIGHEST}: the highest on validation{where}, where no strategy is shown to be below it{seeds}.")
+    return lines

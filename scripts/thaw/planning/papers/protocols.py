@@ -1,0 +1,110 @@
+"""A paper's protocol compared with the catalogues, and which of its printed numbers an experiment computes."""
+
+import re
+
+from thaw.core.errors import UserError
+from thaw.planning.papers import printed_tables
+from thaw.planning.papers.table_comparison import PaperComparison
+from thaw.planning.run_plan import RunPlan
+from thaw.schema.catalogue import Catalogue
+from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.keys import names, written
+from thaw.schema.phases import PhaseConfig
+from thaw.schema.reference import ProtocolItem
+
+
+def protocol_for_spec(paper: str, catalogue: Catalogue) -> list[list[str]]:
+    """Return the lines of a paper's protocol: what, as the paper, as here, why; without a difference why is empty.
+
+    Raises UserError for a setting that the catalogues lack, and for a difference without a reason.
+    """
+    reference, document = printed_tables.read(catalogue.folders, paper)
+    lines = []
+    for index, item in enumerate(reference.protocol):
+        place = f"{document.place(['protocol', index])}: {paper}.protocol: {item.what}"
+        lines.append([item.what, _said(item.paper), *_here(item, catalogue, place)])
+    return lines
+
+
+def _here(item: ProtocolItem, catalogue: Catalogue, place: str) -> tuple[str, str]:
+    """Return what is here and why it differs."""
+    if item.setting is None:
+        return item.here, item.why or ""
+    value = setting(item.setting, catalogue, place)
+    if value == item.paper or _said(value) == _said(item.paper):
+        return "the same", ""
+    if not item.why:
+        raise UserError(f"{place}: the paper has {_said(item.paper)}, {item.setting} is {_said(value)}; say why:")
+    return _said(value), item.why
+
+
+def setting(path: str, catalogue: Catalogue, place: str):
+    """Return a setting of the catalogues by its path, as strategies.lee_full.phases.1.batch_size."""
+    block, name, *keys = path.split(".")
+    value = catalogue.get(block, name, place)
+    for key in keys:
+        try:
+            value = _step(value, key)
+        except (AttributeError, IndexError, KeyError) as error:
+            raise UserError(f"{place}: {path}: there is no {key}") from error
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _step(value, key: str):
+    """Return what a key leads to: a field by any of its names, an item of a list counted from 1, an entry of a grid."""
+    if isinstance(value, list):
+        return value[int(key) - 1]
+    if isinstance(value, dict):
+        return value[names(PhaseConfig).get(key, key)]
+    if key == "options":
+        return value.kind_options
+    return getattr(value, names(type(value)).get(key, key))
+
+
+def _said(value) -> str:
+    """Return a value as a sentence has it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return re.sub(r" and (?=[^,]*$)", ", ", written(value)) if isinstance(value, list) else written(value)
+
+
+def coverage_for_spec(
+    paper: str, experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan], origins: dict
+) -> dict:
+    """Return by table how many numbers a paper prints, how many have an address, and where those planned here are.
+
+    A table is {source, printed, addressed, cells, reasons}; a cell is {at: addresses that it is made of, own: whether
+    they are of the paper's own encoder}.
+    """
+    reference, _ = printed_tables.read(catalogue.folders, paper)
+    tables = []
+    for table in reference.tables.values():
+        comparison = PaperComparison(experiment, catalogue, runs, origins, table)
+        numbers = {(number.row, number.column): number for number in printed_tables.printed(table)}
+        entry = {"source": table.source, "printed": 0, "addressed": 0, "cells": [], "reasons": []}
+        for number in (number for number in numbers.values() if number.value is not None):
+            entry["printed"] += 1
+            if number.reason and number.reason not in entry["reasons"]:
+                entry["reasons"].append(number.reason)
+            parts = _parts(number, table, numbers)
+            if parts and all(part.at for part in parts):
+                entry["addressed"] += 1
+                made = [comparison.cell(part) for part in parts]
+                if all("at" in cell for cell in made):
+                    own = all("encoder" not in cell["marks"] for cell in made)
+                    entry["cells"].append({"at": [cell["at"] for cell in made], "own": own})
+        tables.append(entry)
+    return {"tables": tables, "subset": experiment.subsets[0], "cite": reference.cite, "arxiv": reference.arxiv}
+
+
+def _parts(number, table, numbers: dict) -> list:
+    """Return the numbers with an address of their own that a number is made of: itself, or those of rows or columns."""
+    row, column = table.rows[number.row], table.columns[number.column]
+    if number.reason:
+        return []
+    if row.minus:
+        return [part for other in row.minus for part in _parts(numbers[other, number.column], table, numbers)]
+    if column.over:
+        others = [numbers[number.row, name] for name, other in table.columns.items() if not other.over]
+        return [other for other in others if other.value is not None] or others
+    return [number]

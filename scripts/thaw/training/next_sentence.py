@@ -1,0 +1,127 @@
+"""Next-sentence prediction: does the second text follow the first (Devlin et al. 2019, section 3.1)?
+
+Post-training of Xu et al. 2019 has it in addition to masked tokens. A pair of texts is a pair; a single text is cut in
+the middle. In every second pair the second text is that of another row of the batch.
+
+S sequences, T tokens of the longest, d width.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from thaw.core.errors import UserError
+from thaw.encoders.loading import find_next_sentence, find_pooler
+from thaw.features.batch import Batch
+from thaw.heads.operations import matrix
+from thaw.training.masking import MaskedBatch, MaskedFeed, masked
+
+FOLLOWS, ANOTHER, NEITHER = 0, 1, -100  # the classes of published heads; NEITHER for a text of a single token
+
+
+@dataclass(frozen=True)
+class Specials:
+    """The ids of a tokenizer's special tokens."""
+
+    first: int
+    between: int
+    padding: int
+
+    @classmethod
+    def of(cls, tokenizer, folder) -> "Specials":
+        """Return those of a tokenizer; one without them is a UserError."""
+        found = cls(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+        if None in (found.first, found.between, found.padding):
+            raise UserError(f"{folder}: next_sentence needs a tokenizer with [CLS], [SEP] and [PAD]; leave it out")
+        return found
+
+
+@dataclass(frozen=True)
+class PairedBatch(MaskedBatch):
+    """A batch of pairs with tokens hidden; `follows` [S] is FOLLOWS, ANOTHER or NEITHER."""
+
+    follows: torch.Tensor | None = None
+
+
+def paired(batch: Batch, specials: Specials, random: torch.Generator) -> tuple[Batch, torch.Tensor]:
+    """Return a batch of pairs, as long as its longest row at most, and which of the second texts follow [S]."""
+    count, longest = batch.mask.shape
+    texts = [_texts(ids, of) for ids, of in zip(batch.input_ids, batch.texts, strict=True)]
+    swapped = torch.rand(count, generator=random) < 0.5 if count > 1 else torch.zeros(count, dtype=torch.bool)
+    others = (torch.arange(count) + torch.randint(1, max(2, count), (count,), generator=random)) % count
+    ids, of = torch.full((count, longest), specials.padding), torch.zeros((count, longest), dtype=torch.int8)
+    types, mask = torch.zeros_like(ids), torch.zeros((count, longest), dtype=torch.bool)
+    follows = torch.where(swapped, ANOTHER, FOLLOWS)
+    for row, (first, own) in enumerate(texts):
+        second = texts[others[row]][1] if swapped[row] else own
+        if not len(second) or not len(own):
+            follows[row] = NEITHER
+        first, second = _cut(first, second, longest - 3)
+        marks = [torch.tensor([mark]) for mark in (specials.first, specials.between, specials.between)]
+        whole = torch.cat([marks[0], first, marks[1], second, marks[2]])
+        ids[row, : len(whole)], mask[row, : len(whole)] = whole, True
+        of[row, 1 : 1 + len(first)], of[row, 2 + len(first) : len(whole) - 1] = 1, 2
+        types[row, 2 + len(first) : len(whole)] = 1
+    types = None if batch.type_ids is None else types
+    return replace(batch, input_ids=ids, mask=mask, type_ids=types, texts=of, first_pieces=None), follows
+
+
+def _texts(ids: torch.Tensor, of: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both texts of a row, or the halves of a single one."""
+    first, second = ids[of == 1], ids[of == 2]
+    if len(second):
+        return first, second
+    middle = (len(first) + 1) // 2
+    return first[:middle], first[middle:]
+
+
+def _cut(first: torch.Tensor, second: torch.Tensor, room: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return two texts that have room together: the longer one loses its end, as in google-research/bert."""
+    over = len(first) + len(second) - room
+    if over <= 0:
+        return first, second
+    shorter = min(len(first), len(second), room // 2)
+    keeps = (shorter, room - shorter) if len(first) <= len(second) else (room - shorter, shorter)
+    return first[: keeps[0]], second[: keeps[1]]
+
+
+class PairedFeed(MaskedFeed):
+    """Gives rows of a split as pairs with tokens hidden; each batch draws pairs and masks."""
+
+    def __init__(self, specials: Specials, *of_masks):
+        """Keep the special tokens. Args: these; what a MaskedFeed takes."""
+        super().__init__(*of_masks)
+        self.specials = specials
+
+    def __call__(self, split: str, rows) -> tuple[PairedBatch, dict]:
+        """Return a batch of some rows and no stored states."""
+        batch, follows = paired(self.store.batch(split, rows), self.specials, self.random)
+        hidden = masked(batch, self.share, self.marks, self.random)
+        values = {field.name: getattr(hidden, field.name) for field in fields(hidden)}
+        return PairedBatch(**values, follows=follows).to(self.device), {}
+
+
+class NextSentence(nn.Module):
+    """The pooler and the matrix [2, d] that judges; from the encoder's folder, or new where it lacks them."""
+
+    def __init__(self, folder, width: int):
+        """Read or make them; new ones come from torch's generator."""
+        super().__init__()
+        self.dense, self.judge = nn.Linear(width, width), nn.Linear(width, 2)
+        for layer, tensors in ((self.dense, find_pooler(folder)), (self.judge, find_next_sentence(folder))):
+            nn.init.normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+            if len(tensors) == 2:
+                layer.load_state_dict(tensors)
+
+    def loss(self, first: torch.Tensor, follows: torch.Tensor) -> torch.Tensor:
+        """Return the mean cross-entropy in nats of the first tokens' states [S, d]; 0 where no row is a pair."""
+        logits = self.judge(torch.tanh(self.dense(first))).float()
+        total = functional.cross_entropy(logits, follows, reduction="sum", ignore_index=NEITHER)
+        return total / (follows != NEITHER).sum().clamp(min=1)
+
+    def flops(self, sequences: int) -> float:
+        """Return the forward operations on so many sequences."""
+        return matrix(self.dense.in_features, self.dense.in_features + 2, sequences)

@@ -1,0 +1,94 @@
+"""Rules that choose a strategy by validation: what they lose, what they take, and that luck does not count as best."""
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import invented
+from test_plan import planned
+from thaw.core.errors import UserError
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import choice_rules, writers
+from thaw.outputs.tables.choice_rules import Points
+
+SEEDS = range(1, 7)
+SCORES = {  # validation, test, seconds of training and of the whole extraction
+    "frozen": (70, 80, 1.0, 4.0),
+    "top_k": (90, 85, 5.0, 4.0),
+    "full": (80, 90, 16.0, 0.0),
+}
+RULES = [
+    {"label": "Always full", "among": ["full"]},
+    {"label": "Frozen", "among": ["frozen"]},
+    {"label": "All", "among": ["frozen", "top_k", "full"]},
+]
+
+
+def runs_of(scores: dict, tasks=("odd", "even"), seeds=SEEDS) -> pd.DataFrame:
+    """Return rows of runs.csv, one for validation and one for test of each run."""
+    rows = []
+    for task in tasks:
+        for strategy, (validation, test, training, extraction) in scores.items():
+            common = {"kind": "run", "task": task, "subset": "all", "encoder": "tiny", "head": "linear"}
+            common |= {"strategy": strategy, "variant": "base", "metric": "accuracy", "main": True, "missing": ""}
+            common |= {"train_seconds": training, "after_seconds": 0.0, "extraction_whole_seconds": extraction}
+            common |= {"extraction_seconds": extraction / 2, "flops": 0.0, "after_flops": 0.0, "flags": ""}
+            common |= {"peak_memory_mb": 0.0, "trained_parameters": 0.0, "inference_flops": 0.0, "search_seconds": 0.0}
+            common |= {"thawed": 0, "embeddings": False, "optimizer": "adamw", "pairs": "", "synthetic": False}
+            for seed in seeds:
+                for role, value in (("validation", validation), ("test", test)):
+                    rows.append(common | {"seed": seed, "split": role, "role": role, "value": value / 100})
+    return pd.DataFrame(rows)
+
+
+def drawn(folder, runs, rules=RULES):
+    """Return the table, and the lines of its CSV by rule and task."""
+    table = choice_rules.build(OutputData(folder, runs), invented.shown("r", "rule_table", whole="full", rules=rules))
+    lines = csv.DictReader(io.StringIO(writers.to_csv(table)))
+    return table, {(line["rule"], line["task"]): line for line in lines}
+
+
+def test_regret_and_cost_by_hand(tmp_path):
+    table, lines = drawn(tmp_path, runs_of(SCORES))
+    assert [float(lines[rule["label"], "odd"]["regret"]) for rule in RULES] == [0, 10, 5], "All takes top_k: 85"
+    assert [float(lines[rule["label"], "even"]["cost"]) for rule in RULES] == [1, 5 / 16, 26 / 16]
+    assert [float(lines[rule["label"], "even"]["cost_shared"]) for rule in RULES] == [1, 3 / 16, 24 / 16]
+    cells = [[cell.text for cell in row.cells] for row in table.groups[0].rows]
+    assert cells[0] == ["0.0", "0.0", "0.0 [0.0, 0.0]", "1.00 (1.00)", "–"]
+    assert cells[2] == ["5.0", "5.0", "5.0 [5.0, 5.0]", "1.62 (1.50)", "0.500"], "two tasks have four flips"
+
+
+def test_the_luckiest_of_equal_strategies_is_not_the_best(tmp_path):
+    """Where all strategies are alike nothing can be lost; the largest mean over the same seeds would say otherwise."""
+    rng, lost, naive = np.random.default_rng(0), [], []
+    for _ in range(60):
+        scores = pd.DataFrame(rng.normal(70, 2, (8, 6)), columns=[(f"s{n}", "base") for n in range(6)])
+        noise = pd.DataFrame(rng.normal(70, 2, scores.shape), columns=scores.columns)
+        lost.append(Points(noise, scores, None, None).regret(list(scores.columns)))
+        naive.append(scores.mean().max() - scores.mean().mean())
+    assert abs(np.mean(lost)) < 3 * np.std(lost, ddof=1) / np.sqrt(len(lost)) < 0.4 < np.mean(naive)
+
+
+def test_a_rule_chooses_in_each_draw_by_its_own_validation(tmp_path):
+    """In half of the draws validation prefers the worse one, which costs half of the difference."""
+    runs = runs_of({name: SCORES[name] for name in ("frozen", "full")}, ["odd"])
+    fooled = (runs["strategy"] == "frozen") & (runs["role"] == "validation") & (runs["seed"] % 2 == 0)
+    runs.loc[fooled, "value"] = 0.99
+    _, lines = drawn(tmp_path, runs, [RULES[0], {"label": "Both", "among": ["frozen", "full"]}])
+    assert float(lines["Both", "odd"]["regret"]) == 5
+
+
+def test_too_few_draws_have_a_cost_and_no_regret(tmp_path):
+    table, lines = drawn(tmp_path, runs_of(SCORES, seeds=(1, 2, 3, 4)))
+    assert lines["All", "odd"]["regret"] == ""
+    assert [cell.text for cell in table.groups[0].rows[2].cells] == ["–", "–", "–", "1.62 (1.50)", "–"]
+
+
+def test_unknown_strategies_are_refused(tmp_path, home):
+    with pytest.raises(UserError, match="a rule_table needs runs of full and of the strategies of each rule"):
+        drawn(tmp_path, runs_of({"frozen": SCORES["frozen"]}))
+    with pytest.raises(UserError, match="rule 'Always top-k, k = 2' trains grid_top_k, which is none of the"):
+        planned(home, outputs=["draws_rules"], strategies=["grid_full", "frozen"])

@@ -1,0 +1,71 @@
+"""CORAL: its closed forms, the batch's loss against a calculation by hand, and a run that brings domains together."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from thaw.core.errors import UserError
+from thaw.encoders.transformers import Encoder
+from thaw.schema.phases import PhaseConfig
+from thaw.training.domain_alignment import coral, covariance
+from thaw.training.objectives import Supervised
+from thaw.training.run_inputs import Inputs
+from thaw.training.training_run import TrainingRun
+from tiny_corpus import Bench, tiny_corpus
+
+PHASE = {"train": ["head", {"top": 1}], "epochs": 2, "coral": {"to": "other", "weight": 100.0}}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    folder = tmp_path_factory.mktemp("domains")
+    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+
+
+def test_the_distance_of_covariances_in_closed_form():
+    vectors = torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+    assert np.allclose(covariance(vectors).numpy(), np.cov(vectors.numpy().T), atol=1e-6)
+    assert coral(vectors, vectors + 7.0).item() == pytest.approx(0.0, abs=1e-10)  # a shift moves no covariance
+    # twice as wide: covariance 4 C, so the distance is 9 |C|^2 / (4 F^2)
+    expected = 9 * np.square(np.cov(vectors.numpy().T)).sum() / (4 * 4**2)
+    assert coral(vectors, 2 * vectors).item() == pytest.approx(expected, rel=1e-5)
+    # a rotation by a right angle of diag(1, 0): (1 + 1) / (4 * 4)
+    line = torch.tensor([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    assert coral(line, line[:, [1, 0]]).item() == pytest.approx(2 / 16)
+    assert coral(vectors[:1], vectors[:1]).item() == 0.0
+
+
+def run_of(bench: Bench, phase: dict) -> TrainingRun:
+    """Return a run whose transfer set is its own dataset, under another task's name."""
+    spec = bench.spec(phase)
+    task = SimpleNamespace(task={"id": "other", "test": []}, corpus=bench.corpus, rows=dict, words=None)
+    inputs = Inputs(bench.corpus, bench.store, bench.encoder, torch.device("cpu"), [(task, bench.store)])
+    return TrainingRun(spec, inputs)
+
+
+def test_the_loss_of_a_batch_is_the_tasks_and_the_weighted_distance(bench):
+    run = run_of(bench, PHASE)
+    stage = run.stages[0][0]
+    trainer = run.trainable(SimpleNamespace(phase=run.phases[0], number=1), stage, [run])
+    trainer.model.eval()
+    rows = run.rows[:6]
+    drawn = trainer.objective.drawn(rows)
+    assert len(drawn) == 6 and np.array_equal(drawn, trainer.objective.drawn(rows))
+    assert not np.array_equal(drawn, trainer.objective.drawn(run.rows[1:7]))
+    batch, stored = trainer.feed("train", rows)
+    found = trainer.objective.loss(trainer.model, rows, batch, stored).item()
+    plain = Supervised(run.gold).loss(trainer.model, rows, batch, stored).item()
+    whole = Encoder.load(bench.encoder).eval()
+    vectors = [whole(bench.store.batch("train", chosen))[:, 0].detach().numpy() for chosen in (rows, drawn)]
+    distance = np.square(np.cov(vectors[0].T) - np.cov(vectors[1].T)).sum() / (4 * vectors[0].shape[1] ** 2)
+    assert found == pytest.approx(plain + 100 * distance, rel=1e-3)
+
+
+def test_what_cannot_be_aligned_is_refused(bench):
+    with pytest.raises(ValueError, match="coral adapts the encoder; let some of it train"):
+        PhaseConfig(train=["head"], coral={"to": "other"})
+    run = run_of(bench, PHASE | {"coral": {"to": "lost"}})
+    with pytest.raises(UserError, match="coral: to: lost is none of the transfer sets of this run"):
+        run.objective_of(run.phases[0], run.stages[0][0])

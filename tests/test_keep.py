@@ -1,0 +1,79 @@
+"""A run whose trained layers were not kept has them again by itself, and only if it scores as it did."""
+
+import os
+
+import pytest
+from safetensors.torch import load_file
+
+from conftest import HOME
+from shown import Shown
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json, write_text
+from thaw.exporting import keeping
+from thaw.exporting.finished_run import open_run
+from tiny_corpus import Bench, tiny_corpus
+
+TUNED = {"train": ["head", {"top": 1}], "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kept")
+    bench = Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+    shown = Shown(bench, folder / "results")
+    shown.train("tuned", TUNED, seeds=(1, 2))
+    shown.train("head", {"train": ["head"], "epochs": 1})
+    return shown
+
+
+def folder(shown, strategy: str, seed: int = 1):
+    return shown.folder / f"runs/t/all/e/linear/{strategy}/base/seed{seed}"
+
+
+def test_layers_are_those_of_a_run_that_keeps_them(shown, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+    run, before = folder(shown, "tuned"), read_json(folder(shown, "tuned") / "metrics.json")
+    shown.train("keeping", TUNED, keep=True)
+    with pytest.raises(UserError, match="thaw keep"):
+        open_run(run)
+    assert "has its layers now" in keeping.keep(run, [])
+    ours, theirs = (load_file(one / "encoder.safetensors") for one in (run, folder(shown, "keeping")))
+    assert ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
+    after = read_json(run / "metrics.json")
+    assert after["scores"] == before["scores"] and after["spec"] == before["spec"] | {"keep": True}
+    assert open_run(run).run == run and sorted(one.name for one in run.parent.iterdir()) == ["seed1", "seed2"]
+    assert "has its layers:" in keeping.keep(run, [])
+
+
+def test_another_score_is_told_and_changes_nothing(shown, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME / "scripts"), os.environ.get("PYTHONPATH", "")]))
+    run = folder(shown, "tuned", 2)
+    record = read_json(run / "metrics.json")
+    record["scores"]["validation"]["accuracy"] = 0.123
+    write_json(run / "metrics.json", record)
+    with pytest.raises(UserError, match=r"scores otherwise \(validation accuracy .*, on record 0.123\)"):
+        keeping.keep(run, [])
+    assert not (run / "encoder.safetensors").exists() and read_json(run / "metrics.json") == record
+
+
+def test_a_head_alone_has_nothing_else_to_keep(shown):
+    assert "there is nothing else to keep" in keeping.keep(folder(shown, "head"), [])
+
+
+def test_the_recommended_run_is_the_best_on_validation(shown):
+    outputs, header = shown.folder / "outputs/mine", "task,subset,encoder,head,strategy,variant,advised"
+    line = "t,all,e,linear,tuned,base,"
+    with pytest.raises(UserError, match="has no recommendation"):
+        keeping.recommended_runs(outputs)
+    write_text(outputs / "tables/advice.csv", f"{header}\n{line}0\n")
+    with pytest.raises(UserError, match="recommends no strategy"):
+        keeping.recommended_runs(outputs)
+    write_text(outputs / "tables/advice.csv", f"{header}\n{line}1\n")
+    records = [read_json(folder(shown, "tuned", seed) / "metrics.json") for seed in (1, 2)]
+    scores = [record["scores"]["validation"]["accuracy"] for record in records]
+    assert keeping.recommended_runs(outputs) == [folder(shown, "tuned", 1 + scores.index(max(scores)))]
+
+
+def test_what_is_no_run_is_said(tmp_path):
+    with pytest.raises(UserError, match="is no finished run"):
+        keeping.keep(tmp_path, [])

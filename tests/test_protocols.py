@@ -1,0 +1,76 @@
+"""Papers' protocols: every setting exists, every difference has a reason, and what is counted as computed is."""
+
+import pandas
+import pytest
+import yaml
+
+from thaw.core.errors import UserError
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import protocol
+from thaw.planning.papers import printed_tables, protocols
+from thaw.schema.catalogue import shipped
+from thaw.schema.reference import Reference
+
+PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "kovaleva2019"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_setting_of_a_protocol_is_in_the_catalogues(paper, catalogue):
+    lines = protocols.protocol_for_spec(paper, catalogue)
+    assert len(lines) > 5 and all(len(line) == 4 and line[1] and line[2] for line in lines)
+    assert any(line[2] == "the same" for line in lines) and (any(line[3] for line in lines) or paper == "kovaleva2019")
+
+
+@pytest.fixture
+def checked(tmp_path, catalogue, home, monkeypatch):
+    """Return a function that reads a protocol of one item."""
+
+    def read(**item):
+        table = {"source": "T", "provenance": "text", "not_computed": "no", "columns": {"a": {}}, "rows": {"b": {}}}
+        paper = {"cite": "N", "title": "T", "arxiv": "1", "tables": {"t": table}, "protocol": [{"what": "w", **item}]}
+        (tmp_path / "reference").mkdir(exist_ok=True)
+        (tmp_path / "reference/nobody.yaml").write_text(yaml.safe_dump(paper))
+        monkeypatch.setattr(catalogue, "folders", [*shipped(home), tmp_path])
+        return protocols.protocol_for_spec("nobody", catalogue)
+
+    return read
+
+
+def test_a_difference_needs_a_reason_and_a_setting_must_exist(checked):
+    batch = "strategies.lee_full.phases.1.batch_size"
+    assert checked(paper=16, setting=batch) == [["w", "16", "the same", ""]]
+    assert checked(paper=32, setting=batch, why="memory") == [["w", "32", "16", "memory"]]
+    with pytest.raises(UserError, match="the paper has 32, .* is 16; say why:"):
+        checked(paper=32, setting=batch)
+    with pytest.raises(UserError, match="there is no batch"):
+        checked(paper=32, setting="strategies.lee_full.phases.1.batch")
+    with pytest.raises(UserError, match="say either setting: or here:"):
+        checked(paper=32)
+
+
+def test_numbers_of_other_numbers_are_counted_by_their_parts(home):
+    reference, _ = printed_tables.read(shipped(home), "peters2019")
+    table = reference.tables["table_2"]
+    numbers = {(number.row, number.column): number for number in printed_tables.printed(table)}
+    parts = protocols._parts(numbers["bert_delta", "conll2003"], table, numbers)
+    assert [part.at["encoder"] for part in parts] == ["bert_base_cased"] * 2
+    assert parts[1].at["strategy"] == "peters_features_tagger"
+    assert protocols._parts(numbers["skip_thoughts", "mrpc"], table, numbers) == []
+    assert isinstance(reference, Reference)
+
+
+def test_a_number_counts_as_computed_only_where_every_part_has_a_result():
+    at = ["mrpc", "bert", "linear", "full", "base", "f1", "test"]
+    other = [*at[:3], "frozen", *at[4:]]
+    table = {"source": "Table 1", "printed": 4, "addressed": 3, "reasons": ["lost"]}
+    cells = [{"at": [at], "own": True}, {"at": [other], "own": False}, {"at": [at, other], "own": True}]
+    names = ["task", "encoder", "head", "strategy", "variant", "metric", "split"]
+    rows = [dict(zip(names, at, strict=True)) | {"subset": "all", "value": 0.5, "missing": ""}]
+    spec = {"id": "x", "caption": "", "coverage": {"tables": [table | {"cells": cells}], "subset": "all", "cite": "N"}}
+    spec["coverage"]["arxiv"] = "1"
+    made = protocol.build_coverage(OutputData("", pandas.DataFrame(rows)), spec)
+    assert made.lines == [["Table 1", 4, 3, 3, 1, 1], ["All", 4, 3, 3, 1, 1]]
+    assert protocol.UNVERIFIED not in made.notes and "Table 1, without an address: lost." in made.notes
+    rows[0]["encoder"] = "minilm"
+    made = protocol.build_coverage(OutputData("", pandas.DataFrame(rows)), spec)
+    assert made.lines[1] == ["All", 4, 3, 3, 0, 0] and protocol.UNVERIFIED in made.notes
