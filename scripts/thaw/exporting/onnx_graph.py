@@ -105,7 +105,7 @@ def compared(ours: Callable, theirs: Callable, model: Model, texts: list) -> dic
         for start in range(0, len(texts), size) if size > 3 else (0,):
             inputs = dict(model._inputs(texts[start : start + size]))
             with torch.no_grad():
-                first, second = (_values(function(inputs), model.labels) for function in (ours, theirs))
+                first, second = (_values(function(inputs), model) for function in (ours, theirs))
             if first.shape != second.shape:
                 raise UserError("the ONNX graph has a fixed shape: tracing can not follow how this head reads a batch")
             largest = max(largest, float((first - second).abs().max()))
@@ -115,5 +115,9 @@ def compared(ours: Callable, theirs: Callable, model: Model, texts: list) -> dic
     return {"examples": len(texts), "largest_difference": largest, "changed": changed}
 
 
-def _values(logits: torch.Tensor, labels: list[str]) -> torch.Tensor:
-    return logits.float().cpu().softmax(-1) if labels else logits.float().cpu()
+def _values(logits: torch.Tensor, model: Model) -> torch.Tensor:
+    """Return probabilities, or scores."""
+    logits = logits.float().cpu()
+    if not model.labels:
+        return logits
+    return logits.softmax(-1) if model.threshold is None else logits.sigmoid()

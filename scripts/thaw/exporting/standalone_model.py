@@ -35,9 +35,7 @@ class Model:
     def __init__(self, folder=Path(__file__).parent):
         """Load the folder of this file, or another folder with the same files."""
         about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
-        self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
-        self.separate_encoding = about["pairs"] == "separate"
-        self.threshold = about.get("threshold")  # probability above which a text has a label; None: it has one label
+        self._describe(about)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
@@ -53,6 +51,12 @@ class Model:
             if self.layers and self.layers["combine"] == "ladder":
                 made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
                 self.ladder = made.to(self.device).eval()
+
+    def _describe(self, about: dict) -> None:
+        """Take what is said of the texts and labels."""
+        self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
+        self.separate_encoding = about["pairs"] == "separate"
+        self.threshold = about.get("threshold")  # probability above which a text has a label; None: it has one label
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, its list of labels, or its list of tags.

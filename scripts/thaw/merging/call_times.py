@@ -94,8 +94,8 @@ def summary(seconds: list[float], batch: int) -> dict:
     """Return the median, P95 and P99 of the seconds of calls, and the texts a second."""
     median, p95, p99 = np.percentile(seconds, [50, 95, 99])
     rate = batch * len(seconds) / sum(seconds)
-    found = {"median": float(median), "p95": float(p95), "p99": float(p99), "queries_per_second": rate}
-    return found | {"calls": len(seconds)}
+    percentiles = {"median": float(median), "p95": float(p95), "p99": float(p99)}
+    return percentiles | {"queries_per_second": rate, "calls": len(seconds)}
 
 
 def _call_merged(merged: MergedModel, inputs, names: list[str]) -> None:

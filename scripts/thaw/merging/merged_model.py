@@ -95,8 +95,7 @@ class TaskBranch(standalone_model.Model):
 
     def __init__(self, about: dict, tokenizer, device, own_layers: OwnLayers | None, head: dict):
         """Take what the folder holds. Args: branch.json; own_layers, None for a head on the trunk itself."""
-        self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
-        self.separate_encoding = about["pairs"] == "separate"
+        self._describe(about)
         self.kind, self.pooling, self.layers = about["head"]["kind"], about["head"]["pooling"], None
         self.frozen, self.own = about["frozen"], about["layers"]
         self.tokenizer, self.device, self.own_layers, self.head = tokenizer, device, own_layers, head

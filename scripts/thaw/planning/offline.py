@@ -155,9 +155,8 @@ class Scaling:
         seeds, merges, here = self.wanted.seeds or self.experiment.seeds, {}, self.wanted.stand_in
         for name, entry in self.experiment.merges.items():
             tasks = [task for task in entry.tasks or self.experiment.tasks if task in self.left]
-            items = [
-                one for item in entry.strategies for one in (self._fitted(*named_points(item)) if here else [item])
-            ]
+            fitted = [self._fitted(*named_points(item)) if here else [item] for item in entry.strategies]
+            items = sum(fitted, [])
             other = entry.encoder not in (None, here) if here else False
             if not tasks or not items or other or entry.seed not in (None, *seeds):
                 self.notes.append(f"Merge {name} was left out: a task, a seed or an encoder of it is not here.")
