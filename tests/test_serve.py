@@ -15,6 +15,9 @@ import pytest
 
 from test_merge import merged, rooms, runs  # noqa: F401 - fixtures
 from thaw.core.errors import UserError
+from thaw.exporting import formats
+from thaw.exporting.finished_run import open_run
+from thaw.exporting.standalone_model import Model
 from thaw.merging.http_app import Limits, answer, load
 from thaw.merging.merged_model import MergedModel
 
@@ -109,3 +112,14 @@ def test_without_the_extra_and_without_a_folder_one_sentence_says_what_to_do(mer
         load(tmp_path)
     with pytest.raises(ValueError, match="a text has more than 5 characters"):
         answer(load(merged[0]), {"texts": ["sings sings"], "tasks": ["sings"]}, Limits(characters=5))
+
+
+def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811
+    formats.write(open_run(runs["sings"]), tmp_path)
+    model = load(tmp_path)
+    assert answer(model, {"texts": TEXTS}, Limits()) == {"sings": Model(tmp_path).predict(TEXTS)}
+    assert model.tasks == {"sings": {"reads": "text", "labels": ["no", "yes"]}}
+    with pytest.raises(ValueError, match="there is no task 'songs'; there are sings"):
+        answer(model, {"texts": TEXTS, "tasks": ["songs"]}, Limits())
+    with pytest.raises(ValueError, match="sings reads a text"):
+        answer(model, {"texts": [["a", "b"]]}, Limits())

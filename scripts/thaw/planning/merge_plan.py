@@ -147,10 +147,8 @@ def _size(run: RunPlan, planner, place: str) -> BranchSize:
     if None in lowest or run.weights.further:
         why = "trains the embeddings" if None in lowest else "starts from further pretraining"
         raise UserError(f"{place}: {point} {why}, so it shares no layer with other tasks; leave it out")
-    kept = planner.spec(run).get("student", {}).get("layers") or range(1, layers + 1)
-    dropped = [layer - 1 for layer in range(1, read[-1] + 1) if layer not in kept]
-    frozen = min([read[-1], *lowest, *dropped])
-    return BranchSize(frozen, len([layer for layer in kept if frozen < layer <= read[-1]]))
+    frozen = min([read[-1], *lowest])
+    return BranchSize(frozen, read[-1] - frozen)
 
 
 def _tasks(entry: MergeConfig, experiment: ExperimentConfig, place: str) -> list[str]:
