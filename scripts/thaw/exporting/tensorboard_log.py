@@ -53,11 +53,11 @@ def scalars(history: Path) -> list[tuple[int, str, float]]:
     """
     with open(history, encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
-    found, before, last, phase = [], 0, 0, None
+    points, before, last, phase = [], 0, 0, None
     for number, line in enumerate(lines, 1):
         if line["phase"] != phase:
             before, phase = last, line["phase"]
         last = before + int(line["step"]) if "epoch" in line else number
         values = {name: value for name, value in line.items() if name not in PLACES and value}
-        found += [(last, name.replace("_", "/", 1), float(value)) for name, value in values.items()]
-    return found
+        points += [(last, name.replace("_", "/", 1), float(value)) for name, value in values.items()]
+    return points

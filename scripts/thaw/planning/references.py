@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from thaw.declarations import references
+from thaw.declarations import citations
 from thaw.schema.catalogue import Catalogue
 
 FILE = "references.bib"
@@ -17,8 +17,8 @@ def bibliography(catalogue: Catalogue, metrics: Iterable[str], cited: Iterable[l
     Args: metrics of the tasks; the keys of each catalogue entry that the experiment uses.
     """
     keys = [key for some in cited for key in some]
-    keys += [references.METRICS[metric] for metric in metrics if metric in references.METRICS]
-    keys += [*references.OPTIMIZERS.values(), references.TESTS, references.BEST, *references.SOFTWARE]
+    keys += [citations.METRICS[metric] for metric in metrics if metric in citations.METRICS]
+    keys += [*citations.OPTIMIZERS.values(), citations.TESTS, citations.BEST, *citations.SOFTWARE]
     known = {}
     for folder in catalogue.folders:
         path = Path(folder, FILE)

@@ -32,10 +32,10 @@ class Specials:
     @classmethod
     def of(cls, tokenizer, folder) -> "Specials":
         """Return those of a tokenizer; one without them is a UserError."""
-        found = cls(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
-        if None in (found.first, found.between, found.padding):
+        marks = cls(tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id)
+        if None in (marks.first, marks.between, marks.padding):
             raise UserError(f"{folder}: next_sentence needs a tokenizer with [CLS], [SEP] and [PAD]; leave it out")
-        return found
+        return marks
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import reason
 from thaw.core.home import release
 from thaw.core.runtime import log, machine_size
-from thaw.declarations import references
+from thaw.declarations import citations
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
@@ -86,7 +86,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "encoders": dataset_facts.encoders(spec, results),
         "references": spec.get("references", {}),
         "optimizers": _optimizers(present),
-        "metric_cites": [references.METRICS[metric] for metric in _metrics(spec) if metric in references.METRICS],
+        "metric_cites": [citations.METRICS[metric] for metric in _metrics(spec) if metric in citations.METRICS],
         "heads": methods.heads(spec),
         "strategies": _strategies(spec),
         "pairs": methods.pairs(summary, spec),
@@ -184,7 +184,7 @@ def _metrics(spec: dict) -> list[str]:
 def _optimizers(present) -> list[str]:
     """Return what to cite for the optimizers of the runs."""
     used = {name for names in present["optimizer"].dropna().unique() for name in names.split(";")}
-    return [key for name, key in references.OPTIMIZERS.items() if name in used]
+    return [key for name, key in citations.OPTIMIZERS.items() if name in used]
 
 
 def _baselines(summary, labels: dict) -> list[str]:

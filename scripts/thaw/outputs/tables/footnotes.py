@@ -12,14 +12,15 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     """Return the footnotes of a table of scores, and those of them that its LaTeX form has room for.
 
     Args: summary of the table's runs; runs as `read_runs` gives them; columns of the table; spec of step `table`; the
-    role of the scores; what brackets and marks mean, [] where only bold is used.
+    role of the scores; what brackets mean and what marks do, [] where only bold is used.
     """
     labels, fitted = spec["labels"], summary[summary["fitted"]]
     shown = runs[runs["main"].astype(bool) & (runs["role"] == role)]
     within = ", within its group" if _groups(summary) > 1 else ""
-    marks = marks or [f"Bold: the highest mean on validation of each column{within}."]
-    short = [_numbers(columns, fitted, role), *marks[-2:], *_synthetic(columns)]
-    lines = [_numbers(columns, fitted, role), *marks, *_synthetic(columns)]
+    bold = [f"Bold: the highest mean on validation of each column{within}."]
+    brackets, marks = (marks[:1], marks[1:]) if marks else ([], bold)
+    short = [_numbers(columns, fitted, role), *marks, *_synthetic(columns)]  # LaTeX has no brackets
+    lines = [_numbers(columns, fitted, role), *brackets, *marks, *_synthetic(columns)]
     lines += [wording.COST_NOTE] * bool(spec.get("costs"))
     lines += [*_shared(fitted, labels), *_splits(shown, labels), *_carved(shown, labels)]
     lines += _overlap(runs, labels) if role == "test" else []

@@ -117,6 +117,5 @@ def _cell(cell, widest: str) -> str:
     if sd:
         pad = f"\\phantom{{{'0' * (len(widest) - len(sd))}}}" if len(sd) < len(widest) else ""
         text += rf" $\pm$ {pad}{sd}"
-    elif widest:
-        text += rf"\phantom{{ $\pm$ {widest}}}"
-    return text + (f"\\rlap{{{wording.tex(cell.marks)}}}" if cell.marks else "")
+    text += f"\\rlap{{{wording.tex(cell.marks)}}}" if cell.marks else ""
+    return text + (rf"\phantom{{ $\pm$ {widest}}}" if widest and not sd else "")

@@ -75,7 +75,7 @@ def notes(rows: list[Row], columns, fewest: int) -> list[str]:
 
     Args: rows of all groups; the fewest seeds of a run.
     """
-    lines = [f"In brackets the 95 % CI ({wording.CI})."]
+    lines = [" ".join([f"In brackets the 95 % CI ({wording.CI}).", *wording.few_seeds(fewest)])]
     cells = [cell for row in rows for cell in row.cells if cell]
     if any(cell.best for cell in cells):
         lines.append(
