@@ -26,6 +26,7 @@ from thaw.merging.merged_folder import branches_of
 from thaw.merging.merged_model import MergedModel
 from thaw.merging.proof import TEXTS
 
+BUSY = 0.5  # load by core from which times are not those of a quiet machine
 COLUMNS = "way tasks copies batch tokens layers median p95 p99 queries_per_second calls".split()
 
 
@@ -38,6 +39,9 @@ def measure(folder: Path, results: Path, spec: dict) -> tuple[dict, list[dict]]:
     together = [task for task, about in abouts.items() if about["pairs"] != "separate"]
     if not together:
         raise UserError("latency: every task of the merge reads the two texts of a pair separately; none is measured")
+    before = list(os.getloadavg())
+    if before[0] > BUSY * (os.cpu_count() or 1):
+        log(f"this machine is busy (load {before[0]:.1f}), so times are longer than they need be; measure again later")
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
         singles = {task: _single(results / about["run"], Path(place) / task) for task, about in abouts.items()}
         memory = _memory(folder, list(singles.values()), abouts)
@@ -50,7 +54,7 @@ def measure(folder: Path, results: Path, spec: dict) -> tuple[dict, list[dict]]:
             shown = "; ".join(f"{row['way']}: {1e3 * row['median']:.1f} ms" for row in rows[-2:])
             log(f"{count} tasks, batch {batch}, {tokens} tokens: {shown}")
     fit = {way: _fit([row for row in rows if row["way"] == way]) for way in ("merged", "separate")}
-    load = list(os.getloadavg())
+    load = {"before": before, "after": list(os.getloadavg())}
     left_out = sorted(set(abouts) - set(together))
     return {
         "not_measured": left_out,
