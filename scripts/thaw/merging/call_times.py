@@ -61,7 +61,7 @@ def measure(folder: Path, results: Path, spec: dict) -> tuple[dict, list[dict]]:
         "bytes": stored,
         "peak_mib": memory,
         "seconds_per_layer": fit,
-        "load_after": load,
+        "load": load,
     }, rows
 
 
