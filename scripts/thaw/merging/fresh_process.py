@@ -20,7 +20,7 @@ class FreshProcess:
     def __enter__(self) -> "FreshProcess":
         self._errors = tempfile.TemporaryFile("w+")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors, "text": True}
-        command = [sys.executable, "-E", "-P", folder_reader.__file__]
+        command = [sys.executable, "-E", "-P", "-B", folder_reader.__file__]
         self._process = subprocess.Popen(command, env=self._setting, **pipes)
         return self
 

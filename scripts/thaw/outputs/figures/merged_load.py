@@ -5,7 +5,7 @@ from functools import partial
 from thaw.core import branch_counts
 from thaw.core.branch_counts import BranchSize, EncoderSize
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.figures import figure_style, label_placement, panels
 from thaw.outputs.frame import aggregate
 
 MOST = 16  # tasks that closed forms are drawn up to
@@ -93,7 +93,7 @@ def build_storage(data, spec: dict) -> panels.Figure:
                 rows.append([subset, encoder, name, label, runs["mean"].mean(), _stored(runs, record["encoder"])])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
     drawn = [
-        panels.Panel(spec["merges"].get(key[2], key[2]), partial(_storage, rows=part))
+        panels.Panel(spec["merges"].get(key[2], key[2]), partial(_storage, rows=part), partial(_labels, rows=part))
         for key, part in frame.groupby(["subset", "encoder", "merge"], sort=False)
     ]
     return panels.compose(drawn, panels.csv_of(frame))
@@ -138,6 +138,11 @@ def _time_lines(axis, lines: dict) -> None:
 def _storage(axis, rows) -> None:
     for row in rows.itertuples():
         axis.plot(row.parameters * MIB_FP32, row.mean, marker="o", color=figure_style.GREY)
-        axis.annotate(row.way, (row.parameters * MIB_FP32, row.mean), fontsize=7)
+    axis.margins(0.2)
     axis.set_xlabel("Stored for all tasks, MiB (fp32)")
     axis.set_ylabel("Mean score × 100, test")
+
+
+def _labels(axis, rows) -> None:
+    points = list(zip(rows["parameters"] * MIB_FP32, rows["mean"], strict=True))
+    label_placement.label_points(axis, points, list(rows["way"]), [])
