@@ -131,8 +131,9 @@ def _time_lines(axis, lines: dict) -> None:
         colour = "C1" if way == "merged" else "C0"
         label = names[way] + ("" if kind == "median" else ", P99")
         axis.plot(*zip(*points, strict=True), color=colour, linestyle=style, marker="o", label=label)
+    axis.set_xticks(sorted({tasks for points in lines.values() for tasks, _ in points}))
     axis.set_xlabel("Tasks")
-    axis.set_ylabel("Median of a call, ms")
+    axis.set_ylabel("Time of a call, ms")
 
 
 def _storage(axis, rows) -> None:
