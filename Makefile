@@ -7,17 +7,19 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help demo paper papers test test-slow test-recovery test-slurm test-gpu slurm fuzz fuzz-guided mutants \
-    mutants-heads bench bench-quick clean
+    mutants-heads bench bench-quick site clean
 
 CORES ?= all
 EXPERIMENT ?= demo
 FUZZ ?= 100000
 FUZZ_SECONDS ?= 600
 ARGS ?=
+PYTHON ?=
 VENV := .venv
 INSTALLED := $(VENV)/installed
 PEERS := $(VENV)/bench/installed
 SETFIT := $(VENV)/setfit/installed
+SITE := $(VENV)/site/installed
 MUTMUT := $(VENV)/mutmut
 ATHERIS := $(VENV)/atheris
 REPORT := results/outputs/demo/report.html
@@ -35,7 +37,7 @@ demo: $(INSTALLED)  ## run the default experiment on the embedded data; no netwo
 	@if [ $(REPORT) -nt $(VENV)/started ]; then echo "The report is in $(REPORT)"; \
 	elif [ -e $(REPORT) ]; then echo "Nothing to be done for the report; it is in $(REPORT)"; fi
 
-paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; the demo's unless stated
+paper: $(INSTALLED)  ## the report of EXPERIMENT as a PDF, where pdflatex is; the demo's by default
 	@test -f results/outputs/$(EXPERIMENT)/paper.tex || { echo "error: results/outputs/$(EXPERIMENT)/paper.tex is \
 	not there; run the experiment first" >&2; exit 1; }
 	@command -v pdflatex > /dev/null || { echo "error: no pdflatex here; install TeX Live, or compile \
@@ -83,18 +85,22 @@ mutants: $(INSTALLED) $(MUTMUT)  ## changes to the code of specs, stores, resumi
 mutants-heads: $(INSTALLED)  ## wrong formulas of heads, adapters and boundaries that no test of values sees; minutes
 	@OMP_NUM_THREADS=1 PYTHONPATH=scripts python tests/head_mutants.py $(ARGS)
 
-bench: $(INSTALLED) $(PEERS) $(SETFIT)  ## speed compared with what people use, all parts; hours (docs/performance.md)
+bench: $(INSTALLED) $(PEERS) $(SETFIT)  ## speed compared with what people use, all parts; hours (docs/results/performance.md)
 	@PYTHONPATH=scripts python -m tests.bench all --peers $(VENV)/bench/bin/python --setfit $(VENV)/setfit/bin/python $(ARGS)
 
 bench-quick: $(INSTALLED) $(PEERS)  ## the same with little work, some ten minutes on two cores
 	@PYTHONPATH=scripts python -m tests.bench all --quick --peers $(VENV)/bench/bin/python $(ARGS)
+
+site: $(SITE)  ## the documentation as a site with search, in site/; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --strict --quiet
+	@echo "The site is in site/index.html"
 
 clean:  ## delete all results and logs; .venv stays
 	rm -rf results logs .snakemake
 
 # A stamp file, so that the packages are installed once and again only when a pin changes.
 $(INSTALLED): requirements.txt
-	@for python in python3.11 python3 none; do \
+	@for python in $(PYTHON) python3.11 python3 none; do \
 	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && break; done; \
 	if [ $$python = none ]; then \
 	    echo "error: Thaw needs Python 3.11 or newer, and neither python3.11 nor python3 on the PATH is" >&2; exit 1; fi; \
@@ -113,6 +119,15 @@ $(SETFIT): tests/bench/requirements-setfit.txt
 $(PEERS) $(SETFIT): $(INSTALLED)
 	@python -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --progress-bar off -r $(filter %.txt,$^)
+	@touch $@
+
+# The site is built in an environment of its own too, from the extra `docs`; Thaw itself is not needed for it.
+$(SITE): pyproject.toml
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: make site needs Python 3.11" >&2; exit 1; }
+	@python3 -m venv $(@D)
+	@$(@D)/bin/python -c 'import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
+	| $(@D)/bin/python -m pip install --quiet --progress-bar off -r /dev/stdin
 	@touch $@
 
 # The tools that test the tests are installed in folders of their own, outside of the environment that they try.

@@ -35,7 +35,12 @@ min_version("9.27")
 report: "workflow/report/workflow.rst"
 
 
-HOME = Path(workflow.basedir)
+# For --sdm apptainer: the image that docs/howto/snakemake.md builds from the Dockerfile.
+container: str(Path(workflow.current_basedir.get_path_or_uri(secret_free=True), "thaw.sif"))
+
+
+# The folder of this file, also where another workflow uses it as a module.
+HOME = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 # Next to this file in a checkout; in a wheel this file is in thaw/home, below the folder that holds the package.
 CODE = HOME / "scripts" if (HOME / "scripts").is_dir() else HOME.parents[1]
 sys.path.insert(0, str(CODE))

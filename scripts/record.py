@@ -9,7 +9,10 @@ when, with what and on what. A page names what it shows, and everything up to th
 
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
+    <!-- scores: read_before_thaw/small -->
     <!-- end -->
+
+`scores` is a table of a few tasks and strategies of runs.csv, which SMALL names.
 
 tests/test_documents.py compares pages and records.
 """
@@ -28,9 +31,29 @@ from thaw.outputs.report import provenance
 
 HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
-PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
+PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
-SHOWN = re.compile(r"(<!-- (table|notes): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = re.compile(r"(<!-- (table|notes|scores): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+# What the README shows of a record: its tasks and strategies by their ids, with the names that it prints.
+SMALL = {
+    "small": {
+        "tasks": {
+            "sst2_sentences": "SST-2<br>accuracy",
+            "trec6": "TREC-6<br>accuracy",
+            "conll2003": "CoNLL-2003<br>span F1",
+            "stsb": "STS-B<br>Pearson r",
+        },
+        "strategies": {
+            "bag_of_words": "*Bag of words, no encoder*",
+            "grid_frozen": "Linear probe, last layer",
+            "frozen_all_layers": "Linear probe, all layers",
+            "ladder": "Ladder side network",
+            "grid_top_k": "Top 2 of 6 layers",
+            "grid_full": "Full fine-tuning",
+        },
+    }
+}
 
 
 def record(experiment: str) -> None:
@@ -64,13 +87,50 @@ def circumstances(runs: Path) -> dict:
 
 def with_records(page: str) -> str:
     """Return a page's text with the tables and notes that it names."""
-    return SHOWN.sub(lambda match: match[1] + "\n" + part(match[3], match[4], match[2]) + "\n" + match[5], page)
+
+    def written(match: re.Match) -> str:
+        kind, experiment, name = match[2], match[3], match[4]
+        rows = small(experiment, **SMALL[name]) if kind == "scores" else part(experiment, name, kind)
+        return match[1] + "\n" + rows + "\n" + match[5]
+
+    return SHOWN.sub(written, page)
 
 
 def part(experiment: str, table: str, kind: str) -> str:
     """Return the rows of a recorded table as Markdown, or its notes."""
     lines = (RECORDS / experiment / "tables" / f"{table}.md").read_text(encoding="utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if line.startswith("|" if kind == "table" else "- "))
+
+
+def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) -> str:
+    """Return strategies by tasks as Markdown: test scores × 100 with their 95 % CI over draws and seeds, and the costs.
+
+    The interval is Student's t over the runs of a cell. Costs are means over the tasks' runs. Nothing is bold: the
+    intervals say what differs.
+    """
+    import pandas as pd
+
+    frame = pd.read_csv(RECORDS / experiment / "runs.csv")
+    frame = frame[frame["main"] & (frame["role"] == "test") & frame["task"].isin(tasks)]
+    heading = ["", *tasks.values(), "trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"]
+    lines = [heading, [":--", *["--:"] * (len(heading) - 1)]]
+    for strategy, label in strategies.items():
+        rows = frame[frame["strategy"] == strategy]
+        scores = [_interval(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
+        costs = [rows[key].mean() for key in ("trained_parameters", "train_seconds", "peak_memory_mb")]
+        shown = ["–" if pd.isna(cost) else f"{cost:.1f}" if cost < 10 else f"{cost:,.0f}" for cost in costs]
+        lines.append([label, *scores, *shown])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _interval(scores) -> str:
+    from scipy.stats import t
+
+    count = len(scores)
+    if scores.isna().any() or count < 2:
+        return "–"
+    half = t.ppf(0.975, count - 1) * scores.std() / count**0.5
+    return f"{scores.mean():.1f} ± {half:.1f}"
 
 
 def main() -> None:

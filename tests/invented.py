@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas
 
 from thaw.core.files import write_json, write_text
+from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame import collection, runs_frame
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.report import report_page
@@ -204,12 +205,13 @@ def draw_report(results: Path, folder: Path, **changes) -> Path:
     pandas.DataFrame(rows, columns=runs_frame.COLUMNS).to_csv(folder / "runs.csv", index=False)
     frame = runs_frame.read_runs(folder / "runs.csv")
     table = scores.build(OutputData(results, frame), shown("main", "strategy_table"))
-    write_text(folder / "tables/main.html", writers.to_html(table))
+    writers.write(table, folder / "tables/main")
     picture = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="460" height="240"><path d="M9 9H400V200" fill="none"/></svg>'
     )
     write_text(folder / "figures/layers.svg", picture)
-    write_text(folder / "tables/main.tex", writers.to_tex(table))
+    examples = examples_page.content(frame, report_spec(), results, results / "logs", folder)
+    write_text(folder / "examples.html", examples_page.page(examples))
     content = report_page.content(frame, report_spec(), results, folder)
     write_text(folder / "paper.tex", report_page.paper(content))
     write_text(folder / "references.bib", report_page.bibliography(content))

@@ -1,7 +1,7 @@
 """What the intervals and tests are worth: coverage, error rates and power, simulated with the functions that are used.
 
 Differences between two strategies are drawn by seed and test row, in points: a part by seed, a part by row, and a part
-by both. What is printed of it is docs/statistics.md, which `python tests/statistics_page.py` writes from the record.
+by both. `python tests/statistics_page.py` writes docs/explanation/statistics.md from the record.
 """
 
 import numpy as np

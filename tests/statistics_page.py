@@ -1,4 +1,4 @@
-"""docs/statistics.md: how numbers are decided, and what each interval and test is worth by simulation.
+"""docs/explanation/statistics.md: how numbers are decided, and what each interval and test is worth by simulation.
 
 python tests/statistics_page.py               write the page from the record
 python tests/statistics_page.py --simulate    simulate first (some ten minutes), and write the record
@@ -11,7 +11,7 @@ from simulate_statistics import simulated
 from thaw.core.files import read_json, write_json, write_text
 
 HOME = Path(__file__).parents[1]
-RECORD, PAGE = HOME / "tests/known/statistics.json", HOME / "docs/statistics.md"
+RECORD, PAGE = HOME / "tests/known/statistics.json", HOME / "docs/explanation/statistics.md"
 TEXT = HOME / "tests/known/statistics_page.md"  # of the page, with the names of tables in braces
 TIMES = 5  # hundreds of repeats
 

@@ -1,8 +1,12 @@
 """The pages show what docs/results holds, and every record is whole."""
 
+import re
+
 import pytest
 
 import record
+from thaw.cli.help_page import SNAKEMAKE
+from thaw.cli.main import COMMANDS
 from thaw.core.files import read_json
 
 PAGES = {str(page.relative_to(record.HOME)): page for page in record.PAGES}
@@ -24,9 +28,54 @@ def test_a_page_with_an_old_table_is_written_again(tmp_path, monkeypatch):
     assert record.with_records(f"{notes}<!-- end -->") == f"{notes}\n- a note\n\n<!-- end -->"
 
 
-@pytest.mark.parametrize("folder", sorted(record.RECORDS.glob("*")), ids=lambda folder: folder.name)
+KEPT = sorted(path for path in record.RECORDS.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)
 def test_a_record_says_what_made_it(folder):
     about = read_json(folder / "record.json")
     assert about["runs"] > 0 and {"torch", "machine", "precision"} <= set(about["facts"])
     assert all(sum(counts.values()) == about["runs"] for counts in about["facts"].values())
     assert (folder / "runs.csv").exists() and any((folder / "tables").glob("*.md"))
+
+
+def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeypatch):
+    """Of 60 and 64 the mean is 62, and Student's t on one degree of freedom gives 12.7 times 2."""
+    monkeypatch.setattr(record, "RECORDS", tmp_path)
+    (tmp_path / "first").mkdir()
+    rows = [
+        "task,strategy,role,main,value,trained_parameters,train_seconds,peak_memory_mb",
+        "one,full,test,True,0.60,1000,2.0,700",
+        "one,full,test,True,0.64,1000,4.0,900",
+        "one,full,validation,True,0.99,1000,2.0,700",
+        "one,full,test,False,0.99,1000,2.0,700",
+        "one,majority,test,True,0.30,,,",
+    ]
+    (tmp_path / "first/runs.csv").write_text("\n".join(rows))
+    table = record.small("first", {"one": "One"}, {"majority": "Majority", "full": "Full"}).splitlines()
+    assert table[2:] == ["| Majority | – | – | – | – |", "| Full | 62.0 ± 25.4 | 1,000 | 3.0 | 800 |"]
+
+
+def test_the_readme_fits_two_screens_and_has_the_words_that_people_search_for():
+    readme = (record.HOME / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 120
+    words = ["linear probe", "LoRA", "fine-tuning", "BERT", "adapters", "git clone", "make demo", "make test"]
+    assert [word for word in words if word not in readme] == []
+
+
+COMMAND = re.compile(r"^(?:    |.*\| |.*&& )(thaw [^#|<>\\]*)", re.MULTILINE)
+TUTORIALS = sorted((record.HOME / "docs").glob("tutorials/*.md")) + [record.HOME / "README.md"]
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.name)
+def test_a_tutorial_names_commands_and_options_that_exist(page):
+    commands = [match.split() for match in COMMAND.findall(page.read_text(encoding="utf-8"))]
+    assert commands
+    reference = (record.HOME / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    for _, name, *words in commands:
+        if name.startswith("-"):
+            continue
+        assert name in COMMANDS, f"{page.name}: thaw {name}"
+        section = reference.partition(f"\n## thaw {name}\n")[2].partition("\n## ")[0]
+        unknown = [word for word in words if word.startswith("--") and f"`{word}" not in section]
+        assert name in SNAKEMAKE or unknown == [], f"{page.name}: thaw {name} has no {unknown}"

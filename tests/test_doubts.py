@@ -132,5 +132,5 @@ def test_a_head_that_wants_a_stronger_penalty_than_any_that_was_tried(shown):
 
 
 def test_every_flag_is_explained(home):
-    told = (home / "docs/results.md").read_text()
+    told = (home / "docs/reference/files.md").read_text()
     assert [flag for flag in wording.FLAG_LABELS if f"`{flag}`" not in told] == []

@@ -185,4 +185,4 @@ def test_the_plan_finds_runs_for_claims_and_says_which_encoder_cannot_answer(hom
     scaled = planned(home, "wei2022", shared_data, overlay=True).job("table", "wei2022_scaled/findings").spec
     assert {e["reason"] for e in scaled["findings"]} == {"it needs 12 layers or more"}
     large = planned(home, "wei2022", shared_data).job("table", "wei2022/findings").spec["findings"]
-    assert large[0]["tests"][0]["terms"][0] == [1.0, "linear_pooler", "wei_top_k", "k05"]
+    assert large[0]["tests"][0]["terms"][0] == [1.0, "linear_pooler", "wei_top_k_dropout", "k05"]

@@ -155,9 +155,9 @@ def unknown(report: KnownReport, page: str) -> list[str]:
         ('id="abstract">', 'id="setup"'),
         ('id="results">', 'id="warnings"'),
     ):
-        inner = re.sub(
-            r'<details class="again">.*?</details>', " ", page.partition(start)[2].partition(end)[0], flags=re.S
-        )
+        inner = page.partition(start)[2].partition(end)[0]
+        inner = re.sub(r"<(style|script|template)\b.*?</\1>", " ", inner, flags=re.DOTALL)  # copies for buttons
+        inner = re.sub(r'<details class="again">.*?</details>', " ", inner, flags=re.DOTALL)
         inner = re.sub(r"<code>.*?</code>|×\u202f?100|L2|k = \d|Nobody 2020", " ", inner)
         text += html.unescape(re.sub(r"<[^>]+>", " ", inner))
     return [number for number in NUMBER.findall(text) if number.strip("\u202f") not in allowed]

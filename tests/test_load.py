@@ -20,4 +20,5 @@ def test_a_thousand_runs_make_one_table_and_a_report_that_can_be_read(tmp_path):
     assert all(f"task {number:03d}" in text for number in (1, 100, 200) for text in (page, table))
     assert place.planned() == {}
     print(f"\n1,000 runs: table and report in {seconds:.0f} s, the report {len(page) / 1e6:.1f} MB")
-    assert seconds < 300 and len(page) < 20e6
+    examples = place.folder / "results/outputs/mine/examples.html"
+    assert seconds < 300 and len(page) < 5e6 and examples.stat().st_size < 5e6

@@ -158,8 +158,9 @@ def test_the_plan_finds_our_address_of_each_number_and_what_differs(home, shared
     spec = plan.job("table", "peters2019/peters2019_table_2").spec["beside"]
     rows = {row["label"]: row for row in spec["rows"]}
     bert = rows["BERT-base, fine-tuned"]["cells"]
-    assert bert[0]["at"][:5] == ["conll2003", "bert_base_uncased", "peters_tuned", "peters_tuned", "base"]
-    assert [cell["marks"] for cell in bert] == [[], [], ["split"], [], [], [], []]
+    assert bert[0]["at"][:5] == ["conll2003", "bert_base_cased", "peters_tuned", "peters_tuned", "base"]
+    unknown = ["unknown_split"]  # GLUE's hidden test sets, or whatever else the paper scored
+    assert [cell["marks"] for cell in bert] == [[], [], ["split"], [], [], unknown, unknown]
     missing = "its encoder needs weights that are not here"
     assert {cell["reason"] for cell in rows["ELMo, features"]["cells"]} == {missing}
     assert rows["BERT-base, difference"]["minus"] == [5, 4]

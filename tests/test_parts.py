@@ -1,4 +1,4 @@
-"""Parts from outside: the examples of docs/parts.md in a real plan and training, their hash, and every mistake."""
+"""Parts from outside: docs/howto/extend.md in a real plan and training, their hash, and every mistake."""
 
 import json
 import re
@@ -22,8 +22,8 @@ from tiny_corpus import Bench, tiny_corpus
 
 @pytest.fixture
 def my(tmp_path):
-    """A folder with the examples of docs/parts.md, as a reader would copy them."""
-    text = (HOME / "docs/parts.md").read_text(encoding="utf-8")
+    """A folder with the examples of docs/howto/extend.md, as a reader would copy them."""
+    text = (HOME / "docs/howto/extend.md").read_text(encoding="utf-8")
     for name, block in re.findall(r"```\w+\n# my/(\S+)\n(.*?)```", text, re.DOTALL):
         (tmp_path / name).write_text(block)
     yield tmp_path

@@ -1,4 +1,4 @@
-"""Reading results in a notebook: the examples of docs/reading.md as they stand, and what the reader says of gaps."""
+"""Reading results in a notebook: the examples of docs/howto/notebook.md, and what the reader says of gaps."""
 
 import json
 import re
@@ -43,11 +43,11 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_the_examples_of_the_documents_run_as_they_stand(folder, monkeypatch, capsys):
-    text = (HOME / "docs/reading.md").read_text(encoding="utf-8")
+    text = (HOME / "docs/howto/notebook.md").read_text(encoding="utf-8")
     monkeypatch.chdir(folder.parent)
     names: dict = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        exec(compile(block, "docs/reading.md", "exec"), names)
+        exec(compile(block, "docs/howto/notebook.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "[4, 6]" in printed and "top_k" in printed
     assert names["vectors"].shape == (8, 32) and list(names["labels"]) == list(names["states"].frame["label"])

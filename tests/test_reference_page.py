@@ -1,9 +1,11 @@
-"""docs/reference.md and the comments of the catalogues have every key that the models have."""
+"""The pages of docs/reference and the comments of the catalogues have every key that the models have."""
 
 import re
 
 import pytest
 
+from thaw.cli.help_page import command_line_page
+from thaw.cli.main import COMMANDS
 from thaw.schema.by_kind import ByKind
 from thaw.schema.catalogue import BLOCKS
 from thaw.schema.experiment import ExperimentConfig
@@ -36,7 +38,14 @@ def test_every_key_has_a_description_in_plain_words(model):
 
 
 def test_the_page_is_that_of_the_models(home):
-    assert (home / "docs/reference.md").read_text() == reference_page(), "run: python scripts/schemas.py"
+    assert (home / "docs/reference/configuration.md").read_text() == reference_page(), "run: python scripts/schemas.py"
+
+
+def test_the_page_of_commands_is_that_of_their_parsers(home):
+    page = (home / "docs/reference/command-line.md").read_text()
+    assert page == command_line_page(), "run: python scripts/schemas.py"
+    assert all(f"\n## thaw {name}\n" in page for name in COMMANDS)
+    assert "| `--label COLUMN` | the column to predict |" in page
 
 
 def test_the_page_has_every_key_its_aliases_and_units():

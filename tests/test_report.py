@@ -1,6 +1,7 @@
 """What the report says, on the invented results: what was run, flagged, missing or made otherwise, and the numbers."""
 
 import html
+import json
 import re
 import shutil
 
@@ -17,7 +18,7 @@ from thaw.outputs.tables import scores
 
 def text_of(page: str) -> str:
     """Return what a page says, without its markup, styles and scripts."""
-    bare = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+    bare = re.sub(r"<(style|script|template)\b.*?</\1>", "", page, flags=re.DOTALL)
     return re.sub(r" (?=[,.)])", "", html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", bare))))
 
 
@@ -107,15 +108,18 @@ def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(inv
         assert [alone in text for _, text in said_of(frame)].count(True) == said
 
 
-def test_under_a_table_stands_the_command_that_makes_each_cell_again(page):
-    text = text_of(page)
-    under, _, rest = text.partition("Regenerate a cell of table 3")[2].partition("Regenerate figure 1")
-    seeds = " ".join(f"{{}}/runs/odd/all/tiny_random/linear/frozen/base/seed{seed}/metrics.json" for seed in (1, 2))
-    results = re.search(r"snakemake -- (\S+)/runs/", under)[1]
-    assert f"R&D_50%, Random weights, frozen snakemake -- {seeds.format(*[results] * 2)}" in under
-    assert f"R&D_50%, Our LSTM snakemake -- {results}/external/odd/our_lstm/metrics.json" in under
-    assert under.count("snakemake --") == 5 * 2 + 3 + 4 + 1
-    assert re.match(r" with all of its inputs snakemake -- \S+/figures/layers\.svg", rest)
+def test_each_cell_has_the_command_that_makes_its_runs_again_and_each_output_has_one(page):
+    known = json.loads(re.search(r'id="commands">(.*?)</script>', page)[1])
+    results = re.search(r"(\S+)/runs/", known["files"]["odd.run.all.tiny.linear.frozen.base"])[1]
+    seeds = " ".join(
+        f"{results}/runs/odd/all/tiny_random/linear/frozen/base/seed{seed}/metrics.json" for seed in (1, 2)
+    )
+    assert known["command"] == "snakemake --" and len(known["files"]) == 5 * 2 + 3 + 4 + 1
+    assert known["files"]["odd.baseline.all.tiny.-.random_encoder.base"] == seeds
+    assert known["files"]["odd.external.all.-.-.our_lstm.base"] == f"{results}/external/odd/our_lstm/metrics.json"
+    assert set(re.findall(r'examples\.html#([^"]+)"', page)) == set(known["files"])
+    assert re.search(r"snakemake -- \S+/tables/main\.html", text_of(page))
+    assert re.search(r"snakemake -- \S+/figures/layers\.svg", text_of(page))
 
 
 def test_texts_that_were_cut_are_counted_by_label(page):
@@ -173,7 +177,7 @@ def test_an_incomplete_report_lists_each_missing_result_with_its_reason(invented
     text = text_of(page := invented.draw_report(results, tmp_path, missing=True).read_text())
     assert "Incomplete. 4 results of this experiment are missing" in text and "18 of 20 runs are present." in text
     assert "R&D_50% Full Tiny, linear, all 2 train: the disk is full" in text and text.count("not run") == 3
-    assert text.count("‡ A run is missing") == 2 and '<td data-value="">‡</td>' in page
+    assert text.count("‡ A run is missing") == 2 and re.search(r'<td data-value=""><a [^>]*>‡</a></td>', page)
 
 
 def test_a_scaled_down_experiment_says_what_was_left_out(invented_frame, invented_results, tmp_path):

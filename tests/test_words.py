@@ -63,6 +63,9 @@ PROSE = {
     r"lies": "is, is in",
     r"of one's own": "custom, your own",
     r"laid over": "applied after",
+    r"dearer": "more expensive",
+    r"unless stated": "by default, unless you say otherwise",
+    r"trained numbers": "trainable parameters",
     r"at a loss|left the finite numbers|in peace": "say it literally",
 }
 WRITTEN = {re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE): instead for words, instead in PROSE.items()}
@@ -92,7 +95,8 @@ TEXTS = {
     ],
     "config": sorted((ROOT / "config").rglob("*.yaml")),
     "docs": sorted((ROOT / "docs").rglob("*.md")),
-    "README": [ROOT / "README.md", ROOT / "CONTRIBUTING.md"],
+    "README": [*sorted(ROOT.glob("*.md")), ROOT / "config" / "README.md"],
+    "forms": sorted((ROOT / ".github").rglob("*.yml")),
     "templates": sorted(PACKAGE.rglob("*.j2")),
 }
 

@@ -106,7 +106,7 @@ def test_21_a_slice_of_a_card_has_a_lock_of_its_own(card):
 
 
 def test_22_what_a_step_takes_beside_its_products(card, tmp_path, capsys):
-    """Prints the numbers that docs/performance.md lacks; fails where an update takes a hundred times its products."""
+    """Prints what docs/results/performance.md lacks; fails where an update takes a hundred times its products."""
     few = {"train": rows("classification", 64, 1), "validation": rows("classification", 8, 2)}
     corpus = tiny_corpus(tmp_path / "data", "classification", **few, test=rows("classification", 8, 3))
     bench = Bench(tmp_path, "bert", corpus, "classification")

@@ -18,10 +18,11 @@ rule prepare:
         card="<results>/data/{corpus}/card.json",
     log:
         "<logs>/prepare/{corpus}.log",
+    priority: 20  # what everything waits for comes first
     retries: 1
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("prepare", w),
     message:
@@ -37,10 +38,11 @@ rule fetch:
         card="<results>/encoders/{encoder}/card.json",
     log:
         "<logs>/fetch/{encoder}.log",
+    priority: 20  # what everything waits for comes first
     retries: 1
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("fetch", w),
     message:

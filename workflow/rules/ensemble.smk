@@ -18,7 +18,7 @@ rule ensemble:
         "<logs>/ensemble/{task}/{subset}/{ensemble}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("ensemble", w),
     message:

@@ -18,7 +18,7 @@ rule external:
         "<logs>/external/{task}/{external}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("external", w),
     message:

@@ -6,7 +6,7 @@ INPUTS      metrics.json and cost.json of every run of the experiment, its basel
 OUTPUTS     results/outputs/<experiment>/runs.csv
             results/outputs/<experiment>/tables/<id>.{csv,tex,md,html}
             results/outputs/<experiment>/figures/<id>.{pdf,svg,png,csv}
-            results/outputs/<experiment>/report.html, paper.tex, references.bib, checklist.md
+            results/outputs/<experiment>/report.html, examples.html, paper.tex, references.bib, checklist.md
             results/advice.md
 SPEC        the selection, labels and captions, and one digest over the specs of all runs
 """
@@ -27,7 +27,7 @@ rule collect:
         "<logs>/collect/{experiment}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("collect", w),
     message:
@@ -55,7 +55,7 @@ rule table:
         "<logs>/table/{experiment}/{id}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("table", w),
     message:
@@ -84,7 +84,7 @@ rule figure:
         "<logs>/figure/{experiment}/{id}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("figure", w),
     message:
@@ -103,13 +103,14 @@ rule report:
         outputs=lambda w: PLAN.report_files(w.experiment),
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
+        examples=f"{OUTPUTS}/examples.html",
         article=f"{OUTPUTS}/paper.tex",
         others=multiext(f"{OUTPUTS}/", "references.bib", "checklist.md"),
     log:
         "<logs>/report/{experiment}.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     params:
         spec=lambda w: PLAN.canonical("report", w),
     message:
@@ -117,6 +118,7 @@ rule report:
     shell:
         "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
         " --results $(dirname $(dirname $(dirname {output.page:q})))"
+        " --logs $(dirname $(dirname {log:q}))"
         f" --command {quoted(AGAIN)}"
         " --out {output.page:q} 2>&1 | tee {log:q}"
 
@@ -131,7 +133,7 @@ rule advice:
         "<logs>/advice.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     message:
         "advice: which strategy to take, task by task"
     shell:

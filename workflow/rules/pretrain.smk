@@ -19,7 +19,7 @@ rule pretrain:
     log:
         "<logs>/pretrain/{encoder}.{further}.{corpus}.log",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("pretrain"),

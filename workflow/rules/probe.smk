@@ -29,7 +29,7 @@ rule features_adapted:
         seed="[0-9]+",
         probed="[a-z0-9_]+",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("features_adapted"),
@@ -65,7 +65,7 @@ rule probe:
     wildcard_constraints:
         of="[a-z0-9_.]+",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: PLAN.threads
     resources:
         **requested("probe"),

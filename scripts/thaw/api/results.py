@@ -8,7 +8,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.splits import role, splits_of
 from thaw.declarations.task_types import PAIR_TYPES
-from thaw.outputs.frame.collection import Cards, joined, value
+from thaw.outputs.frame.collection import Cards, joined
+from thaw.outputs.frame.record_values import value
 
 # The step that made the records of each kind, and which columns the names in their paths are.
 KINDS = {
@@ -28,7 +29,7 @@ NUMBERS = WHOLE | dict.fromkeys(["value", "train_seconds", "total_seconds", "flo
 def table(folder="results"):
     """Return every score of every run, baseline and external prediction, of all experiments, as a pandas frame.
 
-    One row per result, split and metric, with the columns of runs.csv (docs/results.md) that do not depend on an
+    One row per result, split and metric, with those columns of runs.csv (docs/reference/files.md) that depend on no
     experiment; `path` is the folder of the result. Scores are fractions, NaN where undefined; what a baseline does not
     have is empty or NaN. Raises UserError where the folder holds no results, and for a record that is broken.
     """

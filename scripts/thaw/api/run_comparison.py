@@ -5,7 +5,6 @@ is the share of seeds that get it right (of a tagged sentence, of its words); of
 gold, negative. N examples of one split.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +15,11 @@ from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
+from thaw.evaluation.example_slices import slice_names
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.evaluation.target_kinds import target_of
 
 PREDICTED = ("train", "external", "ensemble")  # steps that write predictions
-NEGATIONS = set("no not never none nobody nothing nowhere neither nor without cannot".split())
-THIRDS = ("shortest third", "middle third", "longest third")
 
 
 @dataclass
@@ -137,40 +135,11 @@ def slices(frame, texts: list[str], target: str) -> list[tuple[str, str, int, fl
     Slices are by label, by length in words, by whether a text has a negation, and, of pairs, by how many of their
     words the texts share (Jaccard); negations are those of English.
     """
-    words = [[_words(text) for text in row] for row in frame[texts].itertuples(index=False)]
-    keys: dict[str, list] = {}
-    if isinstance(frame[target].iloc[0], str):
-        keys["label"] = list(frame[target])
-    keys["length"] = _thirds([sum(map(len, row)) for row in words])
-    keys["negation"] = ["with" if any(map(_negates, row)) else "without" for row in words]
-    if len(texts) == 2:
-        keys["overlap"] = [
-            name.replace("shortest", "least").replace("longest", "most")
-            for name in _thirds([_shared(*map(set, row)) for row in words])
-        ]
+    keys = {"label": list(frame[target])} if isinstance(frame[target].iloc[0], str) else {}
     rows = []
-    for of, names in keys.items():
+    for of, names in (keys | slice_names(frame, texts)).items():
         for name, part in frame.groupby(np.array(names), sort=True):
             difference = part["second"] - part["first"]
             error = 1.96 * difference.std(ddof=0) / np.sqrt(len(part))
             rows.append((of, name, len(part), part["first"].mean(), part["second"].mean(), error))
     return rows
-
-
-def _words(text) -> list[str]:
-    """Return the words of a text, or of a list of words, in lower case."""
-    return re.findall(r"[\w']+", (text if isinstance(text, str) else " ".join(text)).lower())
-
-
-def _negates(words: list[str]) -> bool:
-    return any(word in NEGATIONS or word.endswith("n't") for word in words)
-
-
-def _shared(first: set[str], second: set[str]) -> float:
-    return len(first & second) / len(first | second) if first | second else 1.0
-
-
-def _thirds(values: list[float]) -> list[str]:
-    """Return the third in which each value is, by rank; equal values are in the same one."""
-    low, high = np.quantile(values, [1 / 3, 2 / 3])
-    return [THIRDS[int(value > low) + int(value >= high > low)] for value in values]

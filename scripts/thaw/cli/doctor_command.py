@@ -215,7 +215,7 @@ def slurm(plan: Plan) -> Iterator[Line]:
     if not shutil.which("sbatch"):
         yield OK, "slurm", "none: thaw run uses the cores of this machine"
     else:
-        yield OK, "slurm", "sbatch is here: thaw run my.yaml --workflow-profile slurm (docs/cluster.md)"
+        yield OK, "slurm", "sbatch is here: thaw run my.yaml --workflow-profile slurm (docs/howto/cluster.md)"
 
 
 def tex(plan: Plan) -> Iterator[Line]:

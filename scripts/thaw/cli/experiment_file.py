@@ -9,7 +9,7 @@ from thaw.core.home import HOME
 from thaw.schema.catalogue import Catalogue, shipped
 
 EXPERIMENT = """\
-# An experiment: a selection from the catalogues. docs/reference.md has all keys; `thaw list` says what there is.
+# An experiment: a selection from the catalogues. docs/reference/configuration.md has all keys, `thaw list` all ids.
 #     thaw plan {file}      what would run
 #     thaw run {file}       runs it
 

@@ -5,7 +5,7 @@ thaw export RUN my_model --license mit --language en --push owner/name --private
 
 The folder is read again by a fresh process, which predicts the test splits from their texts; how they differ from
 the run's is printed and written to check.json. Where they differ too much, nothing is left and the exit code is 1.
-docs/export.md says what the folder holds. With --push the folder becomes a repository on the Hugging Face Hub.
+docs/howto/export.md says what the folder holds. With --push the folder becomes a repository on the Hugging Face Hub.
 """
 
 from pathlib import Path

@@ -23,7 +23,7 @@ from thaw.schema.entry import free_id
 
 HUB = "hub:"
 SYNTHETIC = "sentiment"  # a task that needs no data, where none is named for an encoder
-HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed; docs/reference.md has all keys.\n"
+HEAD = "# Written by thaw new after a look at {source}. Correct what it guessed (docs/reference/configuration.md).\n"
 
 
 def arguments(words: list[str]) -> argparse.Namespace:

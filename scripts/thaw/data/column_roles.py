@@ -35,9 +35,9 @@ class Roles:
     values: list[str]
     scheme: str = "bio"
     spans: bool = False
+    guesses: dict[str, str] = field(default_factory=dict)
     separator: str | None = None  # between the labels of a set, where they are one text
     indicators: list[Name] = field(default_factory=list)  # columns of 0 and 1, one for each label of a set
-    guesses: dict[str, str] = field(default_factory=dict)
 
 
 def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: Name | None = None) -> Roles:
@@ -76,7 +76,7 @@ def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | No
         guesses |= guess
     elif (kind := _kind(columns[target], _has_word(target, SCORES))) is None:
         raise UserError(
-            f"{path}: column '{target}' has neither a few labels, nor lists of them, nor scores in all rows"
+            f"{path}: column '{target}' has neither a few labels nor scores in all rows, nor lists of labels"
         )
     return _of_texts(profile, texts, target, kind, guesses)
 

@@ -51,7 +51,6 @@ class Addition(StrEnum):
 class Use(StrEnum):
     """What is made of an output besides itself."""
 
-    RUN_CELLS = "a cell is made of runs of one strategy on one task: the report says how to make it again"
     VERDICTS = "the report counts its verdicts on published claims"
     ADVICE = "it is printed when the workflow ends"
 

@@ -14,14 +14,12 @@ TABLES = {
         "HTML, as all tables",
         options.ScoresOptions,
         adds=(*RUNS, Addition.DRAWS),
-        use=Use.RUN_CELLS,
     ),
     "transfer_table": OutputKind(
         "thaw.outputs.tables.scores:build_transfer",
         "the same on the test splits of other tasks, for tasks that name some (`transfer_sets:`)",
         needs=(Requirement.TRANSFER,),
         adds=RUNS,
-        use=Use.RUN_CELLS,
     ),
     "paper_table": OutputKind(
         "thaw.outputs.tables.reproduction:build",

@@ -196,10 +196,10 @@ METRICS = {
     "accuracy": accuracy,
     "f1": CountMetric(_positives),
     "f1_macro": CountMetric(_classes, _mean_f1),
+    "mcc": CountMetric(_classes, _mcc),  # 0 for a constant prediction, as GLUE has it for CoLA
     "f1_micro": CountMetric(_common),
     "subset_accuracy": CountMetric(_equal_sets),
     "mean_average_precision": mean_average_precision,
-    "mcc": CountMetric(_classes, _mcc),  # 0 for a constant prediction, as GLUE has it for CoLA
     "pearson": pearson,
     "spearman": spearman,
     "span_f1": span_f1,

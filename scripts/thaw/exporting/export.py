@@ -32,7 +32,7 @@ def export(run: Path, target: Path, stated: Stated | None = None, onnx: bool = F
     source = open_run(run)
     with _temporary_folder(target) as folder:
         form = formats.write(source, folder)
-        write_text(folder / "README.md", card(source, form, stated or Stated()))
+        write_text(folder / "README.md", card(source, form, stated))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
         report = check(source, folder)
         if not report["passed"]:

@@ -23,7 +23,7 @@ OWN_FORMS = {
 }
 
 
-def card(source: FinishedRun, form: str, stated: Stated) -> str:
+def card(source: FinishedRun, form: str, stated: Stated | None = None) -> str:
     """Return the README.md of an export. Args: the run; the form of its files; what the user states of it."""
     encoder = read_json(source.encoder / "card.json")
     rows = _about(source) | _origin(source, encoder)
@@ -31,7 +31,7 @@ def card(source: FinishedRun, form: str, stated: Stated) -> str:
     hub = encoder["source"].removeprefix("hub ") if encoder["source"].startswith("hub ") else None
     use = f"    from model import Model\n    Model().predict({EXAMPLES[source.reads]})\n\n{OWN_FORMS[form]}"
     parts = [
-        metadata(source, hub, stated),
+        metadata(source, hub, stated or Stated()),
         f"# {source.task['id']}, {encoder['encoder']}",
         f"| | |\n|---|---|\n{table}",
         f"## Scores\n\n{_scores(source)}",

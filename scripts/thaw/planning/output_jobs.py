@@ -9,7 +9,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.outputs import step_of
-from thaw.planning import external_and_ensembles, references
+from thaw.planning import bibliography, external_and_ensembles
 from thaw.planning.output_additions import additions
 from thaw.planning.output_context import OutputContext
 from thaw.planning.output_requirements import missing
@@ -225,7 +225,7 @@ def _methods(experiment: ExperimentConfig, catalogue: Catalogue) -> dict:
     models = [catalogue.get("encoders", name, "encoders") for name in experiment.encoders]
     cited = [entry.cite for entry in (*entries.values(), *models, *strategies.values())]
     metrics = [metric for task in tasks for metric in task.metrics]
-    methods["references"] = references.bibliography(catalogue, metrics, cited)
+    methods["references"] = bibliography.entries_of(catalogue, metrics, cited)
     further = dict.fromkeys(entry.origin for entry in strategies.values() if entry.origin)
     methods |= {"further_pretraining": _stated("further_pretraining", further, catalogue)} if further else {}
     settings = {"store": experiment.store, "compute": experiment.compute}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.declarations.splits import PARTS_OF_TRAIN, splits_of
 from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE, PROBED_TYPES, TASK_TYPES
-from thaw.schema.entry import CatalogueEntry, Id, Share, Text, plugin_or
+from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text")
@@ -149,6 +149,7 @@ class CorpusConfig(CatalogueEntry):
         {}, description="split: splits of the source that it replaces, their rows one after the other"
     )
     carve: dict[Id, Share] = Field({}, description="split: share of the training rows that is held out for it")
+    cite: Cite = []
     licence: Text = Field("unknown", description="its licence, as its authors state it; never part of a spec")
     size: SizeConfig | None = Field(None, description="its size as measured, from which the plan predicts disk space")
 

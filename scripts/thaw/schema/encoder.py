@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from thaw.schema.entry import CatalogueEntry, Text
+from thaw.schema.entry import CatalogueEntry, Cite, Text
 
 UNKNOWN = "unknown"
 
@@ -49,6 +49,7 @@ class EncoderConfig(CatalogueEntry):
     pretraining: list[str] = Field(
         [UNKNOWN], min_length=1, description="corpora seen in pretraining, on which results are no evidence"
     )
+    cite: Cite = []
     licence: Text = Field(UNKNOWN, description="licence of its weights, as its authors state it; never part of a spec")
     note: str | None = Field(None, description="a footnote for tables; never part of a spec")
 

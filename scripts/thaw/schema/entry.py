@@ -50,11 +50,15 @@ def free_id(name: str, taken) -> str:
 DISPLAY_KEYS = {"label", "note", "about", "caption", "size", "supply", "licence", "cite"}
 
 
+Cite = Annotated[
+    list[Text], Field(description="what to cite for it: keys of config/references.bib; never part of a spec")
+]
+
+
 class CatalogueEntry(ConfigModel):
     """Anything that a catalogue holds: it may carry a label for print."""
 
     label: Text | None = Field(None, description="name in tables and figures; never part of a spec")
-    cite: list[Text] = Field([], description="what to cite for it: keys of config/references.bib; never part of a spec")
 
 
 def spec_of(entry: BaseModel, drop: frozenset = frozenset()) -> dict:

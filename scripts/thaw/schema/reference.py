@@ -18,6 +18,9 @@ PROVENANCES = (
 )
 
 
+NO_ADDRESS = {"label", "cite", "not_computed"}  # keys that say nothing of where one of our results is
+
+
 class Where(CatalogueEntry):
     """A part of the address of one of our results; table, column and row together make it whole."""
 
@@ -33,7 +36,7 @@ class Where(CatalogueEntry):
 
     def address(self) -> dict:
         """Return the parts that are stated."""
-        stated = {key: getattr(self, key) for key in Where.model_fields if key not in ("label", "not_computed")}
+        stated = {key: getattr(self, key) for key in Where.model_fields if key not in NO_ADDRESS}
         return {key: value for key, value in stated.items() if value is not None}
 
 

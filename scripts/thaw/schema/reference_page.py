@@ -1,4 +1,4 @@
-"""docs/reference.md: every key of every catalogue entry and of the experiment, made from the models' fields."""
+"""docs/reference/configuration.md: every key of catalogue entries and experiments, made from the models' fields."""
 
 import re
 

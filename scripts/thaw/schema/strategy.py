@@ -9,7 +9,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from thaw.core.errors import suggestion
 from thaw.core.phrases import listing, plural
-from thaw.schema.entry import CatalogueEntry, Id
+from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, documented, key_of, names, prose, written
 from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
@@ -175,6 +175,7 @@ class StrategyConfig(CatalogueEntry):
 
     hints: ClassVar[dict[str, str]] = keys_of_a_phase(PHASE_NAMES, "in phases:, as phases: [{train: [all], ...}]")
     about: str | None = Field(None, description="one sentence for people; never part of a spec")
+    cite: Cite = []
     origin: Annotated[Id | None, Key(_origin, aliases=("from",))] = Field(
         None, description="start from the encoder after this further pretraining (config/encoders.yaml)"
     )

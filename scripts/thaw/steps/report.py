@@ -1,26 +1,30 @@
-"""Step `report`: the one self-contained page of an experiment, the same as an article in LaTeX with its
+"""Step `report`: the one self-contained page of an experiment, that of its examples, an article in LaTeX with its
 references, and a checklist for authors."""
 
 from thaw.core.files import write_text
 from thaw.core.runtime import log, run_step
 from thaw.core.step_arguments import parse_arguments, required
+from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import report_page
 from thaw.outputs.report.checklist import checklist
 
 
 def main() -> None:
-    """Read runs.csv, the cards, and the tables and figures in the folder of --out; write page and article."""
+    """Read runs.csv, cards, predictions, and the tables and figures in the folder of --out; write pages and article."""
     arguments = parse_arguments(
         __doc__,
         required("--runs", "runs.csv"),
         required("--results", "where predictions, cards and logs are"),
+        required("--logs", "where jobs wrote what they printed, to which pages link"),
         required("--command", "what makes files again, up to their names", str),
         out="the page; tables, figures and the article are in its folder",
     )
     runs = read_runs(arguments.runs)
     content = report_page.content(runs, arguments.spec, arguments.results, arguments.out.parent)
     page, paper = report_page.page(content, arguments.command), report_page.paper(content)
+    examples = examples_page.content(runs, arguments.spec, arguments.results, arguments.logs, arguments.out.parent)
+    write_text(arguments.out.with_name("examples.html"), examples_page.page(examples))
     write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out.with_name("references.bib"), report_page.bibliography(content))
     write_text(arguments.out.with_name("checklist.md"), checklist(content, arguments.command))

@@ -28,7 +28,7 @@ def scored(trial: dict, files, task: dict) -> tuple[dict, dict]:
         path = next(files)
         check_digest(path, expected)
         by_split = read_json(path)["scores"]
-        scores[seed], train[seed] = by_split[task["validation"]][metric], by_split["train"][metric]
+        scores[seed], train[seed] = by_split[task["validation"]][metric], by_split.get("train", {}).get(metric)
     return scores, train
 
 

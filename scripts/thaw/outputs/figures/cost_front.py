@@ -1,6 +1,7 @@
 """Figure: score against the cost of training or of a prediction, with the Pareto front."""
 
 import itertools
+import textwrap
 from functools import partial
 
 from thaw.outputs import wording
@@ -8,6 +9,8 @@ from thaw.outputs.figures import figure_style, label_placement, panels, strategy
 from thaw.outputs.frame import aggregate
 from thaw.statistics.non_inferiority import pareto
 
+NAMED = 8  # points of a panel, up to which each has its name next to it and the legend has none
+LETTERS = 16  # of a line of such a name
 COSTS = {
     "seconds": ("seconds", "Training time in s, with share of\nfeature extraction (log scale)"),
     "flops": ("flops", "Training FLOPs, forward and\nbackward (log scale)"),
@@ -24,16 +27,23 @@ def build(data, spec: dict) -> panels.Figure:
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
+    summary["line"] = summary["fitted"].cumsum() - 1  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
-    fronts, drawn = [], []
+    fronts, parts, drawn = [], [], []
     for title, column, rows in strategy_panels.task_panels(summary, spec["labels"]):
         fitted = rows[rows["fitted"] & (rows[cost] > 0)]  # a logarithmic axis has no zero
         front = fitted.loc[front_of(fitted, cost)].sort_values(cost)
         fronts += list(front.index)
         draw = partial(_points, fitted=fitted, front=front, marks=marks, cost=cost, names=(axis_name, column.metric))
-        drawn.append(panels.Panel(title, draw, partial(_sweep_labels, rows=fitted, front=front, cost=cost)))
-    line = panels.entry("Pareto front", (figure_style.GREY, None), linewidth=0.8)
-    legend = [*strategy_panels.legend(summary, spec, marks, lines=False), line]
+        parts.append((title, draw, fitted, front))
+    direct = all(len(fitted) <= NAMED for *_, fitted, _ in parts)
+    for title, draw, fitted, front in parts:
+        names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
+        label = partial(_label, rows=fitted, front=front, cost=cost, names=names)
+        drawn.append(panels.Panel(title, draw, label))
+    line = panels.entry("Pareto front: nothing is cheaper and better", (figure_style.GREY, None), linewidth=0.8)
+    named = [] if direct else strategy_panels.legend(summary, spec, marks, lines=False)
+    legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
     extra = ["inference", "pareto"] if cost == "inference" else ["pareto"]
     return panels.compose(drawn, strategy_panels.csv_of(numbers[numbers["fitted"]], extra), legend)
@@ -44,9 +54,12 @@ def _points(axis, fitted, front, marks: dict, cost: str, names: tuple[str, str])
     _cost_axes(axis, fitted[cost], names[0])
     axis.set_ylabel(f"{names[1]} × 100")
     axis.step(front[cost], front["mean"], where="post", color=figure_style.GREY, linewidth=0.8, zorder=2)
-    for row in fitted.itertuples():
+    empty = strategy_panels.hollow(fitted)
+    for row in fitted[fitted["mean"].notna()].itertuples():
         colour, marker = marks[row.strategy]
-        axis.plot(getattr(row, cost), row.mean, color=colour, marker=marker, markersize=5.5, zorder=4)
+        look = {"color": colour, "marker": marker, "markerfacecolor": "white" if empty[row.Index] else colour}
+        mark = axis.plot(getattr(row, cost), row.mean, markersize=5.5, zorder=4, **look)
+        mark[0].set_gid(strategy_panels.mark_id([row.line]))
     axis.margins(y=0.16)
 
 
@@ -71,10 +84,22 @@ def _cost_axes(axis, values, name: str) -> None:
     axis.set_xlabel(name)
 
 
-def _sweep_labels(axis, rows, front, cost: str) -> None:
-    """Name the points of sweeps by their value, clear of all marks and of the front; the legend names strategies."""
+def _names(rows, labels: dict, direct: bool) -> list[str]:
+    """Return what is written next to each point: its place in a sweep, and with `direct` at the first the strategy."""
+    first = ~rows["strategy"].duplicated() & direct
+    names = [
+        wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+        if first[row.Index]
+        else wording.point(row.variant)
+        for row in rows.itertuples()
+    ]
+    return [textwrap.fill(name, LETTERS, break_long_words=False) for name in names]
+
+
+def _label(axis, rows, front, cost: str, names: list[str]) -> None:
+    """Name points, clear of all marks and of the front. Args: names of the rows with a score."""
     rows = rows[rows["mean"].notna()]
     points = list(zip(rows[cost], rows["mean"], strict=True))
     steps = list(zip(front[cost], front["mean"], strict=True))
     corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
-    label_placement.label_points(axis, points, [wording.point(variant) for variant in rows["variant"]], corners)
+    label_placement.label_points(axis, points, names, corners)

@@ -1,6 +1,6 @@
 """The look of all figures: style, a grid of panels, one mark per strategy, one legend below all panels.
 
-Colours are seaborn's palette for colour-blind readers; every strategy has its own marker shape too, so that a figure
+Colours are seaborn's palette "colorblind"; every strategy has its own marker shape too, so that a figure
 prints in grey. Sizes are inches, at the width of a page's text (7 in), where the fonts are 7 to 9 points.
 """
 
@@ -9,6 +9,8 @@ import textwrap
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
+MANY = 36  # panels; of more all have the same fixed margins: fitting them takes a minute for 200
+MARGINS = {"left": 0.55, "right": 0.1, "top": 0.55, "bottom": 0.55}  # inches of a panel, for its title and labels
 AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
 LETTERS = 14  # of a title, to the inch
 GREY = "#6b7280"
@@ -58,10 +60,14 @@ def grid(titles: list[str], wide: int | None = None):
     wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
     high = math.ceil(len(titles) / wide)
     width = PANEL[0] if wide == 3 else 3.2
-    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), layout="constrained")
+    many, size = len(titles) > MANY, (width * wide, (PANEL[1] + 0.55) * high)
+    figure = Figure(figsize=size, layout="none" if many else "constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(high, wide, squeeze=False)
-    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    if many:
+        _fix_margins(figure, high, wide)
+    else:
+        figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     for axis, title in zip(axes.flat, titles, strict=False):
         lines = [textwrap.fill(line, int(LETTERS * (width - AXIS_WIDTH))) for line in title.splitlines()]
         axis.set_title("\n".join(lines), loc="left", fontweight="bold")
@@ -70,12 +76,22 @@ def grid(titles: list[str], wide: int | None = None):
     return figure, list(axes.flat[: len(titles)])
 
 
+def _fix_margins(figure, high: int, wide: int, below: float = 0.0) -> None:
+    """Give all panels the same margins. Args: rows and columns of panels; inches below them, for the legend."""
+    width, height = figure.get_figwidth(), figure.get_figheight()
+    across, up = width / wide, (height - below) / high
+    left, right, top, bottom = (MARGINS[side] for side in ("left", "right", "top", "bottom"))
+    room = {"left": left / width, "right": 1 - right / width, "top": 1 - top / height}
+    gaps = {"wspace": (left + right) / (across - left - right), "hspace": (top + bottom) / (up - top - bottom)}
+    figure.subplots_adjust(**room, bottom=(below + bottom) / height, **gaps)
+
+
 def marks(strategies) -> dict[str, tuple]:
     """Return {strategy: (colour, marker)}, by its position among the experiment's strategies."""
     import seaborn
 
     names = list(dict.fromkeys(strategies))
-    colours = seaborn.color_palette("colorblind", n_colors=len(names))
+    colours = seaborn.color_palette("colorblind", n_colors=len(names)).as_hex()
     return {name: (colours[i], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
 
 
@@ -92,12 +108,17 @@ def legend(figure, handles) -> None:
     fitting = (count for count in range(len(handles), 1, -1) if width(count) <= figure.get_figwidth())
     per_row = next(fitting, 1)
     by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
-    figure.set_figheight(figure.get_figheight() + 0.1 + 0.19 * math.ceil(len(handles) / per_row))
-    position = {"loc": "outside lower center", "ncols": per_row}
+    room = 0.1 + 0.19 * math.ceil(len(handles) / per_row)
+    figure.set_figheight(figure.get_figheight() + room)
+    fixed = figure.get_layout_engine() is None
+    if fixed:
+        _fix_margins(figure, *figure.axes[0].get_gridspec().get_geometry(), below=room)
+    position = {"loc": "lower center" if fixed else "outside lower center", "ncols": per_row}
     figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **position)
 
 
 def freeze_layout(figure) -> None:
     """Fix the layout, so that later additions move nothing."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")

@@ -12,9 +12,10 @@ from thaw.outputs.frame import aggregate
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against the number of thawed layers, one panel per task.
 
-    A line joins the points of one sweep, with a band over seeds; runs that also train the embeddings are separate
-    points on the right; baselines and external predictions are broken lines. With `minus` it is the difference to the
-    mean of that strategy, as the authors of Lee et al. 2019 draw it.
+    A line joins the points of one sweep that read pairs alike, with a band over seeds; hollow marks read pairs as a
+    bi-encoder; runs that also train the embeddings are separate points on the right; baselines and external predictions
+    are broken lines. With `minus` it is the difference to the mean of that strategy, as the authors of Lee et al. 2019
+    draw it.
     """
     from matplotlib.patches import Patch
 
@@ -22,6 +23,7 @@ def build(data, spec: dict) -> panels.Figure:
     if minus := spec.get("minus"):
         summary = _less(summary, minus)
     of = f" less {spec['labels']['strategies'].get(minus, minus)}" if minus else ""
+    summary["line"] = range(len(summary))  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())
     positions = _positions(summary[summary["fitted"]], list(marks), layers)
@@ -39,7 +41,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = [panels.Panel(title, partial(draw, column=column, rows=rows)) for title, column, rows in shown]
     spread = _spread_name(summary)
     band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
-    legend = [*strategy_panels.legend(summary, spec, marks), *band]
+    legend = [*strategy_panels.legend(summary, spec, marks), *strategy_panels.hollow_entry(r for *_, r in shown), *band]
     return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
 
 
@@ -73,18 +75,29 @@ def _positions(fitted, strategies: list[str], layers: int) -> dict[str, float]:
 def _strategies(axis, rows, marks: dict, positions: dict) -> None:
     fitted = rows[rows["fitted"]]
     for id, (colour, marker) in marks.items():
-        points = fitted[fitted["strategy"] == id].sort_values("thawed")
+        points = fitted[(fitted["strategy"] == id) & fitted["mean"].notna()].sort_values("thawed")
         if points.empty:
             continue
         low, high = _spread(points)
         if id not in positions:
-            axis.plot(points["thawed"], points["mean"], color=colour, marker=marker, zorder=4)
+            _sweep(axis, points, colour)
             axis.fill_between(points["thawed"], low, high, color=colour, alpha=0.2, linewidth=0, zorder=2)
         else:
             bars = [points["mean"] - low, high - points["mean"]]
-            axis.errorbar(
-                positions[id], points["mean"], yerr=bars, fmt=marker, color=colour, markersize=6, elinewidth=1, zorder=5
-            )
+            axis.errorbar([positions[id]], points["mean"], yerr=bars, fmt="none", ecolor=colour, elinewidth=1, zorder=5)
+        for empty, part in points.groupby(strategy_panels.hollow(fitted).loc[points.index]):
+            face, across = "white" if empty else colour, [positions.get(id, thawed) for thawed in part["thawed"]]
+            look = {"color": colour, "marker": marker, "markerfacecolor": face, "linestyle": "none", "markersize": 6}
+            drawn = axis.plot(across, part["mean"], zorder=6, **look)
+            drawn[0].set_gid(strategy_panels.mark_id(part["line"]))
+
+
+def _sweep(axis, points, colour) -> None:
+    """Join the points of a sweep that read pairs in the same way, from one number of layers to the next."""
+    rows = list(points.itertuples())
+    for one, other in itertools.pairwise(rows):
+        if one.pairs == other.pairs:
+            axis.plot([one.thawed, other.thawed], [one.mean, other.mean], color=colour, zorder=4)
 
 
 def _layer_axes(axis, layers: int, positions) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 
 LINE = ["task", "split", "encoder", "head", "kind", "strategy", "variant"]
@@ -20,7 +20,7 @@ def build(data, spec: dict) -> panels.Figure:
     frame = sizes(data.runs, spec)
     if frame["train_rows"].nunique() < 2:
         raise UserError("a size_figure needs several sizes: name two subsets or more in the experiment")
-    names, lines = panels.Names(spec, frame), _lines_of(frame, spec["labels"])
+    names, lines = panels.Names(spec, frame), _lines_of(frame, spec)
     groups = list(frame[["encoder", "head"]][frame["kind"] == "run"].drop_duplicates().itertuples(index=False))
     ticks, drawn = sorted(frame["train_rows"].unique()), []
     for group, column in itertools.product(groups, aggregate.columns(frame, spec["labels"])):
@@ -69,14 +69,19 @@ def sizes(runs, spec: dict):
     )
 
 
-def _lines_of(frame, labels: dict) -> dict[tuple, tuple]:
-    """Return {(kind, strategy, variant): (name, colour, marker, line style)}."""
+def _lines_of(frame, spec: dict) -> dict[tuple, tuple]:
+    """Return {(kind, strategy, variant): (name, colour, marker, line style)}: points of a sweep share their colour."""
     rows = frame.drop_duplicates(["kind", "strategy", "variant"])
-    named = {(row.kind, row.strategy, row.variant): aggregate.row_name(row, labels) for row in rows.itertuples()}
-    marks = figure_style.marks([name for key, name in named.items() if key[0] == "run"])
-    broken = itertools.cycle(figure_style.BROKEN)
+    named = {
+        (row.kind, row.strategy, row.variant): aggregate.row_name(row, spec["labels"]) for row in rows.itertuples()
+    }
+    runs = [key for key in named if key[0] == "run"]
+    colours = strategy_panels.marks_of([strategy for _, strategy, _ in runs], spec)
+    markers, broken = figure_style.marks(runs), itertools.cycle(figure_style.BROKEN)
     return {
-        key: (name, *marks[name], "-") if key[0] == "run" else (name, figure_style.GREY, "", next(broken))
+        key: (name, colours[key[1]][0], markers[key][1], "-")
+        if key in markers
+        else (name, figure_style.GREY, "", next(broken))
         for key, name in named.items()
     }
 

@@ -32,7 +32,8 @@ def write_pictures(figure, prefix) -> None:
     with figure_style.style():
         for kind, metadata in FORMATS.items():
             with atomic_write(f"{prefix}.{kind}") as temporary:
-                figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
+                dots = 220 if len(figure.axes) <= figure_style.MANY else 110  # per inch, of a PNG
+                figure.savefig(temporary, format=kind, metadata=metadata, dpi=dots, facecolor="white")
 
 
 @dataclass(frozen=True)

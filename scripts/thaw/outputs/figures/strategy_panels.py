@@ -36,12 +36,35 @@ def csv_of(frame, extra=()) -> str:
     return numbers.to_csv(index=False, lineterminator="\n")
 
 
+def mark_id(lines) -> str:
+    """Return the id of marks in an SVG, by which the report finds what they are. Args: their lines of the CSV."""
+    return ".".join(["points", *map(str, lines)])
+
+
 def strategy_marks(summary, spec: dict) -> dict[str, tuple]:
     """Return the marks of the strategies that a figure shows."""
-    shown = set(summary.loc[summary["fitted"], "strategy"])
+    return marks_of(summary.loc[summary["fitted"], "strategy"], spec)
+
+
+def marks_of(strategies, spec: dict) -> dict[str, tuple]:
+    """Return {strategy: (colour, marker)} of some strategies, the same in every figure of an experiment."""
     known = [strategy for strategy, _ in spec["order"].get("strategies", [])]
-    marks = figure_style.marks([*known, *summary.loc[summary["fitted"], "strategy"]])
+    marks, shown = figure_style.marks([*known, *strategies]), set(strategies)
     return {strategy: mark for strategy, mark in marks.items() if strategy in shown}
+
+
+def hollow(rows):
+    """Return which rows get a hollow mark: those that read pairs as a bi-encoder where others do as a cross-encoder."""
+    separate = rows["pairs"] == "separate"
+    return separate & bool((rows["fitted"] & (rows["pairs"] == "joint")).any())
+
+
+def hollow_entry(panels_rows) -> list:
+    """Return the entry of a legend for hollow marks, if some panel has one. Args: the rows of each panel."""
+    if not any(hollow(rows[rows["fitted"]]).any() for rows in panels_rows):
+        return []
+    look = {"markerfacecolor": "white", "linestyle": "none"}
+    return [panels.entry("Hollow: bi-encoder", (figure_style.GREY, "o"), **look)]
 
 
 def legend(summary, spec: dict, marks: dict, lines: bool = True) -> list:

@@ -75,11 +75,15 @@ def differences(runs: list[dict]) -> list[dict]:
     return rows
 
 
-def flagged(present, labels: dict) -> list[dict]:
-    """Return the runs with warnings: their name, and the warnings in words."""
+def flagged(present, labels: dict, linked) -> list[dict]:
+    """Return the runs with warnings: their name, the warnings in words, and a link. Args: linked, see `listing`."""
     rows = present[present["flags"] != ""].drop_duplicates(RUN)
     return [
-        {**_named(row, labels), "flags": [wording.flag_label(flag) for flag in row.flags.split(";")]}
+        {
+            **_named(row, labels),
+            "flags": [wording.flag_label(flag) for flag in row.flags.split(";")],
+            "link": linked(row.folder),
+        }
         for row in rows.itertuples()
     ]
 
@@ -91,11 +95,20 @@ def missing(runs, labels: dict) -> list[dict]:
     return [{**_named(row, labels), "reason": row.missing} for row in rows.itertuples()]
 
 
-def listing(present) -> list[dict]:
-    """Return a line per run: folder, test score, seconds and digest."""
+def listing(present, linked) -> list[dict]:
+    """Return a line per run: folder, link, test score, seconds and digest.
+
+    Args: linked, from the folder of a run to the link to its record.
+    """
     rows = present[present["main"].astype(bool) & (present["role"] == "test")].drop_duplicates(RUN)
     return [
-        {"folder": row.folder, "score": 100 * row.value, "seconds": row.train_seconds, "digest": row.digest}
+        {
+            "folder": row.folder,
+            "link": linked(row.folder),
+            "score": 100 * row.value,
+            "seconds": row.train_seconds,
+            "digest": row.digest,
+        }
         for row in rows.itertuples()
     ]
 

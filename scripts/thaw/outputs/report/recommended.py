@@ -13,8 +13,10 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import wording
+from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
 
+RUN = {"kind": "run"}
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
     "seconds_alone": (wording.seconds, 1, "of training"),
@@ -26,9 +28,9 @@ COSTS = {  # column: in print, the unit's factor, the words after the number
 def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, labels: dict) -> list[dict]:
     """Return an entry for each task, split and group of runs of the tables of recommendations, in the page's order.
 
-    Keys: task, split and group; title, metric, synthetic, of (the group in print), margin, name, score; `lines`, what
-    is said, and `abstract`, the part of it that the abstract says. Args: the outputs of the report's spec and their
-    folder; columns and groups as `aggregate` gives them.
+    Keys: task, split and group; title, metric, synthetic, of (the group in print), margin, name, score, anchor (where
+    its runs are listed); `lines`, what is said, and `abstract`, the part of it that the abstract says. Args: the
+    outputs of the report's spec and their folder; columns and groups as `aggregate` gives them.
     """
     by_place: dict[tuple, list[dict]] = {}
     for output in (output for output in outputs if output["kind"] in kinds_for(Use.ADVICE)):
@@ -57,7 +59,8 @@ def _entry(lines: list[dict], labels: dict) -> dict:
         return _none(lines, best, labels)
     away, sure = _difference(taken, best, labels), _sure(taken)
     facts = [away, _cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels)]
-    return {"name": _name(taken, labels), "score": _score(taken), "lines": facts, "abstract": [away, sure]}
+    shown = {"name": _name(taken, labels), "score": _score(taken), "anchor": cell_anchor(taken["task"], RUN | taken)}
+    return shown | {"lines": facts, "abstract": [away, sure]}
 
 
 def _none(lines: list[dict], best: dict, labels: dict) -> dict:

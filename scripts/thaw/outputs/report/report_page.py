@@ -22,7 +22,6 @@ and of the results: runs.csv, the cards of corpora, encoders and tokens, each ru
 figures' svg.
 """
 
-import base64
 import itertools
 import shlex
 from pathlib import Path
@@ -37,8 +36,9 @@ from thaw.declarations.output_kind import Use
 from thaw.declarations.outputs import kinds_for
 from thaw.outputs import templates, wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.result_links import cell_anchor, relative
 from thaw.outputs.frame.runs_frame import RUN
-from thaw.outputs.report import dataset_facts, methods, provenance, recommended
+from thaw.outputs.report import dataset_facts, methods, output_files, provenance, recommended, seen_in_figures
 from thaw.outputs.tables import writers
 
 SPLITS = {"train": 0, "validation": 1, "test": 2, "reserved": 3, "unseen": 4, "transfer": 5}
@@ -71,6 +71,10 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         dataset_facts.cuts(present, spec, results),
         [column.label for column in columns if column.synthetic],
     )
+
+    def linked(run: str) -> str:
+        return relative(Path(results, run, "metrics.json"), folder)
+
     return {
         "spec": spec,
         "labels": labels,
@@ -95,19 +99,19 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "findings": methods.findings(summary, aggregate.validation_means(runs), labels, chosen),
         "claims": _claims(spec["outputs"], folder),
         "caution": methods.caution(summary),
-        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables),
-        "cells": kinds_for(Use.RUN_CELLS),
-        "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels, results)],
+        "shown": numbered(spec["outputs"], folder, bool(synthetic), tables, labels),
+        "cell_files": cell_files(runs, results),
+        "splits": [{**t, "number": next(tables)} for t in split_tables(runs, summary, columns, labels)],
         "cost": {"rows": cost_rows(summary, columns, labels), "number": next(tables)},
         "extraction": _extraction(present),
-        "flagged": provenance.flagged(present, labels),
+        "flagged": provenance.flagged(present, labels, linked),
         "values": provenance.values(made_with),
         "release": release(),
         "span": provenance.span(made_with) if made_with else None,
         "written_on": "{cores} cores, {memory_gib:g} GiB of memory".format(**machine_size()),
         "cost_rule": wording.COST_RULE,
         "days": sorted(run["date"] for run in made_with),
-        "runs": provenance.listing(present),
+        "runs": provenance.listing(present, linked),
     }
 
 
@@ -116,11 +120,11 @@ def bibliography(content: dict) -> str:
     return "\n\n".join(content["references"].values()) + "\n"
 
 
-def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list[dict]:
-    """Return the outputs with number and content: a table's markup, a figure's SVG as a data URL.
+def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels: dict) -> list[dict]:
+    """Return the outputs with number, content and files: a table's markup, a figure's SVG as a data URL.
 
     An output that could not be drawn has no content, and the reason in `failed`. Args: tables: counter of the page's
-    tables.
+    tables; labels of the spec.
     """
     from markupsafe import Markup
 
@@ -133,9 +137,14 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables) -> list
         if item["failed"]:
             log(f"{word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
         elif word == "Table":
-            item["body"] = Markup(_table_body(path))
+            item |= {"body": Markup(_table_body(path)), "copies": output_files.copies(path)}
         else:
-            item["image"] = "data:image/svg+xml;base64," + base64.b64encode(_bytes(path)).decode()
+            picture, numbers = _bytes(path), path.with_suffix(".csv")
+            text = numbers.read_text(encoding="utf-8") if numbers.exists() else ""
+            item |= output_files.picture(picture) | {"copies": []}
+            item["seen"] = seen_in_figures.sentence(output["kind"], text, labels)
+            item["points"] = output_files.points(picture.decode(), text, labels)
+        item["links"] = output_files.links(path, output["step"], folder)
         shown.append(item | {"files": shlex.quote(str(path))})
     return shown
 
@@ -151,7 +160,7 @@ def _claims(outputs: list[dict], folder: Path) -> list[str]:
 
 
 def _table_body(path: Path) -> str:
-    body = writers.html_body(_bytes(path).decode())
+    body = writers.html_body(_bytes(path).decode()).replace('href="../', 'href="')  # links are as from its own folder
     if not body:
         raise UserError(f"{path}: holds no table; delete it so that it is made again")
     return body
@@ -202,8 +211,17 @@ def _counts(summary, fitted, present) -> dict:
     }
 
 
-def split_tables(runs, summary, columns, labels: dict, results) -> list[dict]:
-    """Return per task the main metric on every scored split: mean over seeds, x 100; and the files of a row."""
+def cell_files(runs, results) -> dict[str, str]:
+    """Return by anchor of a cell the files that a command makes again to make its runs again, quoted for a shell."""
+    rows = runs[runs["main"].astype(bool) & (runs["role"] == "test")].drop_duplicates(["task", "folder"])
+    files: dict[str, list[str]] = {}
+    for row in rows.itertuples():
+        files.setdefault(cell_anchor(row.task, row._asdict()), []).append(f"{results}/{row.folder}/metrics.json")
+    return {anchor: shlex.join(paths) for anchor, paths in files.items()}
+
+
+def split_tables(runs, summary, columns, labels: dict) -> list[dict]:
+    """Return per task the main metric on every scored split: mean over seeds, x 100."""
     tables, groups = [], aggregate.group_names(summary, labels)
     for task in dict.fromkeys(column.task for column in columns):
         scores = runs[(runs["task"] == task) & runs["main"].astype(bool)]
@@ -212,17 +230,15 @@ def split_tables(runs, summary, columns, labels: dict, results) -> list[dict]:
         sizes = {split: int(scores.loc[scores["split"] == split, "n"].max()) for split in splits}
         scores = scores.assign(value=100 * scores["value"])
         means = scores.groupby([*aggregate.ROW, "split"], dropna=False)["value"].mean()
-        folders = scores.groupby(aggregate.ROW, dropna=False)["folder"].unique()
         rows = []
         for row in summary[summary["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
             key = tuple(getattr(row, name) for name in aggregate.ROW)
             cells = [means.get((*key, split)) for split in splits]
-            files = shlex.join(f"{results}/{folder}/metrics.json" for folder in folders[key])
-            name = _in_group(row, groups, labels)
-            rows.append({"name": name, "cells": cells, "missing": not row.seeds, "files": files})
+            link = {"row": row, "anchor": cell_anchor(task, row._asdict())}
+            rows.append({"name": _in_group(row, groups, labels), "cells": cells, "missing": not row.seeds, **link})
         first = next(column for column in columns if column.task == task)
         label = wording.task_name(labels["tasks"], task)
-        about = {"label": label, "synthetic": first.synthetic, "metric": first.metric}
+        about = {"task": task, "label": label, "synthetic": first.synthetic, "metric": first.metric}
         tables.append({**about, "sizes": sizes, "rows": rows})
     return tables
 
@@ -241,9 +257,11 @@ def cost_rows(summary, columns, labels: dict) -> list[dict]:
     for _, part in fitted.groupby(aggregate.ROW, sort=False):
         by_task = {row.task: row for row in part.itertuples()}
         cells = [by_task.get(task) for task in tasks]
-        name = _in_group(next(part.itertuples()), groups, labels)
+        anchors = [cell and cell_anchor(cell.task, cell._asdict()) for cell in cells]
+        row = next(part.itertuples())
         memory = part["memory"].max() * 1e6
-        rows.append({"name": name, "parameters": part["parameters"].mean(), "memory": memory, "cells": cells})
+        costs = {"parameters": part["parameters"].mean(), "memory": memory, "cells": cells, "anchors": anchors}
+        rows.append({"name": _in_group(row, groups, labels), "row": row, **costs})
     return rows
 
 

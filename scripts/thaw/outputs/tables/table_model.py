@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.result_links import cell_anchor
 
 HIGHEST, ALIKE = "ᵛ", "≈"  # the highest on validation; what is not shown to be below it
 
@@ -86,6 +87,11 @@ class Table:
     def synthetic(self) -> bool:
         """Whether any column is about synthetic data."""
         return any(column.synthetic for column in self.columns)
+
+    def anchor(self, row: Row, index: int) -> str:
+        """Return where the page of examples lists the runs of a cell; empty where it is not of runs alone."""
+        task = self.columns[index].task
+        return cell_anchor(task, row.key) if task and "strategy" in row.key else ""
 
     def records(self) -> list[list]:
         """Return the header and lines of the CSV: scores x 100 with all that a cell has, and costs."""

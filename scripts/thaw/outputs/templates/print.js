@@ -4,4 +4,12 @@ const folded = () => document.querySelectorAll("details:not([open])");
 window.addEventListener("beforeprint", () => folded().forEach((part) => part.setAttribute("open", "print")));
 window.addEventListener("afterprint", () =>
   document.querySelectorAll('details[open="print"]').forEach((part) => part.removeAttribute("open")));
-window.addEventListener("hashchange", () => document.querySelector(location.hash)?.closest("details")?.setAttribute("open", ""));
+const unfold = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const part = target?.closest("details:not([open])");
+  if (!part) return;
+  part.open = true;
+  target.scrollIntoView();
+};
+window.addEventListener("hashchange", unfold);
+unfold();

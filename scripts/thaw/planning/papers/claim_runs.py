@@ -11,19 +11,22 @@ PLACE = "findings"
 def claims_for_spec(experiment: ExperimentConfig, catalogue: Catalogue, runs: list[RunPlan]) -> list[dict]:
     """Return what the spec of a table of findings says: for each claim and encoder the tests, or why there is none.
 
-    A claim none of whose strategies the experiment has is left out. A test is {task, metric, split, terms}, a term
-    [times, head, strategy, variant].
+    Encoders with random weights are left out, and a claim none of whose strategies the experiment has. A test is {task,
+    metric, split, terms}, a term [times, head, strategy, variant].
     """
     present = {(r.task, r.encoder, r.head, r.strategy, r.variant) for r in runs if not r.trial}
     strategies = {key[3] for key in present}
-    claims = []
+    claims, trained = [], [name for name in experiment.encoders if not _is_random(name, catalogue)]
     for name in catalogue.ids(PLACE):
         finding = catalogue.get(PLACE, name, PLACE)
         if {term.strategy for term in finding.contrast} <= strategies:
-            claims += [
-                _entry(name, finding, encoder, experiment, catalogue, present) for encoder in experiment.encoders
-            ]
+            claims += [_entry(name, finding, encoder, experiment, catalogue, present) for encoder in trained]
     return claims
+
+
+def _is_random(encoder: str, catalogue: Catalogue) -> bool:
+    """Return whether an encoder was not pretrained: what papers claim is about those that were."""
+    return catalogue.get("encoders", encoder, PLACE).weights == "random"
 
 
 def _entry(

@@ -1,0 +1,150 @@
+"""The page of examples: for each task and group of runs what is behind its scores, with links to the runs' files.
+
+It is made from runs.csv, the runs' predictions and histories, and the prepared datasets; its spec is the report's.
+"""
+
+from pathlib import Path
+
+from thaw.core import layout
+from thaw.core.errors import UserError
+from thaw.core.runtime import log
+from thaw.data.corpus import Corpus
+from thaw.outputs import templates, wording
+from thaw.outputs.evidence import evidence_blocks
+from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions, read_cell, task_of
+from thaw.outputs.figures import figure_style
+from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.result_links import cell_anchor, files_of
+
+FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
+
+
+def page(content: dict) -> str:
+    """Return the page as HTML. Args: what `content` returns."""
+    return templates.render("examples.html.j2", **content)
+
+
+def content(runs, spec: dict, results, logs, folder: Path) -> dict:
+    """Return the values of the template by name.
+
+    Args: runs as `read_runs` gives them; spec of the report; the folders of results, of logs, and of the page.
+    """
+    summary = aggregate.summarise(runs, "test", spec["order"])
+    groups = aggregate.group_names(summary, spec["labels"])
+    places = [
+        (column, group, name)
+        for column in _first_splits(aggregate.columns(summary, spec["labels"]))
+        for group, name in groups.items()
+        if len(_of_column(aggregate.runs_of(summary, group), column))
+    ]
+    most = max(FEW, min(MANY, ALL_EXAMPLES // max(len(places), 1)))
+    reader = _Reader(Path(results), logs, folder, _results_of_cells(runs), spec, most)
+    sections = [reader.section(summary, *place) for place in places]
+    return {
+        "spec": spec,
+        "labels": spec["labels"],
+        "words": wording,
+        "sections": sections,
+        "synthetic": any(section["column"].synthetic for section in sections),
+    }
+
+
+def _first_splits(columns) -> list[aggregate.Column]:
+    """Return the column of the first test split of each task."""
+    return list({column.task: column for column in reversed(columns)}.values())[::-1]
+
+
+def _of_column(rows, column):
+    return rows[(rows["task"] == column.task) & (rows["split"] == column.split)]
+
+
+def _results_of_cells(runs) -> dict[tuple, list]:
+    """Return the rows of the main metric by task, split and ROW: a row for each seed, present ones alone."""
+    there = runs[runs["main"].astype(bool) & (runs["missing"] == "")].sort_values("seed", kind="stable")
+    cells: dict[tuple, list] = {}
+    for row in there.itertuples():
+        cells.setdefault(_key(row), []).append(row)
+    return cells
+
+
+def _key(row) -> tuple:
+    return (row.task, row.split, *(getattr(row, name) for name in aggregate.ROW))
+
+
+class _Reader:
+    """Reads the sections of a page, each dataset once."""
+
+    def __init__(self, results: Path, logs, folder: Path, cells: dict[tuple, list], spec: dict, most: int):
+        self.results, self.logs, self.folder, self.cells, self.most = results, logs, folder, cells, most
+        self.labels, self.corpora, self.named = spec["labels"], {}, set()
+        self.marks = figure_style.marks(strategy for strategy, _ in spec["order"].get("strategies", []))
+
+    def section(self, summary, column, group: tuple, name: str) -> dict:
+        """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
+        fitted = _of_column(aggregate.runs_of(summary, group), column)
+        beyond = _of_column(summary[summary["kind"].isin(aggregate.EXTERNAL)], column)
+        baselines = _of_column(aggregate.baselines_of(summary, group), column)
+        rows = [row for part in (baselines, fitted, beyond) for row in part.itertuples()]
+        section = {"column": column, "group": name, "subset": group[0], "encoder": group[1], "head": group[2]}
+        section |= {"anchor": ".".join([column.task, *group]), "rows": [self._row(row) for row in rows]}
+        predicted = [row for part in (fitted, beyond) for row in part.itertuples()]
+        try:
+            data, cells = self._predictions(column, predicted)
+        except (UserError, OSError) as error:  # a dataset that was deleted since must not take the page with it
+            log(f"{section['anchor']}: no examples: {error}")
+            return section | {"why": str(error)}
+        if not cells:
+            return section | {"why": "no run of it has stored predictions"}
+        looks = [self._look(cell, cells) for cell in cells]
+        blocks = evidence_blocks.blocks(data, cells, looks, self.results, self.most)
+        return section | {"why": "", "looks": looks, "texts": data.texts, "count": len(data.frame), **blocks}
+
+    def _row(self, row) -> dict:
+        """Return a line of the list of runs: name, anchor, and of each seed its score and files."""
+        runs = self.cells.get(_key(row), [])
+        anchor = cell_anchor(row.task, row._asdict())
+        first = anchor not in self.named  # a baseline may be that of several groups; an id is written once
+        self.named.add(anchor)
+        seeds = [
+            {
+                "seed": "" if one.seed != one.seed else int(one.seed),
+                "score": 100 * one.value,
+                "files": files_of(one.folder, self.results, self.logs, self.folder),
+            }
+            for one in runs
+        ]
+        name, missing = aggregate.row_name(row, self.labels), int(row.missing)
+        line = {"name": name, "anchor": anchor if first else "", "row": row, "missing": missing}
+        return line | {"seeds": seeds, "mean": row.mean}
+
+    def _look(self, cell: PredictedCell, cells: list[PredictedCell]) -> dict:
+        """Return name, strategy, colour and opacity of a cell: the points of a sweep get darker."""
+        colour = self.marks.get(cell.key["strategy"], (figure_style.GREY,))[0]
+        same = [other.key["variant"] for other in cells if other.key["strategy"] == cell.key["strategy"]]
+        opacity = 0.4 + 0.6 * (same.index(cell.key["variant"]) + 1) / len(same)
+        return {
+            "name": cell.name,
+            "strategy": cell.key["strategy"],
+            "colour": colour,
+            "opacity": opacity,
+            "anchor": cell.anchor,
+        }
+
+    def _predictions(self, column, rows: list) -> tuple[TaskPredictions | None, list[PredictedCell]]:
+        """Return the examples of a task's split and the predictions of some rows of a summary."""
+        runs = [(row, self.cells.get(_key(row), [])) for row in rows]
+        task = next((task_of(self.results, own[0].folder) for _, own in runs if own), None)
+        if task is None:
+            return None, []
+        data = TaskPredictions(task, self._corpus(task["corpus"]), column.split)
+        cells = []
+        for row, own in runs:
+            key, name = row._asdict(), aggregate.row_name(row, self.labels)
+            seeds = [("" if one.seed != one.seed else str(int(one.seed)), one.folder) for one in own]
+            cells.append(read_cell(data, self.results, name, cell_anchor(column.task, key), key, seeds))
+        return data, [cell for cell in cells if cell]
+
+    def _corpus(self, name: str) -> Corpus:
+        if name not in self.corpora:
+            self.corpora[name] = Corpus(self.results / layout.folder("prepare", {"corpus": name}))
+        return self.corpora[name]

@@ -1,0 +1,103 @@
+"""Errors by label: confusion matrices, precision, recall and F1; of spans by type and by kind of error."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thaw.evaluation.metrics import ratio, spans
+from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions
+
+MATRIX_LABELS = 6  # up to so many labels a confusion matrix is shown; of more the most frequent confusions
+CONFUSIONS = 15
+SPAN_LABELS = 60
+KINDS = {
+    "correct": "type and both ends are right",
+    "wrong type": "both ends are right, the type is not",
+    "wrong ends": "overlaps a predicted span of its type",
+    "wrong type and ends": "overlaps a predicted span of another type",
+    "missed": "overlaps no predicted span",
+    "invented": "a predicted span that overlaps none",
+}
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """Precision, recall and F1 of a label as fractions, NaN where one is not defined; gold: how often it occurs."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def confusion(data: TaskPredictions, cell: PredictedCell) -> np.ndarray:
+    """Return how often each label was predicted for each, over all seeds: [C, C], gold by row."""
+    size, known = len(data.labels), cell.values >= 0
+    gold = np.broadcast_to(data.gold, cell.values.shape)[known]
+    return np.bincount(gold * size + cell.values[known], minlength=size * size).reshape(size, size)
+
+
+def label_scores(matrix: np.ndarray) -> list[LabelScore]:
+    """Return the scores of each label from a confusion matrix [C, C]."""
+    right = matrix.diagonal()
+    return _scores(right, matrix.sum(0), matrix.sum(1))
+
+
+def frequent_confusions(matrices: list[np.ndarray]) -> list[tuple[int, int]]:
+    """Return the pairs (gold, predicted) of different labels that are confused most often over all matrices."""
+    total = np.sum(matrices, axis=0)
+    off = total * (1 - np.eye(len(total), dtype=total.dtype))
+    order = np.argsort(-off, axis=None, kind="stable")[:CONFUSIONS]
+    pairs = [tuple(map(int, np.unravel_index(place, off.shape))) for place in order]
+    return [pair for pair in pairs if off[pair]]
+
+
+@dataclass(frozen=True)
+class SpanErrors:
+    """Spans of a cell over all seeds: how many are of each kind of KINDS, and the scores by type."""
+
+    kinds: dict[str, int]
+    types: dict[str, LabelScore]
+
+
+def span_errors(data: TaskPredictions, cell: PredictedCell) -> SpanErrors:
+    """Return the errors of tags that mark spans (IOB2, see `metrics.spans`)."""
+    kinds, right, predicted, gold = dict.fromkeys(KINDS, 0), {}, {}, {}
+    bounds = np.searchsorted(data.example, np.arange(len(data.frame) + 1))
+    names = np.array([*data.labels, "O"])  # -1, a sentence that was not scored, is the last
+    all_gold = [spans(names[data.gold[a:b]]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    for values in cell.values:
+        for n, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False)):
+            if a == b or values[a] < 0:
+                continue
+            same = np.array_equal(values[a:b], data.gold[a:b])
+            mine, theirs = all_gold[n], all_gold[n] if same else spans(names[values[a:b]])
+            for side, counts in ((mine, gold), (theirs, predicted), (mine & theirs, right)):
+                for name, *_ in side:
+                    counts[name] = counts.get(name, 0) + 1
+            for span in mine:
+                kinds[_kind(span, theirs)] += 1
+            kinds["invented"] += sum(not any(_overlap(span, other) for other in mine) for span in theirs)
+    types = sorted(gold | predicted)
+    counts = (np.array([counts.get(name, 0) for name in types]) for counts in (right, predicted, gold))
+    return SpanErrors(kinds, dict(zip(types, _scores(*counts), strict=True)))
+
+
+def _kind(span: tuple, predicted: set[tuple]) -> str:
+    """Return the kind of error of a gold span. Args: the spans that were predicted in its sentence."""
+    if span in predicted:
+        return "correct"
+    over = [other for other in predicted if _overlap(span, other)]
+    if any(other[1:] == span[1:] for other in over):
+        return "wrong type"
+    if not over:
+        return "missed"
+    return "wrong ends" if any(other[0] == span[0] for other in over) else "wrong type and ends"
+
+
+def _overlap(one: tuple, other: tuple) -> bool:
+    return one[1] < other[2] and other[1] < one[2]
+
+
+def _scores(right, predicted, gold) -> list[LabelScore]:
+    parts = (ratio(right, predicted), ratio(right, gold), ratio(2 * right, predicted + gold))
+    return [LabelScore(*map(float, three)) for three in zip(*parts, strict=True)]

@@ -1,0 +1,50 @@
+"""Where a page finds what is behind a number: the anchor of a cell on the page of examples, the files of a result."""
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from thaw.core import layout
+
+KEY = ("kind", "subset", "encoder", "head", "strategy", "variant")
+FILES = {
+    "scores and spec": "metrics.json",
+    "predictions": "predictions.parquet",
+    "history": "history.csv",
+    "cost": "cost.json",
+}
+STEPS = ("train", "fit_heads", "baseline", "external", "ensemble")  # whose results are scored
+
+
+def cell_anchor(task: str, key: dict) -> str:
+    """Return the id of a cell of a table on the page of examples. Args: what KEY names, as runs.csv has it."""
+    return ".".join([task, *(str(key[name]) or "-" for name in KEY)])
+
+
+def relative(path, page_folder) -> str:
+    """Return the link from a page in a folder to a path."""
+    return quote(Path(os.path.relpath(path, page_folder)).as_posix())
+
+
+def files_of(folder: str, results, logs, page_folder) -> dict[str, str]:
+    """Return the links to the files of a result by what they hold, of those that are there.
+
+    Args: folder of the result, below results; the folders of results, of logs (None where a page links to no log) and
+    of the page.
+    """
+    paths = {what: Path(results, folder, name) for what, name in FILES.items()}
+    if logs:
+        written = [path for name in _logs(folder) if (path := Path(logs, name)).exists()]
+        paths |= {"log": written[-1]} if written else {}
+    return {what: relative(path, page_folder) for what, path in paths.items() if path.exists()}
+
+
+def _logs(folder: str) -> list[str]:
+    """Return where the jobs that may have made a result wrote what they printed, below the folder of logs."""
+    found = []
+    for step in STEPS:
+        try:
+            found.append(layout.log(step, layout.names_in_folder(step, folder)))
+        except ValueError:  # it is no result of this step
+            continue
+    return found

@@ -1,0 +1,85 @@
+"""One sentence below a figure on what is seen in it, from the numbers behind it."""
+
+import csv
+import io
+
+from thaw.outputs import wording
+
+FEW = 4  # tasks that are named; of more they are counted
+RISE = 0.05  # points x 100 below which a mean counts as unchanged
+
+
+def sentence(kind: str, numbers: str, labels: dict) -> str:
+    """Return what is seen in a figure; empty for a kind of which nothing is said.
+
+    Args: kind of the figure; its CSV; labels of the report's spec.
+    """
+    rows = list(csv.DictReader(io.StringIO(numbers)))
+    if kind == "cost_figure":
+        return _front(rows, labels)
+    if kind == "layer_figure":
+        return _sweeps(rows, labels)
+    return ""
+
+
+def _front(rows: list[dict], labels: dict) -> str:
+    """Name the strategies on the Pareto front, by panel or by the number of panels."""
+    panels: dict[tuple, list[dict]] = {}
+    for row in rows:
+        panels.setdefault(_panel(row), []).append(row)
+    fronts = {
+        panel: [_name(row, labels) for row in having if row["pareto"] == "True"] for panel, having in panels.items()
+    }
+    fronts = {panel: names for panel, names in fronts.items() if names}
+    if not fronts:
+        return ""
+    if len(fronts) <= FEW:
+        said = [f"{_task(panel, labels)}: {wording.listing(names)}" for panel, names in fronts.items()]
+        return f"On the front: {'; '.join(said)}."
+    counts: dict[str, int] = {}
+    for name in (name for names in fronts.values() for name in names):
+        counts[name] = counts.get(name, 0) + 1
+    most = sorted(counts.items(), key=lambda item: -item[1])[:FEW]
+    said = [f"{name} in {count}" for name, count in most]
+    return f"Most often on the front of the {len(fronts)} panels: {wording.listing(said)}."
+
+
+def _sweeps(rows: list[dict], labels: dict) -> str:
+    """Say of each sweep whether its last point is above its first."""
+    sweeps: dict[str, dict[tuple, list[dict]]] = {}
+    for row in rows:
+        if row["variant"] != "base" and row["mean"]:
+            sweeps.setdefault(row["strategy"], {}).setdefault(_panel(row), []).append(row)
+    said = []
+    for strategy, panels in sweeps.items():
+        ends = {panel: _ends(points) for panel, points in panels.items()}
+        rises = {panel: last - first for panel, (first, last, _, _) in ends.items()}
+        steps = {(low, high) for _, _, low, high in ends.values()}
+        if len(steps) != 1 or steps == {(low, low) for low, _ in steps}:
+            continue
+        low, high = next(iter(steps))
+        name = labels.get("strategies", {}).get(strategy, strategy)
+        above = sum(rise > RISE for rise in rises.values())
+        named = [f"{_task(panel, labels)} {'+' * (rise > 0)}{wording.number(rise)}" for panel, rise in rises.items()]
+        which = f" ({', '.join(named)})" if len(named) <= FEW else ""
+        said.append(f"{name}: from k = {low} to k = {high} the mean rises in {above} of {len(rises)} panels{which}.")
+    return " ".join(said)
+
+
+def _ends(points: list[dict]) -> tuple[float, float, int, int]:
+    """Return the mean at the fewest and at the most thawed layers, and these numbers of layers."""
+    ordered = sorted(points, key=lambda row: int(float(row["thawed"])))
+    means, layers = ([float(row[column]) for row in (ordered[0], ordered[-1])] for column in ("mean", "thawed"))
+    return *means, *map(int, layers)
+
+
+def _panel(row: dict) -> tuple:
+    return tuple(row[name] for name in ("task", "split", "subset", "encoder", "head"))
+
+
+def _task(panel: tuple, labels: dict) -> str:
+    return wording.task_name(labels.get("tasks", {}), panel[0])
+
+
+def _name(row: dict, labels: dict) -> str:
+    return wording.strategy_name(labels.get("strategies", {}), row["strategy"], row["variant"])

@@ -1,0 +1,213 @@
+"""The page of examples: errors, calibration, slices and curves with known answers, and links that resolve."""
+
+import html
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pandas
+import pytest
+
+import invented
+from thaw.core.files import read_json, write_json, write_parquet, write_text
+from thaw.data.corpus import Corpus
+from thaw.outputs.evidence import disagreements, evidence_blocks, examples_page, label_errors, line_charts
+from thaw.outputs.evidence.calibration import calibration
+from thaw.outputs.evidence.run_histories import learning_curve
+from thaw.outputs.evidence.task_predictions import TaskPredictions, read_cell
+from thaw.outputs.frame import runs_frame
+
+PAIRS = [  # two texts, label, group, seen in train
+    ("a red stone", "a red stone", "yes", 0, True),
+    ("a red stone", "no stone is red", "no", 1, False),
+    ("the river", "the river runs in the night", "yes", 2, False),
+    ("the river", "the sea", "no", 3, False),
+    ("one two", "one three", "no", 4, True),
+    ("one two", "one two three four five six", "yes", 4, False),
+]
+SENTENCES = [  # words and tags
+    ("Ann met Bob Lee".split(), "B-PER O B-PER I-PER".split()),
+    ("in New York City today".split(), "O B-LOC I-LOC I-LOC O".split()),
+    ("nothing here".split(), "O O".split()),
+]
+TAGS = ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
+WRONG = {"frozen": [0, 1, 3], "top_k": [1, 3], "full": [1], "stack_then_finetune": [1]}  # pairs, by strategy
+FOUND = {  # tags, by strategy
+    "full": ["B-PER O B-PER I-PER", "O B-LOC I-LOC I-LOC O", "O O"],
+    "frozen": ["B-LOC O B-PER O", "O O O O O", "B-PER O"],
+}
+
+
+def write_evidence(results: Path) -> None:
+    """Write the rows of the invented datasets' test splits, and what each run predicts for them."""
+    pairs = pandas.DataFrame(PAIRS, columns=["one", "two", "label", "group", "seen"])
+    sentences = pandas.DataFrame({"words": [words for words, _ in SENTENCES], "label": [tags for _, tags in SENTENCES]})
+    shapes = {
+        "real": ("dev", pairs, {"texts": ["one", "two"], "labels": {"label": ["no", "yes"]}}, "label"),
+        "grammar": ("test", sentences.assign(group=range(3)), {"words": "words", "labels": {"label": TAGS}}, "tags"),
+    }
+    for corpus, (split, frame, more, kind) in shapes.items():
+        card = read_json(results / f"data/{corpus}/card.json") | more | {"targets": {"label": kind}}
+        write_json(results / f"data/{corpus}/card.json", card)
+        write_parquet(results / f"data/{corpus}/{split}.parquet", frame.assign(row=range(len(frame))))
+    for folder in (results / "runs").glob("*/all/tiny/linear/*/*/seed*"):
+        strategy = folder.parts[-3]
+        if "odd" in folder.parts:
+            wrong = [n in WRONG[strategy] for n in range(len(PAIRS))]
+            given = np.where(wrong, np.where(pairs["label"] == "yes", "no", "yes"), pairs["label"])
+            sure = [[0.9, 0.1] if label == "no" else [0.1, 0.9] for label in given]
+            parts = {"split": "dev", "row": range(len(PAIRS)), "prediction": given, "probabilities": sure}
+        else:
+            tags = FOUND.get(strategy, FOUND["full"])
+            parts = {"split": "test", "row": range(3), "prediction": [line.split() for line in tags]}
+        write_parquet(folder / "predictions.parquet", pandas.DataFrame(parts))
+        log = "fit_heads" if strategy == "frozen" else "train"
+        own = folder.relative_to(results / "runs")
+        write_text(results / f"logs/{log}" / (own.parent if log == "fit_heads" else own).with_suffix(".log"), "done\n")
+
+
+@pytest.fixture(scope="module")
+def results(invented_results, tmp_path_factory) -> Path:
+    """The invented results with examples, predictions and logs."""
+    folder = tmp_path_factory.mktemp("examples") / "results"
+    shutil.copytree(invented_results, folder)
+    write_evidence(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(results) -> Path:
+    """The report with its page of examples, in the place where the workflow writes them."""
+    return invented.draw_report(results, results / "outputs/invented")
+
+
+def opened(results: Path, task: str, strategies: list[str]) -> tuple:
+    """Return the examples of a task and the cells of some strategies."""
+    entry = {"id": task, **invented.TASKS[task].model_dump(mode="json")}
+    data = TaskPredictions(entry, Corpus(results / f"data/{entry['corpus']}"), entry["test"][0])
+    cells = []
+    for strategy in strategies:
+        variant = "k01" if strategy == "top_k" else "base"
+        runs = [(str(seed), f"runs/{task}/all/tiny/linear/{strategy}/{variant}/seed{seed}") for seed in invented.SEEDS]
+        cells.append(read_cell(data, results, strategy, strategy, {"strategy": strategy, "variant": variant}, runs))
+    return data, cells
+
+
+def test_confusions_and_scores_by_label_are_those_of_the_predictions(results):
+    data, (frozen,) = opened(results, "odd", ["frozen"])
+    matrix = label_errors.confusion(data, frozen)
+    assert matrix.tolist() == [[2, 4], [2, 4]], "three of each label, two seeds; wrong: a yes and two no"
+    no, yes = label_errors.label_scores(matrix)
+    assert (no.precision, no.recall, no.f1) == pytest.approx((2 / 4, 2 / 6, 0.4))
+    assert (yes.precision, yes.recall) == pytest.approx((4 / 8, 4 / 6))
+    assert label_errors.frequent_confusions([matrix]) == [(0, 1), (1, 0)]
+
+
+def test_spans_are_counted_by_type_and_by_kind_of_error(results):
+    data, (full, frozen) = opened(results, "entities", ["full", "frozen"])
+    assert label_errors.span_errors(data, full).kinds["correct"] == 6, "three spans, two seeds"
+    errors = label_errors.span_errors(data, frozen)
+    expected = {"correct": 0, "wrong type": 2, "wrong ends": 2, "wrong type and ends": 0, "missed": 2, "invented": 2}
+    assert errors.kinds == expected
+    assert errors.types["PER"].recall == 0 and errors.types["LOC"].precision == 0
+    assert data.credits(frozen).tolist() == [0.5, 0.4, 0.5]
+
+
+def test_calibration_compares_confidence_with_accuracy(results):
+    data, (full, frozen) = opened(results, "odd", ["full", "frozen"])
+    assert calibration(data, full).error == pytest.approx(0.9 - 5 / 6)
+    assert calibration(data, frozen).error == pytest.approx(0.9 - 0.5)
+    assert [round(value, 3) for value in calibration(data, frozen).points[0]] == [0.9, 0.5]
+    data, (tagged,) = opened(results, "entities", ["full"])
+    assert calibration(data, tagged) is None
+
+
+def test_slices_are_of_length_negation_overlap_and_sentences_that_train_has(results):
+    data, cells = opened(results, "odd", ["full", "frozen"])
+    lines = {(line["of"], line["name"]): line for line in evidence_blocks._slices(data, cells)}
+    assert {of for of, _ in lines} == {"length", "negation", "overlap", "sentences"}
+    assert lines["negation", "with"]["means"] == ["0.0", "0.0"] and lines["negation", "with"]["count"] == 1
+    assert lines["sentences", "seen in train"]["means"] == ["100.0", "50.0"]
+    assert lines["sentences", "not seen in train"]["means"] == ["75.0", "50.0"]
+
+
+def test_the_examples_shown_are_those_on_which_strategies_differ(results):
+    data, cells = opened(results, "odd", ["frozen", "top_k", "full"])
+    shown = disagreements.differing(data, cells, 5)
+    assert [example.row for example in shown] == [0, 3], "row 1 all get wrong, and the others all get right"
+    assert [given.text for given in shown[0].predictions] == ["no", "yes", "yes"] and shown[0].gold == "yes"
+    assert [given.credit for given in shown[1].predictions] == [0, 0, 1]
+    assert [example.row for example in disagreements.always_wrong(data, cells)] == [1]
+    data, cells = opened(results, "entities", ["frozen", "full"])
+    first = disagreements.differing(data, cells, 1)[0]
+    assert first.gold == "New/B-LOC York/I-LOC City/I-LOC"
+    assert [given.text for given in first.predictions] == ["New/O, York/O, City/O", "as gold"]
+
+
+def test_only_one_of_the_examples_that_share_a_text_is_shown(results):
+    data, cells = opened(results, "odd", ["full", "frozen"])
+    assert disagreements._one_of_each(data, [5, 4, 0], 5) == [5, 0]
+
+
+def test_a_curve_counts_the_updates_of_all_phases(tmp_path):
+    lines = ["phase,epoch,step,loss,rate,validation_mcc", "1,1,5,0.9,0.1,", "1,1,10,0.7,0.1,0.25", "2,1,4,0.5,0.1,0.5"]
+    write_text(tmp_path / "history.csv", "\n".join(lines) + "\n")
+    curve = learning_curve(tmp_path, "mcc")
+    assert curve.loss == [(5, 0.9), (10, 0.7), (14, 0.5)] and curve.validation == [(10, 25), (14, 50)]
+    write_text(tmp_path / "history.csv", "phase,l2,step,loss,validation_mcc\n1,0.1,3,0.5,0.2\n")
+    assert learning_curve(tmp_path, "mcc") is None, "a convex fit has no epochs"
+
+
+def test_a_chart_escapes_names_and_keeps_within_its_frame():
+    lines = [line_charts.Line("<b>", "#000", [(0, 1.0), (50, 0.2)]), line_charts.Line("one", "#111", [(3, 0.5)])]
+    drawn = line_charts.chart(lines, "updates", "loss")
+    assert "&lt;b&gt;" in drawn and "<b>" not in drawn
+    places = [tuple(map(int, place)) for place in re.findall(r"[ML](\d+),(\d+)", drawn)]
+    assert places and all(0 <= x <= line_charts.WIDTH and 0 <= y <= line_charts.HEIGHT for x, y in places)
+    assert line_charts.chart([], "updates", "loss") == ""
+
+
+def test_every_link_of_both_pages_resolves(report):
+    anchors = {page.name: set(re.findall(r'\sid="([^"]+)"', page.read_text())) for page in report.parent.glob("*.html")}
+    assert set(anchors) == {"report.html", "examples.html"}
+    for page in anchors:
+        links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', (report.parent / page).read_text())]
+        assert len(links) > 50
+        for link in links:
+            path, _, anchor = link.partition("#")
+            target = report.parent / unquote(path or page)
+            assert target.exists(), link
+            assert not anchor or anchor in anchors[target.name], link
+
+
+def test_a_number_leads_to_its_runs_and_these_to_their_log_spec_and_predictions(report):
+    page, examples = report.read_text(), report.with_name("examples.html").read_text()
+    cell = re.search(r'<a href="examples\.html#(odd\.run\.all\.tiny\.linear\.top_k\.k03)">(?:<strong>)?76\.5', page)
+    line = re.search(rf'<tr id="{re.escape(cell[1])}".*?</tr>', examples, re.DOTALL)[0]
+    for seed in invented.SEEDS:
+        folder = f"../../runs/odd/all/tiny/linear/top_k/k03/seed{seed}"
+        for link in (f"{folder}/metrics.json", f"{folder}/predictions.parquet", f"{folder}/cost.json"):
+            assert f'href="{link}"' in line
+        assert f'href="../../logs/train/odd/all/tiny/linear/top_k/k03/seed{seed}.log"' in line
+    frozen = re.search(r'<tr id="odd\.run\.all\.tiny\.linear\.frozen\.base".*?</tr>', examples, re.DOTALL)[0]
+    assert frozen.count('href="../../logs/fit_heads/odd/all/tiny/linear/frozen/base.log"') == 2
+
+
+def test_every_table_and_figure_has_links_to_its_formats(report):
+    page = report.read_text()
+    for name in ("main.csv", "main.tex", "main.md"):
+        assert f'href="tables/{name}"' in page
+    assert 'href="figures/layers.svg"' in page
+    assert (report.parent / "tables/main.tex").read_text().split("\n")[2] in html.unescape(page), "the text to copy"
+
+
+def test_what_cannot_be_read_leaves_the_rest_of_the_page(results, report, tmp_path):
+    shutil.copytree(results, tmp_path / "results")
+    (tmp_path / "results/data/real/dev.parquet").unlink()
+    folder, runs = tmp_path / "results/outputs/invented", runs_frame.read_runs(report.with_name("runs.csv"))
+    content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)
+    entities, odd = content["sections"]
+    assert "is missing" in odd["why"] and odd["rows"] and not entities["why"] and entities["spans"]
+    assert "There is nothing more to show" in examples_page.page(content)

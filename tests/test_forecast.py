@@ -1,0 +1,64 @@
+"""What the plan says before anything runs: the size of the user's own files, and what bf16 gains."""
+
+import subprocess
+import sys
+
+import pytest
+
+from test_plan import planned
+from thaw.core.digests import canonical
+from thaw.data import sources
+from thaw.planning import cost_estimate
+from thaw.schema.corpora import CorpusConfig
+from thaw.schema.entry import spec_of
+
+STORE = "minilm/paraphrase/joint"
+ENTRY = {"texts": ["text"], "targets": {"label": "label"}}
+
+
+def counted(folder, content: str, **files):
+    """Return the size of a corpus of one CSV file."""
+    (folder / "a.csv").write_text(content, encoding="utf-8")
+    entry = ENTRY | {"files": {"format": "csv", "splits": {"train": "a.csv"}, **files}}
+    entry = canonical(spec_of(CorpusConfig.model_validate(entry)))
+    return sources.count_texts("mine", entry, ("a.csv",), str(folder))
+
+
+def test_rows_and_words_of_a_file_are_counted(tmp_path):
+    size = counted(tmp_path, 'text,label\n"one, two three.",a\nfour,b\n')
+    assert size.examples == 2 and size.tokens == round(sources.PIECES * 6) + 2 * 2
+
+
+def test_a_file_that_cannot_be_read_has_no_size_yet(tmp_path):
+    assert counted(tmp_path, "text,label\none\n") is None
+
+
+def test_large_files_are_left_to_prepare(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MOST_BYTES", 10)
+    assert counted(tmp_path, "text,label\none,a\ntwo,b\n", encoding="ascii") is None
+
+
+@pytest.fixture(scope="module")
+def plan(home):
+    """Return a plan of full fine-tuning."""
+    return planned(home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["full"])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_training_in_bf16_counts_by_its_gain(plan, precision):
+    (key,) = plan.jobs["train"]
+    spec = plan.job("train", key).spec
+    spec = spec | {"phases": [phase | {"precision": precision} for phase in spec["phases"]]}
+    whole, faster = (cost_estimate.training_operations(plan, spec, STORE, gain) for gain in (1.0, 4.0))
+    assert whole == pytest.approx(faster * (4.0 if precision == "bf16" else 1.0))
+
+
+def test_nothing_is_timed_where_nothing_trains_in_bf16(plan, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/program")
+    assert cost_estimate.bf16_gain(plan, [(step, key) for step, keys in plan.jobs.items() for key in keys]) == 1.0
+
+
+def test_the_gain_is_timed_in_a_process_of_its_own(home):
+    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", "32", "--threads", "1"]
+    timed = subprocess.run(command, cwd=home / "scripts", capture_output=True, text=True, check=True)
+    assert 0 < float(timed.stdout) < 1000

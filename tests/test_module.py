@@ -1,0 +1,77 @@
+"""Snakemake's conventions: workflow/Snakefile, Thaw as a module of another workflow, the environment of steps."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/howto/snakemake.md").read_text(encoding="utf-8")
+EXPERIMENT = {
+    "experiment": "mine",
+    "title": "Used by another workflow",
+    "tasks": ["acceptability"],
+    "encoders": ["minilm"],
+    "strategies": ["frozen"],
+    "seeds": [1],
+    "baselines": ["majority"],
+    "outputs": ["main_table"],
+}
+
+
+def jobs(folder: Path, *options: str) -> dict[str, int]:
+    """Return how many jobs of each rule a dry run in a folder lists, by Snakemake without any path to Thaw."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "--cores", "1", *options]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=300)
+    shown = done.stdout + done.stderr
+    assert done.returncode == 0, shown[-3000:]
+    return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", shown, re.MULTILINE)}
+
+
+def test_another_workflow_uses_the_rules_of_thaw_as_the_page_says(tmp_path):
+    example = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1].replace("path/to/thaw", str(ROOT))
+    (tmp_path / "Snakefile").write_text(example)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"thaw": EXPERIMENT}))
+    planned = jobs(tmp_path)
+    assert planned.pop("total") == 8 and planned.pop("best") == 1
+    rules = ("prepare", "fetch", "features_minilm_acceptability_joint", "fit_heads", "baseline", "collect", "table")
+    assert planned == {f"thaw_{name}": 1 for name in rules}
+
+
+def test_the_snakefile_of_the_convention_runs_what_the_root_one_runs(tmp_path):
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+    options = ["--configfile", "mine.yaml", "--snakefile"]
+    planned = jobs(tmp_path, *options, str(ROOT / "workflow/Snakefile"))
+    assert planned == jobs(tmp_path, *options, str(ROOT / "Snakefile")) and planned["all"] == planned["report"] == 1
+
+
+def test_the_environment_of_the_steps_has_the_pins_without_snakemake_and_tests():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    steps = lines[: next(n for n, line in enumerate(lines) if line.startswith("# Tests and style"))]
+    pins = [line for line in steps if "==" in line and not line.startswith("snakemake")]
+    environment = yaml.safe_load((ROOT / "workflow/envs/thaw.yaml").read_text())
+    assert next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)) == pins
+    code = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    assert code.count("conda:") == code.count('"../envs/thaw.yaml"') > 10
+
+
+def test_the_steps_import_no_snakemake():
+    """So that the environment above is enough for them."""
+    steps = [*(ROOT / "scripts/thaw").rglob("*.py")]
+    importing = {
+        path.relative_to(ROOT).as_posix()
+        for path in steps
+        if re.search(r"^\s*(from|import) snakemake", path.read_text(), re.M)
+    }
+    assert importing == set()
+
+
+def test_the_catalogue_of_workflows_finds_its_files():
+    assert {"mandatory-flags", "software-stack-deployment", "report"} <= set(
+        yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    )
+    assert (ROOT / "workflow/Snakefile").is_file() and (ROOT / "config/README.md").is_file()
