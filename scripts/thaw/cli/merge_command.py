@@ -5,7 +5,7 @@ thaw merge my_service --add results/runs/mrpc/.../seed1 --remove trec6
 
 The runs share an encoder and leave its lower layers frozen: these are stored and run once. A fresh process that cannot
 import Thaw then reads the test splits, and each task must predict what its run does, to the bit; where one does not,
-nothing is written and the exit code is 1. --add replaces the branch of a task that is there. docs/howto/merge.md says more.
+nothing is written and the exit code is 1. --add replaces the branch of a task that is there; docs/howto/merge.md.
 """
 
 from pathlib import Path
