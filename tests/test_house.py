@@ -36,6 +36,7 @@ LAYERS = [
     {"statistics"},
     {"training"},
     {"probes", "outputs", "exporting"},
+    {"merging"},
     {"steps"},
 ]
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}

@@ -20,6 +20,8 @@ VERSIONS = {
     "probe": 2,
     "external": 1,
     "ensemble": 1,
+    "merge": 1,
+    "latency": 1,
     "collect": 8,
     "table": 7,
     "figure": 9,

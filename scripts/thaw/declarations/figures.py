@@ -34,6 +34,18 @@ FIGURES = {
         options.SplitOptions,
         (Requirement.SIZES,),
     ),
+    "load_figure": OutputKind(
+        "thaw.outputs.figures.merged_load:build",
+        "against the number of tasks: executed layers, stored parameters by way to serve them, measured time of merges",
+        needs=(Requirement.MERGES, Requirement.LATENCY),
+        adds=(Addition.MERGES,),
+    ),
+    "storage_figure": OutputKind(
+        "thaw.outputs.figures.merged_load:build_storage",
+        "mean score against stored parameters: each merge, and each strategy as one model for each task",
+        needs=(Requirement.MERGES,),
+        adds=(Addition.MERGES,),
+    ),
     "trial_figure": OutputKind(
         "thaw.outputs.figures.search_curve:build",
         "the best validation score to expect of 1, 2, ... trials of each search",

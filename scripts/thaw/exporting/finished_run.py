@@ -10,6 +10,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
+from thaw.declarations.heads import EXPORTED
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
@@ -17,8 +18,6 @@ from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.keeping import made
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
-
-EXPORTED = ("linear", "cosine")  # kinds of head that a folder can be made with
 
 
 @dataclass(frozen=True)

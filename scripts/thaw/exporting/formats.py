@@ -51,7 +51,7 @@ def write(source: FinishedRun, folder: Path) -> str:
     shutil.copyfile(LOADER, folder / "model.py")
     if isinstance(source.head.layers, LadderConfig):
         shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
-    write_json(folder / "thaw.json", _facts(source, form, _layers(source, encoder, last)))
+    write_json(folder / "thaw.json", facts(source, form, _layers(source, encoder, last)))
     return form
 
 
@@ -160,7 +160,7 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
     return {"layers": said}
 
 
-def _facts(source: FinishedRun, form: str, layers: dict) -> dict:
+def facts(source: FinishedRun, form: str, layers: dict) -> dict:
     """Return what the loader needs to know, and which run this is."""
     return {
         "form": form,

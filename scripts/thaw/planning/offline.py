@@ -51,7 +51,7 @@ def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[Exp
     if experiment.scale_down is None:
         return experiment, []
     scaling = Scaling(experiment, catalogue)
-    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes()
+    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes() | scaling.merges()
     changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
     return experiment.model_copy(update=changes), scaling.notes
 
@@ -147,6 +147,22 @@ class Scaling:
         if not kept:
             raise UserError(f"scale_down: no strategy is left; {self.notes[-1]}")
         return {"strategies": kept}
+
+    def merges(self) -> dict:
+        """Leave out merges of seeds or encoders that are left out, and fit the others to what is left."""
+        if not self.experiment.merges:
+            return {}
+        seeds, merges, here = self.wanted.seeds or self.experiment.seeds, {}, self.wanted.stand_in
+        for name, entry in self.experiment.merges.items():
+            tasks = [task for task in entry.tasks or self.experiment.tasks if task in self.left]
+            fitted = [self._fitted(*named_points(item)) if here else [item] for item in entry.strategies]
+            items = sum(fitted, [])
+            other = entry.encoder not in (None, here) if here else False
+            if not tasks or not items or other or entry.seed not in (None, *seeds):
+                self.notes.append(f"Merge {name} was left out: a task, a seed or an encoder of it is not here.")
+            else:
+                merges[name] = entry.model_copy(update={"tasks": tasks, "strategies": items})
+        return {"merges": merges}
 
     def _fitted(self, name: str, points: list[int] | None) -> list:
         """Return the selection of a strategy that the stand-in has layers for, in a list; none for an empty one.

@@ -94,7 +94,14 @@ def _draws(entry: OutputConfig, context: OutputContext) -> dict:
     return {"first_draws": first} if first else {}
 
 
+def _merges(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the digests of the merges and of their latency, and the merges' names in print."""
+    names = {name: merge.label or name for name, merge in context.experiment.merges.items()}
+    return {"merged": digest(context.merged), "merges": names}
+
+
 ADDITIONS = {
+    Addition.MERGES: _merges,
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
     Addition.PRINTED: _printed,

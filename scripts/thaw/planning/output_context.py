@@ -13,7 +13,10 @@ from thaw.schema.experiment import ExperimentConfig
 
 @dataclass(frozen=True)
 class OutputContext:
-    """An experiment, the catalogues, all its runs, from which kind of source each corpus comes, its probes' jobs."""
+    """An experiment, the catalogues, all its runs, from which kind of source each corpus comes, its probes' jobs.
+
+    merged: by step, merge and latency, the digests of the results of merges by key.
+    """
 
     experiment: ExperimentConfig
     catalogue: Catalogue
@@ -21,6 +24,7 @@ class OutputContext:
     runs: list[RunPlan]
     origins: dict[str, str]
     probed: list[Job]
+    merged: dict[str, dict[str, str]]
 
     def order_of(self, encoder: str) -> list[list[str]]:
         """Return [strategy, variant] in the order in which the experiment names them."""

@@ -185,7 +185,19 @@ def _is_whole(run, entry: OutputConfig) -> bool:
     return (run.strategy, run.variant) == (entry.whole, "base")
 
 
+def _merges(entry: OutputConfig, context: OutputContext) -> str:
+    if context.merged["merge"]:
+        return ""
+    return "it shows tasks on one trunk, and the experiment merges none; say merges: {one_trunk: {strategies: [top_k]}}"
+
+
+def _latency(entry: OutputConfig, context: OutputContext) -> str:
+    return "" if context.merged["latency"] else "it shows measured times of merges; say merges: and latency: {}"
+
+
 REQUIREMENTS = {
+    Requirement.MERGES: _merges,
+    Requirement.LATENCY: _latency,
     Requirement.SIZES: _sizes,
     Requirement.SEARCH: _search,
     Requirement.GRADIENTS: _gradients,

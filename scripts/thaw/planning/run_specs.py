@@ -5,7 +5,7 @@ from thaw.adaptation.stages import phases_to_spec
 from thaw.core import boundaries, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
-from thaw.planning import compatibility
+from thaw.planning import compatibility, merge_plan
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import KEPT, RunPlan
 from thaw.schema.entry import spec_of
@@ -64,7 +64,8 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
 
 def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
     """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-    keep = planner.strategy(run).keep or planner.is_probed(run) or run.folder in planner.kept_for_students
+    needed = run.folder in planner.kept_for_students or merge_plan.is_merged(planner, run)
+    keep = planner.strategy(run).keep or planner.is_probed(run) or needed
     gradients = planner.experiment.gradients and run.step == "train" and not run.trial
     return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
 
