@@ -101,18 +101,6 @@ def is_merged(planner, run: RunPlan) -> bool:
             if points is None or run.value in points:
                 return True
     return False
-    experiment = planner.experiment
-    for entry in experiment.merges.values():
-        named = dict(map(named_points, entry.strategies))
-        if (
-            run.strategy in named
-            and run.task in (entry.tasks or experiment.tasks)
-            and run.seed == _seed(entry, experiment)
-        ):
-            points = named[run.strategy]
-            if points is None or run.value in points:
-                return True
-    return False
 
 
 def _candidates(
