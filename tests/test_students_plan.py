@@ -4,9 +4,13 @@ import pytest
 
 from thaw.core.errors import UserError
 from thaw.planning.configuration import load_plan, read_config
+from thaw.schema.distillation import HiddenConfig
 from thaw.schema.student import StudentConfig
 
 TRAIN = "phases: [{train: [all], distil: {logits: {}}}]"
+OF_ALL = "phases: [{train: [all], distil:"
+SPREAD, LOW = "student: {layers: 2, keep: spread}", "student: {layers: 2}"
+OF_TWO = "teacher: {strategy: drop_top, variant: n02}"
 CHOSEN = {"tasks": ["acceptability"], "subsets": ["n100_d1"], "seeds": [1, 2], "outputs": ["main_table"]}
 
 
@@ -74,6 +78,25 @@ def test_layers_that_are_kept(entry, kept, start):
 
 
 @pytest.mark.parametrize(
+    "entry, kept, pairs",
+    [
+        ({}, [2, 4, 6, 8, 10, 12], [(2, 2), (4, 4), (6, 6), (8, 8), (10, 10)]),  # fc_layer_idx 1,3,5,7,9 of PKD's code
+        ({"map": "last"}, [2, 4, 6, 8, 10, 12], [(2, 7), (4, 8), (6, 9), (8, 10), (10, 11)]),
+        ({"map": "last"}, [4, 8, 12], [(4, 10), (8, 11)]),  # 9,10 in their script for three layers
+        ({"map": "last", "last": True}, [4, 8, 12], [(4, 10), (8, 11), (12, 12)]),
+        ({"map": "top"}, [2, 4, 6, 8, 10, 12], [(12, 12)]),
+        ({"last": True}, [1, 2, 3], [(1, 1), (2, 2), (12, 12)]),  # the output, which a last norm may change
+    ],
+)
+def test_boundaries_that_are_matched(entry, kept, pairs):
+    assert HiddenConfig.model_validate(entry).pairs(kept, 12, None) == pairs
+
+
+def test_what_does_not_train_is_matched_to_nothing():
+    assert HiddenConfig(last=True).pairs([1, 2, 3, 4], 6, 2) == [(3, 3), (6, 6)]
+
+
+@pytest.mark.parametrize(
     "entry, sentence",
     [
         (f"teacher: ful, {TRAIN}", "no 'ful' in strategies; did you mean 'full'?"),
@@ -90,6 +113,17 @@ def test_layers_that_are_kept(entry, kept, start):
         ("student: {layers: 1}, phases: [{train: [{top: 1}]}]", "and nothing is left to train"),
         ("student: {layers: 1}, phases: [{train: [head], optimizer: lbfgs}]", "leave out student: and teacher:"),
         ("student: {layers: 1}, phases: [{train: [all], replace: {}}]", "replace: needs a student:, and after:"),
+        ("after: full, student: {layers: 2}, phases: [{train: [layers], replace: {}}]", "nothing takes over from the"),
+        (f"after: full, {SPREAD}, phases: [{{train: [all], replace: {{}}}}]", "say train: [layers]"),
+        (f"teacher: full, {OF_ALL} {{hidden: {{map: top, last: true}}}}}}]", "last has no meaning with map: top"),
+        (f"teacher: full, {OF_ALL} {{hidden: {{map: {{1: 99}}}}}}}}]", "1 to 99: the teacher keeps layers [1"),
+        (f"teacher: full, {SPREAD}, {OF_ALL} {{hidden: {{map: {{1: 2}}}}}}}}]", "1 to 2: the student keeps layers ["),
+        (f"teacher: full, {OF_ALL} {{attention: {{heads: 7}}}}}}]", "7 do not divide a width of"),
+        (f"{OF_TWO}, {OF_ALL} {{attention: {{}}}}}}]", "3 to 3: the teacher keeps layers [1, 2]"),
+        (
+            f"teacher: full, {LOW}, {OF_ALL} {{attention: {{map: {{6: 6}}}}}}}}]",
+            "6 to 6: the student keeps layers [1, 2]",
+        ),
         ("after: {strategy: drop_top, variant: n02}, phases: [{train: [all]}]", "keep"),
     ],
 )

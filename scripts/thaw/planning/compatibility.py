@@ -4,7 +4,7 @@ from itertools import product
 
 from pydantic import ValidationError
 
-from thaw.adaptation.selectors import boundary
+from thaw.adaptation.selectors import block, boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import listing
@@ -194,6 +194,31 @@ def check_teacher(strategy: StrategyConfig, teacher: RunPlan, views: tuple[str, 
         raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
     if head and "crf" in head[1].kind and "logits" in terms:
         raise UserError(f"{name}: the scores of head {head[0]} are of whole sentences; distil: hidden: compares states")
+
+
+def check_matched(term: str, pairs: list[tuple[int, int]], kept: list[list[int]], layers: int, place: str) -> None:
+    """Find out whether student and teacher have what is matched.
+
+    Args: hidden or attention; the student's with the teacher's; the layers that both keep; layers L; place of the map.
+    Embeddings and output are boundaries 0 and L of any encoder, but no layers with attention.
+    """
+    if not pairs:
+        raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
+    for who, own, place_in_pair in zip(("student", "teacher"), kept, (0, 1), strict=True):
+        there = {0, *own, layers} if term == "hidden" else set(own)
+        if wrong := [pair for pair in pairs if pair[place_in_pair] not in there]:
+            raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the {who} keeps layers {own} of {layers}")
+
+
+def check_replaced(kept: list[int], layers: int, trained: list[str], place: str) -> None:
+    """Find out whether a student's layers can take over from a whole encoder. Args: what they are; L; what trains."""
+    if kept[-1] != layers:
+        raise UserError(
+            f"{place}: replace: the student's last layer is {kept[-1]} of {layers}, so that nothing takes over from "
+            "the layers above it; say student: keep: spread"
+        )
+    if others := [component for component in trained if block(component) in ("head", "embeddings")]:
+        raise UserError(f"{place}: replace: {others[0]} stays as it was in the run of after:; say train: [layers]")
 
 
 def check_start(

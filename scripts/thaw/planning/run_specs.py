@@ -46,20 +46,28 @@ def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
 
 def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[dict]:
     """Return the phases of a spec, with the boundaries that are matched to the teacher's where states are compared."""
-    layers, shape = planner.layers(run.encoder), planner.shape(run)
-    kept = list(shape.layers) if shape else list(range(1, layers + 1))
+    layers, kept = planner.layers(run.encoder), _layers_kept(planner, run)
+    place = planner.catalogue.place("strategies", run.strategy, "phases")
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
+        if phase.replace:
+            compatibility.check_replaced(kept, layers, chosen, place)
         for term, key in (("hidden", "pairs"), ("attention", "attended")):
             if not (phase.distil and getattr(phase.distil, term)):
                 continue
             pairs = getattr(phase.distil, term).pairs(kept, layers, boundary(chosen, layers))
-            place = f"{planner.catalogue.place('strategies', run.strategy, 'phases')}: distil: {term}: map"
-            if wrong := [pair for pair in pairs if pair[0] not in (0, *kept, layers) or not 0 <= pair[1] <= layers]:
-                raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the student keeps layers {kept} of {layers}")
-            if not pairs:
-                raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
+            teachers = [_layers_kept(planner, need.of.run) for need in run.needs if need.role == "teacher"]
+            compatibility.check_matched(term, pairs, [kept, *teachers], layers, f"{place}: distil: {term}: map")
             entry[key] = [list(pair) for pair in pairs]
+        if phase.distil and phase.distil.attention and (heads := phase.distil.attention.heads):
+            width = planner.catalogue.get("encoders", run.encoder, "run").width
+            if width % heads:
+                raise UserError(f"{place}: distil: attention: heads: {heads} do not divide a width of {width}")
     return entries
+
+
+def _layers_kept(planner: RunPlanner, run: RunPlan) -> list[int]:
+    shape = planner.shape(run)
+    return list(shape.layers) if shape else list(range(1, planner.layers(run.encoder) + 1))
 
 
 def kept(planner: RunPlanner, run: RunPlan) -> set[str]:

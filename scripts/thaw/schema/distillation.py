@@ -38,9 +38,11 @@ def _say_map(pairs, hidden, context: Context) -> str:
     if isinstance(pairs, dict):
         matched = listing(f"{student} to {teacher}" for student, teacher in pairs.items())
         return f"layers matched {matched}"
-    return {"same": "each layer matched to the teacher's at its depth", "last": "matched to the teacher's last ones"}[
-        pairs
-    ]
+    return {
+        "same": "each layer matched to the teacher's at its depth",
+        "last": "matched to the teacher's last ones",
+        "top": "the last layer to the last",
+    }[pairs]
 
 
 def _say_attended(pairs, attention, context: Context) -> str:
@@ -62,10 +64,11 @@ class HiddenConfig(ConfigModel):
     normalise: Annotated[bool, Key({True: "states scaled to length 1"})] = Field(
         False, description="scale both states to length 1 first (Sun et al. 2019)"
     )
-    map: Annotated[Literal["same", "last"] | dict[int, int], Key(_say_map)] = Field(
+    map: Annotated[Literal["same", "last", "top"] | dict[int, int], Key(_say_map)] = Field(
         "same",
         description="which boundary of the student is matched to which of the teacher. same: each layer that is kept "
-        "to the same depth; last: the student's layers to the teacher's last ones; or {2: 4, 4: 8}",
+        "to the same depth; last: the student's layers to the teacher's last ones; top: the output of the last layer "
+        "to that of the last (DistilBERT); or {2: 4, 4: 8}",
     )
     last: Annotated[bool, Key({True: "the last layer among them"})] = Field(
         False, description="whether the student's last layer is matched too, whose state the head reads"
@@ -74,8 +77,19 @@ class HiddenConfig(ConfigModel):
         False, description="whether one matrix, thrown away afterwards, projects the student's states first (TinyBERT)"
     )
 
+    def meaningful(self) -> set[str]:
+        """Return the keys that have a meaning: only a map of all layers leaves the last one out or not."""
+        return set(type(self).model_fields) - (set() if self.map in ("same", "last") else {"last"})
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "with map: top" if self.map == "top" else "with a map of one's own"
+
     def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
         """Return boundaries of the student with those of the teacher that they are matched to, ascending.
+
+        The last layer's is boundary L, the model's output, also where the student keeps no layer as high: a model that
+        normalises its output does so after its last layer.
 
         Args: the layers that the student keeps; layers L; the boundary under which nothing of the student trains, None
         where its embeddings train. What does not train is matched to nothing.
@@ -83,12 +97,10 @@ class HiddenConfig(ConfigModel):
         if isinstance(self.map, dict):
             pairs = sorted(self.map.items())
         else:
-            own = kept if self.last else kept[:-1]
-            ends = range(layers - len(own) + self.last, layers + self.last) if self.map == "last" else own
-            ends = own if self.map == "same" else list(ends)
-            if self.last and self.map == "same":
-                ends = [*own[:-1], layers]
-            pairs = list(zip(own, ends, strict=True))
+            inner = [] if self.map == "top" else kept[:-1]
+            others = range(layers - len(inner), layers) if self.map == "last" else inner
+            pairs = list(zip(inner, others, strict=True))
+            pairs += [(layers, layers)] if self.last or self.map == "top" else []
         return [(student, teacher) for student, teacher in pairs if below is None or student > below]
 
 
