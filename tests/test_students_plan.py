@@ -39,6 +39,26 @@ def test_all_students_of_a_teacher_read_the_same_outputs(home, tmp_path):
     assert all(job.spec["keep"] for job in teachers) and len(teachers) == 2
 
 
+def test_a_teacher_may_have_another_encoder(home, tmp_path):
+    """Then a smaller encoder of the catalogue is the student, and learns logits; tokens and widths are others."""
+    of = "teacher: {strategy: full, encoder: bert_base_uncased}"
+    plan = planned(home, tmp_path, ["mine"], f"  mine: {{{of}, {TRAIN}}}\n", seeds=[1])
+    (student,) = (key for key in plan.jobs["train"] if "/mine/" in key)
+    (taught,) = plan.jobs["teach"]
+    assert "/bert_base_uncased/linear/full/" in taught and "/bert_base_uncased/" not in student
+    job = plan.job("train", student)
+    assert job.spec["teacher"] == {"taught": plan.jobs["teach"][taught].digest}
+    assert plan.jobs["teach"][taught].spec["encoder"] != job.spec["encoder"]
+    for entry, sentence in (
+        (
+            f"{of}, {OF_ALL} {{hidden: {{}}}}}}]",
+            "whose tokens are others; only distil: logits: compares",
+        ),
+        (f"teacher: {{strategy: full, encoder: bert_base_uncase}}, {TRAIN}", "did you mean 'bert_base_uncased'"),
+    ):
+        assert sentence in refused(home, tmp_path, entry)
+
+
 def test_another_student_changes_no_digest_of_what_is_there(home, tmp_path):
     few, more = (planned(home, tmp_path, s) for s in ([{"hinton": [3]}], [{"hinton": [3]}, {"pkd_skip": [3]}]))
     for step in ("train", "teach", "features"):

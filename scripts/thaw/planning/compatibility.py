@@ -184,14 +184,19 @@ def check_same_student(strategy: StrategyConfig, before, place: str) -> None:
         )
 
 
-def check_teacher(strategy: StrategyConfig, teacher: RunPlan, views: tuple[str, ...], head, place: str) -> None:
-    """Find out whether a run can teach another. Args: its strategy, views, head by id and entry, place."""
+def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, head, place: str) -> None:
+    """Find out whether a run can teach another. Args: its strategy; views, encoder and type of task; head; place."""
+    views, encoder, task_type = read_with
     terms = {term for phase in strategy.phases if phase.distil for term in phase.distil.terms}
     name = f"{place}.teacher: {teacher.strategy}"
     if len(teacher.views) > 1:
         raise UserError(f"{name} lets validation choose how pairs are read; give it pairs: joint or separate")
     if teacher.views != views and terms - {"logits"}:
         raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
+    if teacher.encoder != encoder and terms - {"logits"}:
+        raise UserError(f"{name} is of {teacher.encoder}, whose tokens are others; only distil: logits: compares")
+    if teacher.encoder != encoder and task_type in WORD_TYPES:
+        raise UserError(f"{name} is of {teacher.encoder}, which cuts sentences at other words; take a task of texts")
     if head and "crf" in head[1].kind and "logits" in terms:
         raise UserError(f"{name}: the scores of head {head[0]} are of whole sentences; distil: hidden: compares states")
 

@@ -186,10 +186,12 @@ class RunPlanner:
         task, subset, encoder, head, name, value, seed = cell
         teacher, place = strategy.teaching, self.catalogue.place("strategies", name)
         other = self.catalogue.get("strategies", teacher.strategy, f"{place}.teacher")
+        encoder = teacher.encoder or encoder
         point = named_point(teacher, variants(other, self.layers(encoder)), strategy, value, f"{place}.teacher")
         seed = seed if teacher.seed is None else teacher.seed
         run = self._run((task, subset, encoder, head, teacher.strategy, point, seed), asked)
-        compatibility.check_teacher(strategy, run, views, self.head_of(head, task), place)
+        read_with = views, cell[2], self.catalogue.get("tasks", task, "tasks").type
+        compatibility.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
         self._mark_kept(run)
         return Need("teacher", TeachPlan(run, subset))
 

@@ -209,13 +209,19 @@ def say_replace(replace: ReplaceConfig | None, phase, context: Context) -> str:
 
 
 class TeacherConfig(ConfigModel):
-    """The run that a strategy's runs are trained towards: of the same task, subset, encoder and head."""
+    """The run that a strategy's runs are trained towards: of the same task, subset, head and, unless said, encoder."""
 
     strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
         description="id of the strategy"
     )
     variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
         "base", description="a point of its sweep, as k03; the variable of this strategy's own sweep: the same point"
+    )
+    encoder: Annotated[Id | None, Key(lambda id, _, context: f"of {context.name('encoders', id)}" if id else "")] = (
+        Field(
+            None,
+            description="another encoder of the catalogue, whose logits alone can be targets; null: the student's own",
+        )
     )
     seed: Annotated[int | None, Key("seed {}")] = Field(
         None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
