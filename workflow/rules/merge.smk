@@ -19,7 +19,7 @@ rule merge:
     log:
         "<logs>/merge/{subset}/{encoder}/{merge}.log",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     resources:
         **requested("merge"),
     params:
@@ -41,7 +41,7 @@ rule latency:
     log:
         "<logs>/latency/{subset}/{encoder}/{merge}.log",
     conda:
-        "../../environment.yml"
+        "../envs/thaw.yaml"
     threads: workflow.cores or PLAN.threads
     resources:
         **requested("latency"),
