@@ -22,7 +22,7 @@ from thaw.training.task_model import Feed, TaskModel
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
-from tiny_corpus import small_berts
+from tiny_corpus import Bench, small_berts
 from trained import equal, tensors
 
 bench_of = pytest.fixture(scope="module")(small_berts)
@@ -334,6 +334,25 @@ def test_a_student_is_trained_from_the_files_of_its_teacher(taught_of, kind, tmp
     assert cost["inference"]["layers"] == 2
     again = taught.bench.step("train", spec, tmp_path / "again", *need)
     assert read_json(again / "metrics.json")["scores"] == record["scores"]
+
+
+def test_a_smaller_encoder_learns_the_logits_of_another(taught_of, tmp_path):
+    """Its loss is that of the teacher's own pass over the same rows, which it reads as other tokens."""
+    taught = taught_of("classification")
+    small = Bench(tmp_path / "small", "distilbert", taught.bench.corpus, "classification", layers=2)
+    spec = small.spec({"train": ["all"], "distil": {"hard": 0, "logits": {}}})
+    spec |= {"teacher": {"taught": read_json(taught.card)["digest"]}}
+    out = small.step("train", spec, tmp_path / "student", "--need", "teacher", taught.card)
+    assert "diverged" not in read_json(out / "metrics.json")["flags"]
+    run, rows = TrainingRun(spec, small.inputs(), taught=Taught(taught.card, [])), np.array([7, 2, 11, 5])
+    model = TaskModel(Encoder.load(small.encoder), run.head, "fp32").eval()
+    _, teacher = taught.objective(logits={})
+    feeds = (Feed(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
+    (batch, stored), theirs = feeds
+    with torch.no_grad():
+        parts = model(batch, stored).log_softmax(-1), teacher.model(*theirs).softmax(-1)
+        loss = run.objective_of(run.phases[0]).loss(model, rows, batch, stored)
+    assert loss.item() == pytest.approx(functional.kl_div(*parts, reduction="batchmean").item(), rel=1e-4)
 
 
 def test_another_boundary_makes_no_logits_again(taught_of):
