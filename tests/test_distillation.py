@@ -10,6 +10,7 @@ from test_progress import Stopped, stop_after
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
+from thaw.encoders.replacing import Replacement
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
@@ -17,8 +18,9 @@ from thaw.steps import train as train_step
 from thaw.training import progress
 from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.distilled import Distilled
+from thaw.training.module_replacement import Replacing
 from thaw.training.progress import Progress
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import Feed, TaskModel, resumed
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
@@ -405,13 +407,48 @@ def test_modules_that_are_all_the_students_are_no_replacement(taught_of):
 
 
 def test_a_predecessor_in_all_modules_is_the_teacher(taught_of):
-    """With rate 0 the first loss is the teacher's own, the student learns nothing, and the predecessor never moves."""
+    """Its states come out, no gradient reaches the student, and in eval mode the student alone computes."""
     taught = taught_of("classification")
-    run, left = replaced(taught, 0.0, replace={"start": 1.0, "full": 1.0, "way": "falling"}, epochs=1)
-    assert run.objective_of(run.phases[0]).replace.rate(0.0) == 0.0
+    run, _ = replaced(taught, 1.0, epochs=1)
+    folder, cpu = taught.bench.encoder, torch.device("cpu")
+    start = train_step.start(run.spec, {"start": taught.run})
+    whole, student = Encoder.load(folder), resumed(folder, 1, 3, {}, cpu, kept=[1, 3])
+    whole.put(start.encoder)
+    student.thaw({"layer.3"})
+    replacement = Replacement(student, whole, [1, 3], 1, cpu)
+    assert replacement.now == {3: False}, "below the boundary nothing is replaced"
+    batch, stored = Feed(taught.bench.store, [1], cpu)("train", np.arange(4))
+    expected = whole.states(batch, [3])[3]
+    student.train()
+    replacement.now[3] = True
+    state = student.compute_boundaries(batch, [3], stored[1])[3]
+    assert torch.allclose(state[batch.mask], expected[batch.mask], atol=1e-5) and not state.requires_grad
+    student.eval()
+    alone = resumed(folder, 1, 3, {}, cpu, kept=[1, 3]).eval().compute_boundaries(batch, [3], stored[1])[3]
+    assert torch.equal(student.compute_boundaries(batch, [3], stored[1])[3], alone)
+    assert not torch.allclose(alone[batch.mask], expected[batch.mask], atol=1e-3)
+
+
+def test_a_student_that_is_never_drawn_stays_as_it_was(taught_of):
+    """With rate 0 in all updates but those after `full`, of which there are none, nothing moves."""
+    taught = taught_of("classification")
+    run, left = replaced(taught, 0.0, replace={"start": 0.0, "full": 1.0, "way": "constant"}, epochs=1)
     again = TrainingRun(run.spec, taught.bench.inputs(), train_step.start(run.spec, {"start": taught.run}))
+    assert equal({name: left.encoder[name] for name in again.trained}, again.trained)
     assert equal(again.predecessor, run.predecessor)
-    assert left.history[0]["loss"] != pytest.approx(left.history[-1]["loss"], rel=1e-9)
+
+
+def test_modules_are_drawn_at_their_rate(taught_of):
+    """Of 2,000 updates the shares of two modules are within four standard errors, and both vary by themselves."""
+    taught, drawn = taught_of("classification"), []
+    run, _ = replaced(taught, 1.0, epochs=1)
+    objective = Replacing(run.gold, ReplaceConfig(start=0.3, full=1.0, way="constant"), 1, 1)
+    for step in range(2000):
+        objective.at_step(step, 2001)
+        drawn.append(objective.draw([2, 4]))
+    shares = [np.mean([one[layer] for one in drawn]) for layer in (2, 4)]
+    assert shares == pytest.approx([0.7, 0.7], abs=4 * (0.21 / 2000) ** 0.5)
+    assert np.mean([one[2] == one[4] for one in drawn]) == pytest.approx(0.58, abs=4 * (0.58 * 0.42 / 2000) ** 0.5)
 
 
 def test_replacing_rates_follow_their_schedules():

@@ -33,8 +33,11 @@ class Replacing(Supervised):
 
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Draw which modules are the student's, and return the mean loss of a batch, a scalar."""
-        draw = random.Random(derive_seed(self.seed, f"{self.name}:{self.step}"))
-        rate = self.replace.rate(self.step / self.steps)
-        for layer in self.replacement.now:
-            self.replacement.now[layer] = draw.random() >= rate
+        self.replacement.now.update(self.draw(list(self.replacement.now)))
         return super().loss(model, rows, batch, stored)
+
+    def draw(self, layers: list[int]) -> dict[int, bool]:
+        """Return by layer of the student whether its predecessors run in its place in the update that comes next."""
+        draws = random.Random(derive_seed(self.seed, f"{self.name}:{self.step}"))
+        rate = self.replace.rate(self.step / self.steps)
+        return {layer: draws.random() >= rate for layer in layers}
