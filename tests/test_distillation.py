@@ -28,7 +28,7 @@ from tiny_corpus import Bench, small_berts
 from trained import equal, tensors
 
 bench_of = pytest.fixture(scope="module")(small_berts)
-TYPES = ("classification", "regression", "pair_classification", "spans")
+TYPES = ("classification", "regression", "pair_classification", "separate", "spans")
 
 
 def logits(seed: int, classes: int = 3) -> torch.Tensor:
@@ -186,7 +186,8 @@ def taught_of(bench_of, tmp_path_factory):
 
     def of(kind: str) -> Taught3:
         if kind not in made:
-            made[kind] = Taught3(bench_of(kind), tmp_path_factory.mktemp(f"taught_{kind}"))
+            bench = bench_of("pair_classification", True) if kind == "separate" else bench_of(kind)
+            made[kind] = Taught3(bench, tmp_path_factory.mktemp(f"taught_{kind}"))
         return made[kind]
 
     return of
@@ -255,6 +256,14 @@ def test_what_is_stored_of_a_teacher_gives_the_loss_of_the_teacher_itself(taught
         with torch.no_grad():
             loss = objective.loss(student, rows, batch, stored).item()
         assert loss == pytest.approx(expected[name], rel=1e-4, abs=1e-7) and loss > 1e-6, name
+    weighted = {"logits": {"temperature": 2, "weight": 0.3}, "attention": {"of": ["qk", "vv"], "weight": 3}}
+    weighted["hidden"] = hidden["hidden"] | {"weight": 7}
+    objective, _ = taught.objective([(3, 3)], hard=0.5, **weighted)
+    with torch.no_grad():
+        own = head.loss(student(batch, stored), objective.targets(head, rows, batch)).item()
+        loss = objective.loss(student, rows, batch, stored).item()
+    total = 0.5 * own + 0.3 * expected.get("kl", expected["mse"]) + 7 * expected["cosine"] + 3 * expected["minilm"]
+    assert loss == pytest.approx(total, rel=1e-4)
 
 
 def test_a_teacher_left_in_training_mode_is_noticed(taught_of, tmp_path):
