@@ -85,10 +85,14 @@ class PartDraws(RowDraws):
 
     def drawn(self) -> Iterator[np.ndarray]:
         """Yield how often each group was drawn, as `RowDraws.drawn`; a draw of N examples has about N."""
-        streams = (np.random.default_rng((self.random_seed, 2, crc32(str(name).encode()))) for name in self.names)
-        drawn = np.stack([stream.poisson(1.0, self.number) for stream in streams], axis=1).astype(float)
         some = max(1, AT_ONCE // len(self.groups))
-        yield from (drawn[start : start + some] for start in range(0, self.number, some))
+        yield from (self._all[start : start + some].astype(float) for start in range(0, self.number, some))
+
+    @functools.cached_property
+    def _all(self) -> np.ndarray:
+        """How often each group is drawn, [D, G]: a stream of random numbers for each takes long to begin."""
+        streams = (np.random.default_rng((self.random_seed, 2, crc32(str(name).encode()))) for name in self.names)
+        return np.stack([stream.poisson(1.0, self.number).astype(np.uint8) for stream in streams], axis=1)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ class PredictionFiles:
     def __init__(self, results):
         self.results = Path(results)
         self._corpora: dict[str, Corpus] = {}
-        self._specs: dict[str, dict] = {}
+        self._read: dict[str, tuple[dict, dict]] = {}
+        self._draws: dict[tuple, RowDraws] = {}
         self._by_row: dict[tuple, np.ndarray] = {}
         self._scored: dict[tuple, np.ndarray] = {}
         self._gold: dict[tuple, np.ndarray | list] = {}
@@ -84,17 +85,19 @@ class PredictionFiles:
 
     def _drawn(self, folder: str, split: str) -> RowDraws:
         """Return the draws of the rows that a run was scored on, the same for all tasks of a corpus."""
-        corpus, groups = self._task(folder)["corpus"], self.groups(folder, split)
-        part = len(groups) < len(self._corpus(corpus).frame(split))
-        return (PartDraws if part else RowDraws)(groups, random_seed=crc32(f"{corpus}/{split}".encode()))
+        corpus, rows = self._task(folder)["corpus"], self._rows(folder, split)
+        key = (corpus, split, rows.tobytes())
+        if key not in self._draws:
+            kind = PartDraws if len(rows) < len(self._corpus(corpus).frame(split)) else RowDraws
+            self._draws[key] = kind(self.groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
+        return self._draws[key]
 
     def _task(self, folder: str) -> dict:
-        spec = self._spec(folder)
-        return task_with_defaults(spec["task"], spec.get("subset", {}))
+        return self._task_and_subset(folder)[0]
 
     def _rows(self, folder: str, split: str) -> np.ndarray:
         """Return the rows of a split that a run was scored on."""
-        subset, task = self._spec(folder).get("subset", {}), self._task(folder)
+        task, subset = self._task_and_subset(folder)
         key = (task["corpus"], task["target"], split, canonical(subset))
         if key not in self._scored:
             self._scored[key] = scored_part(self._corpus(task["corpus"]), split, task, subset)
@@ -106,10 +109,13 @@ class PredictionFiles:
             self._gold[key] = self._corpus(task["corpus"]).targets(task, split)
         return self._gold[key]
 
-    def _spec(self, folder: str) -> dict:
-        if folder not in self._specs:
-            self._specs[folder] = read_json(self.results / folder / "metrics.json")["spec"]
-        return self._specs[folder]
+    def _task_and_subset(self, folder: str) -> tuple[dict, dict]:
+        """Return the whole task of a run and its subset, as its spec has it."""
+        if folder not in self._read:
+            spec = read_json(self.results / folder / "metrics.json")["spec"]
+            subset = spec.get("subset", {})
+            self._read[folder] = task_with_defaults(spec["task"], subset), subset
+        return self._read[folder]
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self._corpora:
