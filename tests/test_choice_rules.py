@@ -36,7 +36,7 @@ def runs_of(scores: dict, tasks=("odd", "even"), seeds=SEEDS) -> pd.DataFrame:
             common |= {"strategy": strategy, "variant": "base", "metric": "accuracy", "main": True, "missing": ""}
             common |= {"train_seconds": training, "after_seconds": 0.0, "extraction_whole_seconds": extraction}
             common |= {"extraction_seconds": extraction / 2, "flops": 0.0, "after_flops": 0.0, "flags": ""}
-            common |= {"peak_memory_mb": 0.0, "trained_parameters": 0.0, "inference_flops": 0.0, "search_seconds": 0.0}
+            common |= {"peak_memory_mb": 0.0, "trained_parameters": 0.0, "inference_flops": 0.0, "search_seconds": 0.0, "updates": 0.0}
             common |= {"thawed": 0, "embeddings": False, "optimizer": "adamw", "pairs": "", "synthetic": False}
             for seed in seeds:
                 for role, value in (("validation", validation), ("test", test)):
