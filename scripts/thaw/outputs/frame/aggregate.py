@@ -37,9 +37,9 @@ def summarise(runs, shown: str, order: dict):
     Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns
     besides the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without),
     undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
-    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
-    extraction_whole, train, search, memory, inference (operations of one prediction), updates. Rows are in the
-    order given.
+    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), seconds_median, parameters,
+    extraction, extraction_whole, train, search, memory, inference (operations of one prediction), updates. Rows are in
+    the order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
@@ -75,6 +75,7 @@ def summarise(runs, shown: str, order: dict):
         optimizer=("optimizer", "max"),
         pairs=("pairs", "max"),
         seconds=("seconds", "mean"),
+        seconds_median=("seconds", "median"),
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
         extraction=("extraction_seconds", "mean"),
