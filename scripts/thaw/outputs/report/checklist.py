@@ -51,7 +51,7 @@ def checklist(content: dict, command: str) -> str:
             *(f"{what} {' and '.join(values)}" for what, values in content["values"].items() if _is_version(what)),
         ],
         "Can the results be reproduced? (NeurIPS: reproducibility)": [
-            f"`{command}`, with Thaw {content['release']}. Each run's folder has its spec, seed and digest.",
+            f"`{command.removesuffix(' --')}`, with Thaw {content['release']}. Each run's folder has its spec, seed and digest.",
         ],
         "Do you release code and data? Do you discuss limitations, risks, and the use of AI assistants?": [OPEN],
     }
