@@ -23,7 +23,9 @@ def to_tex(table: Table) -> str:
     if any(column.metric for column in table.columns):
         metrics = (f"\\footnotesize {wording.tex(column.metric)}" for column in table.columns)
         lines.append(" & ".join(["", *metrics]) + END)
-    lines += [r"\midrule \endfirsthead", r"\toprule", titles, r"\midrule \endhead"] if table.sentences else [r"\midrule"]
+    lines += (
+        [r"\midrule \endfirsthead", r"\toprule", titles, r"\midrule \endhead"] if table.sentences else [r"\midrule"]
+    )
     widest = _widest(table)
     lines += [_row(row, widest) for row in table.baselines]
     for index, group in enumerate(table.groups):
