@@ -61,7 +61,10 @@ def test_of_a_tie_the_cheaper_one_is_recommended_with_the_difference(tie):
     text = first_screen(tie)
     assert re.search(r"Linear probe 90\.6 \[", text)
     assert re.search(r"Difference to the highest on validation, Full fine-tuning: −0\.\d \[.*\] on validation, ", text)
-    assert re.search(r"9\.8\u202fs of training and feature extraction instead of 1\.5\u202fmin", text) or "times less" in text
+    assert (
+        re.search(r"9\.8\u202fs of training and feature extraction instead of 1\.5\u202fmin", text)
+        or "times less" in text
+    )
     assert "1\u202fk trainable parameters instead of 7\u202fk (7.0 times less)" in text
     assert "contradicted" not in tie.page
 
