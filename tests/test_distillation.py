@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch.nn import functional
 
 from test_progress import Stopped, stop_after
@@ -17,7 +18,7 @@ from thaw.training import progress
 from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
 from thaw.training.distilled import Distilled
 from thaw.training.progress import Progress
-from thaw.training.task_model import Feed
+from thaw.training.task_model import Feed, TaskModel
 from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
@@ -201,6 +202,94 @@ def test_a_student_that_equals_its_teacher_has_loss_0(taught_of, kind):
     every = {"of": ["qk", "qq", "kk", "vv"]}
     assert taught.loss(hard=0, attention=every | {"heads": 2}) == pytest.approx(0, abs=1e-5)
     assert taught.loss(hard=0, attention={"form": "scores"}) == pytest.approx(0, abs=1e-5)
+
+
+def by_hand(taught: Taught3, teacher: Teacher, student: TaskModel, rows: np.ndarray) -> dict[str, float]:
+    """Return each term of a student's loss from its teacher's own pass, now, with nothing but torch."""
+    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    with torch.no_grad():
+        (ours, own, heads), (theirs, other, taken) = (
+            model.with_states(batch, stored, [1, 2, 3], [2]) for model in (student, teacher.model)
+        )
+    if student.head.words:
+        ours, theirs = ours[batch.first_pieces >= 0], theirs[batch.first_pieces >= 0]
+    terms = {"mse": functional.mse_loss(ours, theirs)}
+    if not student.head.scores:
+        parts = (ours / 2).log_softmax(-1), (theirs / 2).softmax(-1)
+        terms["kl"] = 4 * functional.kl_div(*parts, reduction="batchmean")
+    first = [[functional.normalize(states[n][:, 0]) for n in (1, 2)] for states in (own, other)]
+    terms["pkd"] = functional.mse_loss(torch.stack(first[0]), torch.stack(first[1]))
+    last = (states[3][batch.mask] for states in (own, other))
+    terms["cosine"] = functional.cosine_embedding_loss(*last, torch.ones(int(batch.mask.sum())))
+    kinds = []
+    for a, b in ((0, 1), (2, 2)):
+        products = [x[a] @ x[b].transpose(-1, -2) / x[a].shape[-1] ** 0.5 for x in (heads[2], taken[2])]
+        shares = [x.masked_fill(~batch.mask[:, None, None], -1e30).softmax(-1) for x in products]
+        each = (torch.special.xlogy(shares[1], shares[1]) - torch.special.xlogy(shares[1], shares[0])).sum(-1)
+        kinds.append(each.transpose(1, 2)[batch.mask].mean())
+    return {name: term.item() for name, term in terms.items()} | {"minilm": torch.stack(kinds).mean().item()}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_is_stored_of_a_teacher_gives_the_loss_of_the_teacher_itself(taught_of, kind):
+    """Each term of another model's loss, on rows in another batch than the teacher read them in."""
+    taught, rows = taught_of(kind), np.array([7, 2, 11, 5])
+    hidden = {"hidden": {"of": "tokens", "loss": "cosine"}}
+    entries = {
+        "kl": ((), {"logits": {"temperature": 2}}),
+        "mse": ((), {"logits": {"loss": "mse"}}),
+        "pkd": ([(1, 1), (2, 2)], {"hidden": {"normalise": True}}),
+        "cosine": ([(3, 3)], hidden),
+        "minilm": ((), {"attention": {"of": ["qk", "vv"]}}),
+    }
+    _, teacher = taught.objective(logits={})
+    head = taught.bench.run(taught.student(None, seed=2)).head
+    student = TaskModel(Encoder.load(taught.bench.encoder), head, "fp32").eval()
+    expected = by_hand(taught, teacher, student, rows)
+    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    for name in expected:
+        pairs, entry = entries[name]
+        objective, _ = taught.objective(pairs, hard=0, **entry)
+        with torch.no_grad():
+            loss = objective.loss(student, rows, batch, stored).item()
+        assert loss == pytest.approx(expected[name], rel=1e-4, abs=1e-7) and loss > 1e-6, name
+
+
+def test_a_teacher_left_in_training_mode_is_noticed(taught_of, tmp_path):
+    """Its dropout would then be in the logits: the loss of the teacher's own model is no longer 0."""
+    taught = taught_of("classification")
+    objective, teacher = taught.objective(hard=0, logits={})
+    assert not any(module.training for module in teacher.model.modules())
+    rows = np.arange(24)
+    taken = {}
+    for mode in (False, True):
+        teacher.model.train(mode)
+        (tmp_path / str(mode)).mkdir()
+        torch.manual_seed(1)
+        teacher.write_logits(tmp_path / str(mode), rows, torch.device("cpu"))
+        taken[mode] = load_file(tmp_path / str(mode) / LOGITS)["logits"]
+    assert torch.equal(taken[False], load_file(taught.card.parent / LOGITS)["logits"])
+    assert not torch.allclose(taken[True], taken[False], atol=1e-3)
+
+
+def test_no_label_reaches_a_student_that_learns_from_its_teacher_alone(taught_of):
+    """With hard: 0 other labels on train give the same student, to the bit; with labels in the loss they do not."""
+    taught = taught_of("classification")
+    left = {}
+    for hard in (0, 1):
+        spec = taught.student({"hard": hard, "logits": {}})
+        for shift in (0, 1):
+            run = TrainingRun(spec, taught.bench.inputs(), taught=Taught(taught.card, []))
+            run.gold = np.roll(run.gold, shift)
+            left[hard, shift] = tensors(train([run], Stopwatch())[0])
+    assert equal(left[0, 0], left[0, 1]) and not equal(left[1, 0], left[1, 1])
+
+
+def test_only_training_rows_are_read_by_a_teacher(taught_of):
+    folder = taught_of("classification").card.parent
+    splits = read_json(folder / "tokens.json")["splits"]
+    assert splits["train"]["kept"] == 24
+    assert all(facts["tokens"] == 0 for split, facts in splits.items() if split != "train")
 
 
 def test_a_layer_map_that_is_off_by_one_is_noticed(taught_of):

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -204,6 +205,36 @@ def test_other_architectures_are_merged_to_the_bit(rooms, tmp_path, family):
     ]
     report = merge(asked, tmp_path / "out")
     assert report["passed"] and all(part["same_bits"]["equal"] for part in report["tasks"].values())
+
+
+def taught_student(one: Rooms, teacher: Path, folder: Path) -> Path:
+    """Train a student of layers 1 and 2, from its teacher's weights and towards its logits; return its folder."""
+    bench, run = one.benches["classification"], read_json(teacher / "metrics.json")
+    spec = bench.spec(top(2), keep=True, student={"layers": [1, 2]})
+    spec["task"] |= {"id": "rivers"}
+    spec["phases"][0] |= {"components": ["head", "layer.2"], "distil": {"logits": {"temperature": 2}}}
+    asked = {key: spec[key] for key in ("version", "task", "subset", "compute", *bench.upstream)}
+    asked |= {"run": run["digest"], "dtype": "fp32"}
+    taught = bench.step("teach", asked, folder / "taught", "--run", teacher / "metrics.json", "--boundaries")
+    spec |= {"after": {"run": run["digest"], "epoch": "last"}}
+    spec |= {"teacher": {"taught": read_json(taught / "card.json")["digest"]}}
+    needs = ("--need", "start", teacher / "metrics.json", "--need", "teacher", taught / "card.json")
+    return bench.step("train", spec, teacher.parents[2] / "student/base/seed1", *needs)
+
+
+def test_a_student_is_a_branch_of_the_layers_that_it_keeps(rooms, runs, tmp_path):
+    """Teacher, student, merge: the folder predicts as the student did, and has no layer that the student dropped."""
+    student = taught_student(rooms(), runs["rivers"], tmp_path)
+    report = merge([runs["sings"], student], tmp_path / "out")
+    part = report["tasks"]["rivers"]
+    assert report["passed"] and part["same_bits"]["equal"] and part["layers"] == {"counted": 2, "expected": 2}
+    assert part["splits"]["test"]["changed"] == 0 and part["splits"]["test"]["largest_difference"] < 1e-5
+    own = {name.split(".")[2] for name in load_file(tmp_path / "out/branches/rivers/layers.safetensors")}
+    assert own == {"1"} and read_json(tmp_path / "out/branches/rivers/branch.json")["frozen"] == 1
+    recorded = pandas.read_parquet(student / "predictions.parquet")
+    texts = pandas.read_parquet(open_run(student).corpus.folder / "test.parquet")["text"]
+    answers = MergedModel(tmp_path / "out").predict(list(texts), ["rivers"])["rivers"]
+    assert answers == list(recorded[recorded.split == "test"].prediction)
 
 
 def test_a_branch_follows_from_the_tensors_and_not_from_words(runs):
