@@ -36,6 +36,7 @@ LAYERS = [
     {"statistics"},
     {"training"},
     {"probes", "outputs", "exporting"},
+    {"merging"},
     {"steps"},
 ]
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -232,7 +233,7 @@ def test_rules_declare_the_paths_that_the_layout_has():
     text = "\n".join(path.read_text() for path in WORKFLOW)
     text = text.replace("{{", "{").replace("}}", "}").replace("{OUTPUTS}", "<results>/outputs/{experiment}")
     text = text.replace("{RUN}", "<results>/" + layout.PLACES["fit_heads"].key)
-    per_plan = {"features"}  # one rule a store, whose paths are the plan's
+    per_plan = {"features", "teach"}  # one rule a store or teacher, whose paths are the plan's
     files = {step: place.file for step, place in layout.PLACES.items() if step not in per_plan}
     assert {step: file for step, file in files.items() if f"<results>/{file}" not in text} == {}
     logs = {step: layout.log(step, {name: f"{{{name}}}" for name in _NAMES}) for step in files}
@@ -260,7 +261,8 @@ def test_each_rule_has_a_step_a_version_and_their_name():
     # A rule that is written in a loop is called <step>_<what it loops over>.
     names = re.findall(r"^rule (\w+):", rules, re.MULTILINE) + re.findall(r'name:\s+.*f"([a-z]+)_\{', rules)
     run = re.findall(r"python -m thaw\.steps\.(\w+)", rules)
-    assert sorted(set(names) - WITHOUT_STEP) == sorted(run) == sorted(VERSIONS) == sorted(STEPS)
+    assert sorted(set(names) - WITHOUT_STEP) == sorted(set(run)) == sorted(VERSIONS) == sorted(STEPS)
+    assert {step for step in run if run.count(step) > 1} == {"train"}, "of one seed, and of several"
 
 
 def test_each_step_reports_a_users_mistake_in_one_line():

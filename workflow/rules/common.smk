@@ -10,22 +10,37 @@ Partitions, accounts and GPUs are site-specific and set in no rule: workflow/pro
 """
 
 from thaw.declarations.needs import NEEDS
-from thaw.planning.cost_estimate import request
+from thaw.planning.cost_estimate import DAY, request
 
 # What a run needs of other jobs, by role; a step that trains reads it with these arguments.
 ROLES = [name for name, role in NEEDS.items() if role.digest]
 NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
 
 
-def made(step, name, key=None):
-    """Return an input function for the files that a step's job reads under a name."""
+def keys_of(step, wildcards, key=None, seeds=()):
+    """Return the keys of a step's job: one that is given, that of its wildcards, or one for each of some seeds."""
+    if seeds:
+        return [PLAN.key(step, {**dict(wildcards.items()), "seed": seed}) for seed in seeds]
+    return [key or PLAN.key(step, dict(wildcards.items()))]
+
+
+def made(step, name, key=None, seeds=()):
+    """Return an input function for the files that a step's job reads under a name, those of several runs each once."""
 
     def files(wildcards):
-        wanted = key or PLAN.key(step, wildcards)
-        inputs = PLAN.job(step, wanted).inputs.get(name, [])
-        return [ancient(file) for file in inputs] if PLAN.is_current(step, wanted) else inputs
+        found = {}
+        for wanted in keys_of(step, wildcards, key, seeds):
+            current = PLAN.is_current(step, wanted)
+            for file in PLAN.job(step, wanted).inputs.get(name, []):
+                found[file] = found.get(file, True) and current
+        return [ancient(file) if current else file for file, current in found.items()]
 
     return files
+
+
+def specs_of(step, seeds):
+    """Return a params function for the specs of the runs of several seeds."""
+    return lambda wildcards: PLAN.canonical_together(step, keys_of(step, wildcards, seeds=seeds))
 
 
 def asks_for_gpu(step):
@@ -35,16 +50,21 @@ def asks_for_gpu(step):
     return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
 
 
-def needed(step):
+def needed(step, seeds=()):
     """Return the input functions for what a step of runs needs of other jobs, by role."""
-    return {name: made(step, name) for name in ROLES}
+    return {name: made(step, name, seeds=seeds) for name in ROLES}
 
 
-def requested(step, key=None):
-    """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt."""
+def requested(step, key=None, seeds=()):
+    """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt.
+
+    Of several runs in one job: the most memory that one needs, and the time of all.
+    """
     gpu = asks_for_gpu(step)
 
-    def resource(name):
-        return lambda wildcards, attempt: request(PLAN, step, key or PLAN.key(step, wildcards), attempt, gpu)[name]
+    def resource(name, total):
+        return lambda wildcards, attempt: total(
+            request(PLAN, step, wanted, attempt, gpu)[name] for wanted in keys_of(step, wildcards, key, seeds)
+        )
 
-    return {name: resource(name) for name in ("mem_mb", "runtime")}
+    return {"mem_mb": resource("mem_mb", max), "runtime": resource("runtime", lambda asked: min(DAY, sum(asked)))}

@@ -18,6 +18,7 @@ rule prepare:
         card="<results>/data/{corpus}/card.json",
     log:
         "<logs>/prepare/{corpus}.log",
+    priority: 20  # what everything waits for comes first
     retries: 1
     localrule: True
     conda:
@@ -37,6 +38,7 @@ rule fetch:
         card="<results>/encoders/{encoder}/card.json",
     log:
         "<logs>/fetch/{encoder}.log",
+    priority: 20  # what everything waits for comes first
     retries: 1
     localrule: True
     conda:

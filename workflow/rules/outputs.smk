@@ -42,6 +42,7 @@ rule table:
     """Draw one table in four formats."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
+        merges=lambda w: PLAN.merged(w.experiment, "table", w.id),
     output:
         html=report(
             f"{OUTPUTS}/tables/{{id}}.html",
@@ -60,7 +61,7 @@ rule table:
     message:
         "table: {wildcards.id}"
     shell:
-        "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q} --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
@@ -70,6 +71,7 @@ rule figure:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, w.id),
+        merges=lambda w: PLAN.merged(w.experiment, "figure", w.id),
     output:
         svg=report(
             f"{OUTPUTS}/figures/{{id}}.svg",
@@ -89,6 +91,7 @@ rule figure:
         "figure: {wildcards.id}"
     shell:
         "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        " --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
 

@@ -11,6 +11,7 @@ OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/s
             results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search (from
             search_heads with trials.csv and cost.json in its folder)
             results/baselines/<task>/<subset>/<baseline>/metrics.json
+            With compute: {together: 5} one job trains up to five seeds of a cell, of which those that are done stay.
 SPEC        task, subset, head, phases with what they train and resume from, seed, threads, digests of all inputs
 
 fit_heads executes strategies in which a head trains alone on vectors that stay the same, fitted to convergence or for
@@ -18,6 +19,9 @@ some epochs, all seeds in one job; search_heads all trials of a search over such
 """
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
+
+
+TOGETHER, ALONE = PLAN.trained_together()
 
 
 ruleorder: fit_heads > train
@@ -94,6 +98,7 @@ rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
         **needed("train"),
+        teacher_states=made("train", "teacher_states"),
         data=made("train", "data"),
         encoder=made("train", "encoder"),
         tokens=made("train", "tokens"),
@@ -102,13 +107,14 @@ rule train:
         also_tokens=made("train", "also_tokens"),
         also_boundaries=made("train", "also_boundaries"),
     output:
-        metrics=f"{RUN}/seed{{seed}}/metrics.json",
-        cost=f"{RUN}/seed{{seed}}/cost.json",
+        # update: the step looks whether they are there already, as when the number of seeds a job has changed
+        metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
+        cost=update(f"{RUN}/seed{{seed}}/cost.json"),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
         strategy=PLAN.strategies("train"),
-        seed="[0-9]+",
+        seed=ALONE if TOGETHER else "[0-9]+",
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads
@@ -119,11 +125,52 @@ rule train:
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps.train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
+
+
+for part, variants in TOGETHER.items():
+
+    rule:
+        # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.
+        name:
+            f"train_{'_'.join(map(str, part))}"
+        input:
+            **needed("train", part),
+            teacher_states=made("train", "teacher_states", seeds=part),
+            data=made("train", "data", seeds=part),
+            encoder=made("train", "encoder", seeds=part),
+            tokens=made("train", "tokens", seeds=part),
+            boundaries=made("train", "boundaries", seeds=part),
+            also_data=made("train", "also_data", seeds=part),
+            also_tokens=made("train", "also_tokens", seeds=part),
+            also_boundaries=made("train", "also_boundaries", seeds=part),
+        output:
+            metrics=update(expand(f"{RUN}/seed{{seed}}/metrics.json", seed=part, allow_missing=True)),
+            costs=update(expand(f"{RUN}/seed{{seed}}/cost.json", seed=part, allow_missing=True)),
+        log:
+            f"<logs>/train/{{task}}/{{subset}}/{{encoder}}/{{head}}/{{strategy}}/{{variant}}/seeds{'_'.join(map(str, part))}.log",
+        wildcard_constraints:
+            variant=variants,
+        conda:
+            "../envs/thaw.yaml"
+        threads: PLAN.threads
+        resources:
+            **requested("train", seeds=part),
+        params:
+            spec=specs_of("train", part),
+            cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
+        message:
+            "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, several seeds"
+        shell:
+            f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+            " --spec {params.spec:q} --out {params.cell:q}"
+            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+            f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
+            " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
 rule select:
