@@ -123,7 +123,10 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
     parts = []
     for column, (printed, factor, of) in COSTS.items():
         own, theirs = (float(line[column]) * factor for line in (taken, other))
-        parts.append(f"{printed(own)} {of} instead of {printed(theirs)}{_times(own, theirs)}")
+        both = printed(own) == printed(theirs)
+        parts.append(
+            f"{printed(own)} {of} {'in both' if both else f'instead of {printed(theirs)}'}{_times(own, theirs)}"
+        )
     than = "" if other is best else f" Compared with {_name(other, labels)}:"
     return f"{than} {'; '.join(parts)}.".strip()
 

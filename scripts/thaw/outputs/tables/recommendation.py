@@ -46,8 +46,8 @@ def build(data, spec: dict) -> TextTable:
                 predicting.append(_prediction(every, _taken(given, every), labels))
                 fewest = min(fewest, len(given.candidates[0].seeds))
         groups.append(Group(name, [], rows))
-    notes = _notes(margin, fewest, any(predicting)) + _unrun(runs, labels)
     titles = _without_dashes(groups)
+    notes = _notes(margin, fewest, any(predicting), "Cost" in titles) + _unrun(runs, labels)
     return text_table(spec, titles, groups, notes, HEADER, lines, of="Task", sentences=True)
 
 
@@ -216,7 +216,7 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
     return lines
 
 
-def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
+def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[str]:
     points = wording.points(margin)
     notes = [
         "Recommended: the cheapest strategy that is shown on validation to be within "
@@ -227,10 +227,13 @@ def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
         "to be above the majority class.",
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
         "if mean and standard deviations stay the same.",
-        "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose its "
-        "settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
-        "measured, whatever else the machine did.",
     ]
+    if costs:
+        notes.append(
+            "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose "
+            "its settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
+            "measured, whatever else the machine did."
+        )
     if predicting:
         notes.append(
             "Inference: operations of one prediction, in % of those after full fine-tuning, where they differ by 1 % "
