@@ -5,16 +5,25 @@ A result carries the digest of its spec. Where the planned digest is already the
 and their time stamps say nothing: they are ancient. Where it is not, they are plain inputs, because Snakemake looks at
 no job's params once a job above it runs: an ancient chain would stop after its first link.
 
+Each rule declares all files that it writes. On a shared file system a job names one file of each result that it reads:
+Snakemake looks for no other, so that a result without a file that an older version did not write, or whose payload was
+deleted to free disk, is as finished as before. With storage, where a job sees what it names, it names all of them.
+
 Memory and time follow from the encoder, the work and whether a GPU is asked for; on one machine they limit nothing.
 Partitions, accounts and GPUs are site-specific and set in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
+from thaw.core.layout import ENCODER, WHOLE, WRITTEN
 from thaw.declarations.needs import NEEDS
+from thaw.planning import written_files
 from thaw.planning.cost_estimate import request
 
 # What a run needs of other jobs, by role; a step that trains reads it with these arguments.
 ROLES = [name for name, role in NEEDS.items() if role.digest]
 NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
+
+
+STORED = workflow.storage_settings.default_storage_provider is not None
 
 
 def made(step, name, key=None):
@@ -26,6 +35,26 @@ def made(step, name, key=None):
         return [ancient(file) for file in inputs] if PLAN.is_current(step, wanted) else inputs
 
     return files
+
+
+def next_to(step, key=None):
+    """Return an input function for the files next to those that a step's job reads, where they have to be named."""
+
+    def files(wildcards):
+        named = PLAN.job(step, key or PLAN.key(step, wildcards)).inputs.values() if STORED else []
+        return [file for inputs in named for file in written_files.next_to(PLAN, inputs)]
+
+    return files
+
+
+def of_users(step, name):
+    """Return an input function for files of the user that a step's job reads: they are here, in no storage."""
+    return lambda wildcards: [ancient(local(file)) for file in PLAN.job(step, PLAN.key(step, wildcards)).inputs[name]]
+
+
+def shown():
+    """Return the results that outputs read, where they have to be named."""
+    return written_files.shown(PLAN) if STORED else []
 
 
 def asks_for_gpu(step):

@@ -12,8 +12,10 @@ rule ensemble:
     input:
         data=made("ensemble", "data"),
         members=made("ensemble", "members"),
+        others=next_to("ensemble"),
     output:
         metrics="<results>/ensembles/{task}/{subset}/{ensemble}/metrics.json",
+        others=multiext("<results>/ensembles/{task}/{subset}/{ensemble}/", *WRITTEN["ensemble"]),
     log:
         "<logs>/ensemble/{task}/{subset}/{ensemble}.log",
     localrule: True

@@ -11,9 +11,11 @@ rule external:
     """Match a file of predictions to a task's rows and score it."""
     input:
         data=made("external", "data"),
-        predictions=ancient(lambda w: PLAN.job("external", f"{w.task}/{w.external}").inputs["predictions"]),
+        predictions=of_users("external", "predictions"),
+        others=next_to("external"),
     output:
         metrics="<results>/external/{task}/{external}/metrics.json",
+        others=multiext("<results>/external/{task}/{external}/", *WRITTEN["external"]),
     log:
         "<logs>/external/{task}/{external}.log",
     localrule: True

@@ -21,9 +21,11 @@ for store in PLAN.jobs["features"]:
         input:
             data=made("features", "data", store),
             encoder=made("features", "encoder", store),
+            others=next_to("features", store),
         output:
             tokens=PLAN.cards(store)[0],
             boundaries=PLAN.cards(store)[1:],
+            payloads=written_files.next_to(PLAN, PLAN.cards(store)),
         log:
             f"<logs>/features/{store}.log",
         conda:

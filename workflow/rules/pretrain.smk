@@ -13,9 +13,11 @@ rule pretrain:
     input:
         encoder=made("pretrain", "encoder"),
         tokens=made("pretrain", "tokens"),
+        others=next_to("pretrain"),
     output:
         card="<results>/encoders/{encoder}.{further}.{corpus}/card.json",
         cost="<results>/encoders/{encoder}.{further}.{corpus}/cost.json",
+        folder=directory("<results>/encoders/{encoder}.{further}.{corpus}"),
     log:
         "<logs>/pretrain/{encoder}.{further}.{corpus}.log",
     conda:

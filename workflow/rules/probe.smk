@@ -21,8 +21,10 @@ rule features_adapted:
         encoder=made("features_adapted", "encoder"),
         tokens=made("features_adapted", "tokens"),
         run=made("features_adapted", "run"),
+        others=next_to("features_adapted"),
     output:
         card="<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}/card.json",
+        folder=directory("<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}"),
     log:
         "<logs>/features_adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}.log",
     wildcard_constraints:
@@ -53,13 +55,10 @@ rule probe:
         boundaries=made("probe", "boundaries"),
         adapted=made("probe", "adapted"),
         runs=made("probe", "runs"),
+        others=next_to("probe"),
     output:
         metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json",
-        others=multiext(
-            "<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/",
-            "layers.csv",
-            "cost.json",
-        ),
+        others=multiext("<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/", *WRITTEN["probe"]),
     log:
         "<logs>/probe/{task}/{subset}/{encoder}/{probe}/{of}.log",
     wildcard_constraints:

@@ -34,9 +34,10 @@ rule fit_heads:
         also_data=made("fit_heads", "also_data"),
         also_tokens=made("fit_heads", "also_tokens"),
         also_boundaries=made("fit_heads", "also_boundaries"),
+        others=next_to("fit_heads"),
     output:
         metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
-        costs=expand(f"{RUN}/seed{{seed}}/cost.json", seed=PLAN.seeds(), allow_missing=True),
+        others=expand(f"{RUN}/seed{{seed}}/{{name}}", seed=PLAN.seeds(), name=WRITTEN["fit_heads"], allow_missing=True),
     log:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
@@ -66,10 +67,10 @@ rule search_heads:
         encoder=made("search_heads", "encoder"),
         tokens=made("search_heads", "tokens"),
         boundaries=made("search_heads", "boundaries"),
+        others=next_to("search_heads"),
     output:
         chosen=f"{RUN}/chosen.json",
-        cost=f"{RUN}/cost.json",
-        trials=f"{RUN}/trials.csv",
+        others=multiext(f"{RUN}/", *WRITTEN["search_heads"]),
     log:
         "<logs>/search_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
@@ -101,9 +102,10 @@ rule train:
         also_data=made("train", "also_data"),
         also_tokens=made("train", "also_tokens"),
         also_boundaries=made("train", "also_boundaries"),
+        others=next_to("train"),
     output:
         metrics=f"{RUN}/seed{{seed}}/metrics.json",
-        cost=f"{RUN}/seed{{seed}}/cost.json",
+        others=multiext(f"{RUN}/seed{{seed}}/", *WRITTEN["train"]),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
@@ -126,10 +128,30 @@ rule train:
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
+# The runs that keep their encoder: the same job, with one file more. Wildcards cannot say of a run whether it does, so
+# the name of its task is looked at together with what follows it.
+if KEPT := written_files.kept(PLAN):
+    for given in (workflow.resource_settings.overwrite_resources, workflow.resource_settings.overwrite_threads):
+        if "train" in given:
+            given.setdefault("train_kept", given["train"])
+
+    ruleorder: train_kept > train
+
+    use rule train as train_kept with:
+        output:
+            metrics=f"{RUN}/seed{{seed}}/metrics.json",
+            others=multiext(f"{RUN}/seed{{seed}}/", *WRITTEN["train"], ENCODER),
+        wildcard_constraints:
+            task=f"(?=(?:{'|'.join(KEPT)})/)[a-z0-9_]+",
+            strategy=PLAN.strategies("train"),
+            seed="[0-9]+",
+
+
 rule select:
     """Choose among the trials of a strategy's grid, on validation."""
     input:
         trials=made("select", "trials"),
+        others=next_to("select"),
     output:
         chosen=f"{RUN}/chosen.json",
     log:
@@ -155,8 +177,10 @@ rule baseline:
     """Score what needs no encoder: the majority class or mean, and a bag of words."""
     input:
         data=made("baseline", "data"),
+        others=next_to("baseline"),
     output:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
+        others=multiext("<results>/baselines/{task}/{subset}/{baseline}/", *WRITTEN["baseline"]),
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
     conda:

@@ -1,0 +1,82 @@
+"""Which files come with those that a job reads: what their jobs wrote next to them and declare. No torch.
+
+On a shared file system a step finds them there, and jobs depend on one file of each result: a finished result of an
+older version, or a payload that was deleted to free disk, makes nothing run again. Where each job has a folder of its
+own, it sees what it names as input, and these are named too.
+"""
+
+from pathlib import PurePath
+
+from thaw.core import layout
+from thaw.planning.plan import Plan
+
+# Steps whose results tables, figures and reports read; of the stores they read the tokens, of no part its payload.
+SHOWN = ("prepare", "fetch", "pretrain", "features", "train", "fit_heads", "search_heads", "select")
+SHOWN += ("baseline", "external", "ensemble", "probe")
+SPELT = ("elmo", "sentence")  # kinds of encoders whose tokens have no vocabulary
+ENDINGS = {"table": (".html", ".csv", ".tex", ".md"), "figure": (".svg", ".pdf", ".png", ".csv")}
+
+
+def next_to(plan: Plan, files: list[str]) -> list[str]:
+    """Return what jobs wrote next to files of their results."""
+    return list(dict.fromkeys(name for file in files for name in _next_to(plan, file)))
+
+
+def shown(plan: Plan) -> list[str]:
+    """Return all files of results that outputs may read."""
+    files = [file for step in SHOWN for key in plan.jobs[step] for file in plan.files(step, key)[: _read_of(step)]]
+    return [*files, *next_to(plan, files)]
+
+
+def drawn(files: list[str]) -> list[str]:
+    """Return tables and figures in all their formats. Args: the file of each by which it is known to be done."""
+    return [str(PurePath(file).with_suffix(ending)) for file in files for ending in _endings(file)]
+
+
+def kept(plan: Plan) -> list[str]:
+    """Return the runs that keep their encoder, as their paths are below the folder of runs."""
+    kept = [key for key in plan.jobs["train"] if plan.records.spec("train", key).get("keep")]
+    return [key.partition("/")[2] for key in kept]
+
+
+def _next_to(plan: Plan, file: str) -> list[str]:
+    """Return what the job of a file wrote next to it; nothing for a file that is no result of a job."""
+    path = PurePath(file)
+    if not path.is_relative_to(plan.results):
+        return []
+    folder = path.relative_to(plan.results).parent.as_posix()
+    for step, jobs in plan.jobs.items():
+        try:
+            names = layout.names_in_folder(step, folder)
+        except ValueError:
+            continue
+        key = layout.key(step, names)
+        if key in jobs and (step == "features" or path.name == PurePath(plan.files(step, key)[0]).name):
+            return _written(plan, step, key, path)
+    return []
+
+
+def _written(plan: Plan, step: str, key: str, path: PurePath) -> list[str]:
+    if step in layout.WHOLE:
+        return [str(path.parent)]
+    if step == "features":
+        spelt = path.name == "tokens.json" and _is_spelt(plan, key)
+        return [layout.payload(str(path)), *([str(path.with_name(layout.SPELLINGS))] if spelt else [])]
+    names = layout.WRITTEN.get(step, ())
+    if step == "train" and plan.records.spec(step, key).get("keep"):
+        names = (*names, layout.ENCODER)
+    return [str(path.with_name(name)) for name in names]
+
+
+def _is_spelt(plan: Plan, store: str) -> bool:
+    """Return whether the tokens of a store have no vocabulary."""
+    encoder = layout.encoder_of(layout.names_in_key("features", store)["weights"])
+    return plan.catalogue.get("encoders", encoder, "encoders").kind in SPELT
+
+
+def _read_of(step: str) -> int | None:
+    return 1 if step == "features" else None
+
+
+def _endings(file: str) -> tuple[str, ...]:
+    return next(endings for endings in ENDINGS.values() if file.endswith(endings[0]))
