@@ -84,7 +84,7 @@ def test_a_store_of_the_cpu_is_made_again_on_the_device(corpus, tmp_path):
     bench.store.payload_path(3).unlink()
     with pretended() as device:
         store = FeatureStore(bench.features)
-        store.require([3], lambda missing: remake(store, bench.encoder, missing, device))
+        store.require([3], lambda missing, rows: remake(store, bench.encoder, missing, device, rows))
     after = load_file(bench.store.payload_path(3))
     assert all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
     assert read_json(bench.features / "b3.json")["device"] == "pretended"

@@ -18,7 +18,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.encoders.loading import load_tokenizer
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import batches, remake
+from thaw.features.extract import remake
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
@@ -163,7 +164,7 @@ def test_a_freed_payload_is_made_again(encoder, corpus, tmp_path, capsys):
 
     def ask():
         mine = FeatureStore(out)
-        mine.require([1, 2, 3], lambda missing: remake(mine, encoder, missing, CPU))
+        mine.require([1, 2, 3], lambda missing, rows: remake(mine, encoder, missing, CPU, rows))
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
@@ -183,7 +184,7 @@ def test_a_payload_that_comes_out_differently_is_refused(encoder, corpus, tmp_pa
     card.write_text(card.read_text().replace(store.part_card(1)["sha256"], "0" * 64))
     store.payload_path(1).unlink()
     with pytest.raises(UserError, match="made again on cpu, is not what its card describes"):
-        store.require([1], lambda missing: remake(store, encoder, missing, CPU))
+        store.require([1], lambda missing, rows: remake(store, encoder, missing, CPU, rows))
     assert not list((tmp_path / "joint").glob("*b1.safetensors*"))
 
 
@@ -197,13 +198,13 @@ def test_a_payload_of_another_device_is_made_again_with_a_card_of_its_own(encode
     write_json(cards[2], second)
     for n in (1, 2):
         store.payload_path(n).unlink()
-    store.require([1, 2], lambda missing: remake(store, encoder, missing, CPU))
+    store.require([1, 2], lambda missing, rows: remake(store, encoder, missing, CPU, rows))
     assert store.part_card(1) == before and store.part_card(2) == second
     assert "boundary 1 was made on NVIDIA A100-SXM4-40GB and now on cpu" in capsys.readouterr().err
     store.payload_path(2).unlink()
     write_json(cards[2], second | {"sha256": "0" * 64})
     with pytest.raises(UserError, match="made again on cpu, is not what"):
-        store.require([2], lambda missing: remake(store, encoder, missing, CPU))
+        store.require([2], lambda missing, rows: remake(store, encoder, missing, CPU, rows))
 
 
 def test_words_are_placed_on_their_first_pieces(encoder, tmp_path):

@@ -75,8 +75,8 @@ STRATEGY = "strategies:\n  frozen:\n    override: true\n    phases: [{train: [he
 IN_A_CATALOGUE = {
     ("strategies", STRATEGY, "{top: 1}", "{top: 14}"): "my/strategies.yaml:4: strategies.frozen.phases: top: 14 is not "
     "between 0 and the encoder's 6 layers",
-    ("strategies", STRATEGY, "{top: 1}", "layers"): "my/strategies.yaml:4: strategies.frozen.phases: unknown selector "
-    "'layers'; there are head, embeddings, top, all; {top: 2} trains the last two layers",
+    ("strategies", STRATEGY, "{top: 1}", "blocks"): "my/strategies.yaml:4: strategies.frozen.phases: unknown selector "
+    "'blocks'; there are head, embeddings, top, layers, all; {top: 2} trains the last two layers",
     (
         "tasks",
         CORPUS + TASK,

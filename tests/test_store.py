@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
-from thaw.features.extract import TOKENS_PER_BATCH, batches
 from thaw.features.payload import Payload
+from thaw.features.row_sets import TOKENS_PER_BATCH, batches
 from thaw.features.spellings import read_spellings, write_spellings
 from thaw.features.store import FeatureStore
 from thaw.features.tokens import schema
@@ -238,11 +238,11 @@ def test_tokens_that_changed_take_their_card_along(tmp_path):
 def test_only_what_is_missing_is_asked_for_again(tmp_path):
     write_store(tmp_path, {"train": [3]}, 4, "fp32")
     store, asked = FeatureStore(tmp_path), []
-    store.require([2], asked.extend)
+    store.require([2], lambda missing, rows: asked.extend(missing))
     assert asked == []
     whole = store.payload_path(2).read_bytes()
     store.payload_path(2).unlink()
-    store.require([2], lambda missing: (asked.extend(missing), store.payload_path(2).write_bytes(whole)))
+    store.require([2], lambda missing, rows: (asked.extend(missing), store.payload_path(2).write_bytes(whole)))
     assert asked == [2] and 2 in store.boundaries()
     write_card(tmp_path, "fp32", 4, boundary=3)
     with pytest.raises(UserError, match=r"b2\.json is the card of boundary 3; delete"):

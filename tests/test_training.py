@@ -17,7 +17,7 @@ from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import scored_rows, scored_training_rows, task_with_defaults
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.steps.train import start
 from thaw.training.batching import shuffled_batches

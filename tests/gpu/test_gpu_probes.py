@@ -79,7 +79,7 @@ def test_11_a_store_of_the_cpu_is_made_again_on_a_card(fresh, card):
     here = load_file(bench.store.payload_path(3))
     bench.store.payload_path(3).unlink()
     FeatureStore(bench.features).require(
-        [3], lambda missing: remake(FeatureStore(bench.features), bench.encoder, missing, card)
+        [3], lambda missing, rows: remake(FeatureStore(bench.features), bench.encoder, missing, card, rows)
     )
     there = load_file(bench.store.payload_path(3))
     assert all(torch.allclose(there[split].float(), here[split].float(), atol=5e-2) for split in here)

@@ -13,48 +13,70 @@ Memory and time follow from the encoder, the work and whether a GPU is asked for
 Partitions, accounts and GPUs are site-specific and set in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
-from thaw.core.layout import ENCODER, WHOLE, WRITTEN
+from snakemake.persistence import PersistenceBase
+from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
 from thaw.planning import written_files
-from thaw.planning.cost_estimate import request
+from thaw.planning.cost_estimate import DAY, request
 
 # What a run needs of other jobs, by role; a step that trains reads it with these arguments.
 ROLES = [name for name, role in NEEDS.items() if role.digest]
 NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
 
 
+# Snakemake compares a job's params with the last ones only where it has a record of every declared file. Of files that
+# were not declared when a result was made there is none, and an edited setting would go unnoticed.
+PersistenceBase.has_metadata = lambda self, job: any(self.metadata(file) is not None for file in job.output)
+
+# Whether jobs have no disk in common: results are in a storage, and a job sees what it names.
 STORED = workflow.storage_settings.default_storage_provider is not None
 
 
-def made(step, name, key=None):
-    """Return an input function for the files that a step's job reads under a name."""
+def keys_of(step, wildcards, key=None, seeds=()):
+    """Return the keys of a step's job: one that is given, that of its wildcards, or one for each of some seeds."""
+    if seeds:
+        return [PLAN.key(step, {**dict(wildcards.items()), "seed": seed}) for seed in seeds]
+    return [key or PLAN.key(step, dict(wildcards.items()))]
+
+
+def made(step, name, key=None, seeds=()):
+    """Return an input function for the files that a step's job reads under a name, those of several runs each once."""
 
     def files(wildcards):
-        wanted = key or PLAN.key(step, wildcards)
-        inputs = PLAN.job(step, wanted).inputs.get(name, [])
-        return [ancient(file) for file in inputs] if PLAN.is_current(step, wanted) else inputs
+        found = {}
+        for wanted in keys_of(step, wildcards, key, seeds):
+            current = PLAN.is_current(step, wanted)
+            for file in PLAN.job(step, wanted).inputs.get(name, []):
+                found[file] = found.get(file, True) and current
+        return [ancient(file) if current else file for file, current in found.items()]
 
     return files
 
 
-def next_to(step, key=None):
+def next_to(step, key=None, seeds=()):
     """Return an input function for the files next to those that a step's job reads, where they have to be named."""
 
     def files(wildcards):
-        named = PLAN.job(step, key or PLAN.key(step, wildcards)).inputs.values() if STORED else []
-        return [file for inputs in named for file in written_files.next_to(PLAN, inputs)]
+        keys = keys_of(step, wildcards, key, seeds) if STORED else []
+        read = [file for wanted in keys for inputs in PLAN.job(step, wanted).inputs.values() for file in inputs]
+        return written_files.next_to(PLAN, read)
 
     return files
 
 
 def of_users(step, name):
     """Return an input function for files of the user that a step's job reads: they are here, in no storage."""
-    return lambda wildcards: [ancient(local(file)) for file in PLAN.job(step, PLAN.key(step, wildcards)).inputs[name]]
+    return lambda wildcards: [ancient(local(file)) for file in PLAN.job(step, *keys_of(step, wildcards)).inputs[name]]
 
 
 def shown():
     """Return the results that outputs read, where they have to be named."""
     return written_files.shown(PLAN) if STORED else []
+
+
+def specs_of(step, seeds):
+    """Return a params function for the specs of the runs of several seeds."""
+    return lambda wildcards: PLAN.canonical_together(step, keys_of(step, wildcards, seeds=seeds))
 
 
 def asks_for_gpu(step):
@@ -64,16 +86,21 @@ def asks_for_gpu(step):
     return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
 
 
-def needed(step):
+def needed(step, seeds=()):
     """Return the input functions for what a step of runs needs of other jobs, by role."""
-    return {name: made(step, name) for name in ROLES}
+    return {name: made(step, name, seeds=seeds) for name in ROLES}
 
 
-def requested(step, key=None):
-    """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt."""
+def requested(step, key=None, seeds=()):
+    """Return the memory and time that a step's job asks of a cluster, as functions of its wildcards and attempt.
+
+    Of several runs in one job: the most memory that one needs, and the time of all.
+    """
     gpu = asks_for_gpu(step)
 
-    def resource(name):
-        return lambda wildcards, attempt: request(PLAN, step, key or PLAN.key(step, wildcards), attempt, gpu)[name]
+    def resource(name, total):
+        return lambda wildcards, attempt: total(
+            request(PLAN, step, wanted, attempt, gpu)[name] for wanted in keys_of(step, wildcards, key, seeds)
+        )
 
-    return {name: resource(name) for name in ("mem_mb", "runtime")}
+    return {"mem_mb": resource("mem_mb", max), "runtime": resource("runtime", lambda asked: min(DAY, sum(asked)))}

@@ -19,6 +19,7 @@ rule prepare:
         folder=directory("<results>/data/{corpus}"),
     log:
         "<logs>/prepare/{corpus}.log",
+    priority: 20  # what everything waits for comes first
     retries: 1
     localrule: True
     conda:
@@ -39,6 +40,7 @@ rule fetch:
         folder=directory("<results>/encoders/{encoder}"),
     log:
         "<logs>/fetch/{encoder}.log",
+    priority: 20  # what everything waits for comes first
     retries: 1
     localrule: True
     conda:

@@ -6,7 +6,8 @@ OUTPUTS     results/features/<encoder>/<corpus>/<view>/tokens.json, and for each
             (boundary n), pooled.json (texts in all layers) or words.json (words in all layers);
             the payloads are next to their cards and may be deleted: a job that needs one makes it again. With store: free:
             they are when all readers are done, and the file `freed` says so
-SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries
+SPEC        view, dtype of the store, threads, digests of corpus and encoder; not which boundaries, nor which rows: those
+            that some run of the plan reads are stored, and a later job that reads others adds them
 
 One rule per store, since the number of its outputs follows from the plan.
 """
@@ -28,6 +29,7 @@ for store in PLAN.jobs["features"]:
             payloads=written_files.next_to(PLAN, PLAN.cards(store)),
         log:
             f"<logs>/features/{store}.log",
+        priority: 10  # runs wait for it
         conda:
             "../envs/thaw.yaml"
         threads: PLAN.threads
@@ -35,10 +37,13 @@ for store in PLAN.jobs["features"]:
             **requested("features", store),
         params:
             spec=PLAN.job("features", store).canonical,
+            # derived from the output, so that Snakemake makes no store again where others read it
+            rows=lambda wildcards, output: PLAN.rows_read(output.tokens),
         message:
             f"features: one pass of the encoder over {store}"
         shell:
             "python -m thaw.steps.features --spec {params.spec:q} --boundaries {output.boundaries:q}"
+            " --rows {params.rows:q}"
             " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
 

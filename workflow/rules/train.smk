@@ -11,6 +11,7 @@ OUTPUTS     results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/s
             results/runs/<task>/<subset>/<encoder>/<head>/<strategy>/<variant>/chosen.json, of a search (from
             search_heads with trials.csv and cost.json in its folder)
             results/baselines/<task>/<subset>/<baseline>/metrics.json
+            With compute: {together: 5} one job trains up to five seeds of a cell, of which those that are done stay.
 SPEC        task, subset, head, phases with what they train and resume from, seed, threads, digests of all inputs
 
 fit_heads executes strategies in which a head trains alone on vectors that stay the same, fitted to convergence or for
@@ -18,6 +19,11 @@ some epochs, all seeds in one job; search_heads all trials of a search over such
 """
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
+TOGETHER, ALONE = PLAN.trained_together()
+# Runs that keep their encoder have rules of their own, with that file more: a name says so of none, so the constraint of
+# `task` looks at what follows it.
+SPARING, KEEPING = written_files.cells_by_keeping(PLAN)
+KEPT = [*WRITTEN["train"], ENCODER]
 
 
 ruleorder: fit_heads > train
@@ -104,13 +110,15 @@ rule train:
         also_boundaries=made("train", "also_boundaries"),
         others=next_to("train"),
     output:
-        metrics=f"{RUN}/seed{{seed}}/metrics.json",
-        others=multiext(f"{RUN}/seed{{seed}}/", *WRITTEN["train"]),
+        # update: the step looks whether they are there already, as when the number of seeds a job has changed
+        metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
+        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=WRITTEN["train"], allow_missing=True)),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
+        task=SPARING,
         strategy=PLAN.strategies("train"),
-        seed="[0-9]+",
+        seed=ALONE if TOGETHER else "[0-9]+",
     conda:
         "../envs/thaw.yaml"
     threads: PLAN.threads
@@ -121,30 +129,65 @@ rule train:
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps.train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
         " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
-# The runs that keep their encoder: the same job, with one file more. Wildcards cannot say of a run whether it does, so
-# the name of its task is looked at together with what follows it.
-if KEPT := written_files.kept(PLAN):
-    for given in (workflow.resource_settings.overwrite_resources, workflow.resource_settings.overwrite_threads):
-        if "train" in given:
-            given.setdefault("train_kept", given["train"])
-
-    ruleorder: train_kept > train
+if KEEPING:
 
     use rule train as train_kept with:
         output:
-            metrics=f"{RUN}/seed{{seed}}/metrics.json",
-            others=multiext(f"{RUN}/seed{{seed}}/", *WRITTEN["train"], ENCODER),
+            metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=KEPT, allow_missing=True)),
         wildcard_constraints:
-            task=f"(?=(?:{'|'.join(KEPT)})/)[a-z0-9_]+",
+            task=KEEPING,
             strategy=PLAN.strategies("train"),
-            seed="[0-9]+",
+            seed=ALONE if TOGETHER else "[0-9]+",
+
+
+for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARING, KEEPING):
+
+    rule:
+        # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.
+        name:
+            f"train_{'_'.join(map(str, part))}{'_kept' if tasks == KEEPING else ''}"
+        input:
+            **needed("train", part),
+            data=made("train", "data", seeds=part),
+            encoder=made("train", "encoder", seeds=part),
+            tokens=made("train", "tokens", seeds=part),
+            boundaries=made("train", "boundaries", seeds=part),
+            also_data=made("train", "also_data", seeds=part),
+            also_tokens=made("train", "also_tokens", seeds=part),
+            also_boundaries=made("train", "also_boundaries", seeds=part),
+            others=next_to("train", seeds=part),
+        output:
+            metrics=update(expand(f"{RUN}/seed{{seed}}/metrics.json", seed=part, allow_missing=True)),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", seed=part, name=names, allow_missing=True)),
+        log:
+            f"<logs>/train/{{task}}/{{subset}}/{{encoder}}/{{head}}/{{strategy}}/{{variant}}/seeds{'_'.join(map(str, part))}.log",
+        wildcard_constraints:
+            task=tasks,
+            variant=variants,
+        conda:
+            "../envs/thaw.yaml"
+        threads: PLAN.threads
+        resources:
+            **requested("train", seeds=part),
+        params:
+            spec=specs_of("train", part),
+            cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
+        message:
+            "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, several seeds"
+        shell:
+            f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+            " --spec {params.spec:q} --out {params.cell:q}"
+            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+            f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
+            " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
 
 
 rule select:

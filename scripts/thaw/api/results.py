@@ -8,7 +8,8 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.splits import role, splits_of
 from thaw.declarations.task_types import PAIR_TYPES
-from thaw.outputs.frame.collection import Cards, joined, value
+from thaw.outputs.frame.collection import Cards, joined
+from thaw.outputs.frame.record_values import value
 
 # The step that made the records of each kind, and which columns the names in their paths are.
 KINDS = {

@@ -133,7 +133,7 @@ class RelativeOptions(WholeSplitOptions):
     )
 
 
-class RuleOptions(OutputOptions):
+class Rule(OutputOptions):
     """A rule that trains some strategies and takes the best of them on validation."""
 
     label: Text = Field(description="its name in print")
@@ -143,8 +143,10 @@ class RuleOptions(OutputOptions):
 class RulesOptions(WholeSplitOptions):
     """Rules that choose by validation."""
 
-    rules: list[RuleOptions] = Field(
-        min_length=1, description="the rules; the first is the one that the others are compared with"
+    rules: list[Rule] = Field(
+        min_length=1,
+        description="the rules, each with a label and the strategies among which it chooses; the others are compared "
+        "with the first",
     )
 
 

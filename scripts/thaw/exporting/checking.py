@@ -22,7 +22,7 @@ from thaw.evaluation.metrics import NO_TAG, score
 from thaw.evaluation.result_files import select_rows
 from thaw.exporting.finished_run import FinishedRun
 from thaw.exporting.formats import trained_encoder
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.registry import build
 from thaw.schema.experiment import ComputeConfig

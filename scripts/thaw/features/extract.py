@@ -4,6 +4,7 @@ S sequences, T tokens of the longest, N tokens of a split, d width.
 """
 
 import contextlib
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,28 +15,14 @@ from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
 from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
+from thaw.features import row_sets
+from thaw.features.batch import pieces
 from thaw.features.parts import Part, part_of
 from thaw.features.payload import Payload, floats
+from thaw.features.row_sets import RowBatch, RowMasks, batches_of
 from thaw.features.store import FeatureStore
 
-TOKENS_PER_BATCH = 2048  # padding included; part of the result, since the batch's shape moves fp32 states by 2e-6
-
 ROUNDING = 0.01  # of the largest value: bf16 keeps three digits
-
-
-def batches(sizes: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of each batch of the extraction: sorted by length, longest first, at most 2,048 tokens.
-
-    sizes: what each row takes in a batch that it sets the length of, [N]. Every row is in one batch, or in none
-    where it is empty; equal sizes keep their order.
-    """
-    order, rows_by_batch = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)], []
-    start = 0
-    while start < len(order):
-        count = max(1, TOKENS_PER_BATCH // int(sizes[order[start]]))
-        rows_by_batch.append(order[start : start + count])
-        start += count
-    return rows_by_batch
 
 
 def extract(
@@ -44,59 +31,79 @@ def extract(
     names: list[int | str],
     dtype: str,
     device,
-    expected: dict[int | str, str] | None = None,
+    expected: dict[int | str, dict] | None = None,
+    rows: RowMasks | None = None,
+    kept: dict[int | str, RowMasks] | None = None,
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
     States are computed in fp32 and stored as `dtype`, bf16 or fp32. Memory does not grow with the corpus. With
-    `expected`, the sha256 of the payloads, no file is kept unless all of them agree. `device` may be a
-    context that gives one: it ends with the last pass, before the payloads are hashed.
+    `expected`, their cards, no file is kept unless all that have the rows on their card agree with it. `device` may be
+    a context that gives one: it ends with the last pass, before the payloads are hashed.
+    With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
+    part, which are copied from the payload that is there.
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}
-        written = {}
-        for n, path in paths.items():
-            part = part_of(n, encoder.layers)
-            shapes = {split: part.shape(store, split, encoder.width) for split in store.splits}
-            written[n] = Written(part, Payload.create(path, dtype, shapes))
         with given as place:
             encoder = encoder.to(place).eval()
+            read, by_split = _batches_to_read(store, encoder, rows, place)
+            written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
             for split in store.splits:
-                _pass(store, encoder, split, written, place)
-            _check_against_second_pass(store, encoder, written, place)
+                _pass(store, encoder, split, by_split[split], written, place)
+            _check_against_second_pass(store, encoder, by_split, written, place)
             encoder.cpu()
         for one in written.values():
             one.payload.flush()
-        facts = {n: {"bytes": path.stat().st_size, "sha256": file_sha256(path)} for n, path in paths.items()}
-        for n, checksum in (expected or {}).items():
-            if facts[n]["sha256"] != checksum:
+        facts = {n: one.facts | {"sha256": file_sha256(paths[n])} for n, one in written.items()}
+        for n, card in (expected or {}).items():
+            if facts[n].get("rows") == card.get("rows") and facts[n]["sha256"] != card["sha256"]:
                 raise UserError(
                     f"{store.payload_path(n)}, made again on {hardware(device)['device']}, is not what its card "
                     "describes: this machine, its number of threads or its libraries differ from those that made it; "
                     f"delete {store.folder} and run again"
                 )
-        return facts
+    store.forget(names)
+    return facts
 
 
-def remake(store: FeatureStore, encoder_folder, names: list[int | str], device) -> None:
-    """Make payloads again that were freed, with the thread count of their cards; they must come out the same.
+def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None = None) -> None:
+    """Make payloads again that were freed, with the thread count of their cards, and add rows that no job read so far.
 
-    Another kind of device than the card names gives other last bits, as do kernels that are not deterministic. What
-    they write is compared with the encoder as each pass is, up to rounding, and gets a new card.
+    What was freed must come out the same. Another kind of device than the card names gives other last bits, as do
+    kernels that are not deterministic. What they write is compared with the encoder as each pass is, up to rounding,
+    and gets a new card. The rows of a payload that is there are copied. Args: wanted, rows that each part must hold.
     """
-    encoder, threads = Encoder.load(encoder_folder), torch.get_num_threads()
+    encoder, threads, begin = Encoder.load(encoder_folder), torch.get_num_threads(), time.monotonic()
     cards, here = {n: store.part_card(n) for n in names}, hardware(device)["device"]
-    log(f"making freed payloads again: boundaries {', '.join(map(str, names))} of {store.folder}")
+    held = {n: store.held(n) for n in names}
+    kept = {n: held[n] for n in names if store.payload_path(n).is_file()}
+    missing = [row_sets.union(held[n], wanted or held[n]) for n in names if n not in kept]
+    missing += [row_sets.without(wanted or held[n], held[n]) for n in kept]
+    what = "adding rows that are read for the first time" if kept else "making freed payloads again"
+    log(f"{what}: boundaries {', '.join(map(str, names))} of {store.folder}")
     try:
         set_threads(store.card["threads"])
-        expected = {n: card["sha256"] for n, card in cards.items() if _gives_the_same(card, here)}
-        facts = extract(store, encoder, names, next(iter(cards.values()))["dtype"], device, expected)
+        expected = {n: card for n, card in cards.items() if n not in kept and _gives_the_same(card, here)}
+        dtype, rows = next(iter(cards.values()))["dtype"], row_sets.union(*missing)
+        facts = extract(store, encoder, names, dtype, device, expected, rows, kept)
     finally:
         set_threads(threads)
-    for n in facts.keys() - expected.keys():
-        log(f"boundary {n} was made on {cards[n]['device']} and now on {here}: its states may differ in rounding")
-        write_json(store.card_path(n), cards[n] | facts[n] | {"device": here})
+    seconds = round(time.monotonic() - begin, 3)
+    for n, card in cards.items():
+        if facts[n].get("rows") != card.get("rows"):
+            passes = [*card.get("passes", [card["seconds"]]), seconds] if "seconds" in card else [seconds]
+            more = {"seconds": round(sum(passes), 3), "passes": passes}
+            if "device" in card and here not in card["device"]:
+                more["device"] = f"{card['device']}, {here}"
+        elif n not in expected:
+            log(f"boundary {n} was made on {card['device']} and now on {here}: its states may differ in rounding")
+            more = {"device": here}
+        else:
+            continue
+        old = {key: value for key, value in card.items() if key != "rows"}
+        write_json(store.card_path(n), old | facts[n] | more)
 
 
 def _gives_the_same(card: dict, device: str) -> bool:
@@ -110,6 +117,61 @@ class Written:
 
     part: Part
     payload: Payload
+    facts: dict  # of its card: bytes, and which rows it holds where some are missing
+
+    @classmethod
+    def open(cls, store, encoder, name: int | str, path, dtype: str, read: RowMasks, kept: RowMasks | None):
+        """Create the file of a part for rows that will be read, and copy those of the payload that is there."""
+        part = part_of(name, encoder.layers)
+        shapes = {split: part.shape(store, split, encoder.width) for split in store.splits}
+        held = row_sets.union(read, kept) if kept else read
+        rows = row_sets.to_card(held)
+        payload = Payload.create(path, dtype, shapes, whole=not rows)
+        size = path.stat().st_size
+        if rows:
+            claimed = [
+                payload.claim(split, part.places(store, split, piece))
+                for split in store.splits
+                for piece in pieces(np.flatnonzero(held[split]))
+            ]
+            size = sum(claimed)
+        for split in store.splits if kept else ():
+            for piece in pieces(np.flatnonzero(kept[split] & ~read[split])):
+                payload.copy(store.payload(name), split, part.places(store, split, piece))
+        return cls(part, payload, {"bytes": size} | rows)
+
+
+def _batches_to_read(
+    store: FeatureStore, encoder: Encoder, rows: RowMasks | None, device
+) -> tuple[RowMasks, dict[str, list[RowBatch]]]:
+    """Return the rows that are read and by split their batches; all rows where some would have other bits than in all.
+
+    Args: the rows that are wanted, None for all.
+    """
+    full = device.type != "cpu"
+    read = row_sets.widened(store, rows, full) if rows else row_sets.all_rows(store)
+    by_split = {split: batches_of(store, split, read[split], full) for split in store.splits}
+    some = [(split, batch) for split, found in by_split.items() if not read[split].all() for batch in found]
+    if some and not _same_bits(store, encoder, *min(some, key=lambda one: one[1].rows.size * one[1].length), device):
+        log("some rows alone have other bits here than among all rows: all are read")
+        read = row_sets.all_rows(store)
+        by_split = {split: batches_of(store, split) for split in store.splits}
+    return read, by_split
+
+
+def _same_bits(store: FeatureStore, encoder: Encoder, split: str, few: RowBatch, device) -> bool:
+    """Return whether rows have the same states, bit for bit, as in the batches that they are in among all rows."""
+
+    def states(batch: RowBatch) -> dict[int, torch.Tensor]:
+        tokens = store.batch(split, batch.rows, batch.length)
+        values = encoder.states(tokens.to(device), [encoder.layers])[encoder.layers].cpu()
+        each = len(tokens.mask) // len(batch.rows)
+        places = [slice(each * place, each * (place + 1)) for place in range(len(batch.rows))]
+        return {row: values[i][tokens.mask[i]] for row, i in zip(batch.rows.tolist(), places, strict=True)}
+
+    whole = next(batch for batch in batches_of(store, split) if few.rows[0] in batch.rows)
+    alone, among = states(RowBatch(few.rows, few.wanted, few.length)), states(whole)
+    return all(torch.equal(alone[row], among[row]) for row in alone.keys() & among.keys())
 
 
 def _states(encoder: Encoder, batch, written: dict[int | str, Written]) -> dict[int, torch.Tensor]:
@@ -118,18 +180,24 @@ def _states(encoder: Encoder, batch, written: dict[int | str, Written]) -> dict[
 
 
 def _check_against_second_pass(
-    store: FeatureStore, encoder: Encoder, written: dict[int | str, Written], device
+    store: FeatureStore,
+    encoder: Encoder,
+    by_split: dict[str, list[RowBatch]],
+    written: dict[int | str, Written],
+    device,
 ) -> None:
-    """Compare the written states with a second pass of the encoder, on the shortest training rows.
+    """Compare the written states with a second pass of the encoder, on the shortest training rows that were read.
 
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
     """
-    for rows in batches(store.sizes("train"))[-1:]:
-        batch = store.batch("train", rows).to(device)
+    split = next((split for split in ("train", *by_split) if by_split.get(split)), "train")
+    for one_batch in by_split.get(split, [])[-1:]:
+        batch = store.batch(split, one_batch.rows, one_batch.length).to(device)
         again = _states(encoder, batch, written)
         for n, one in written.items():
-            stored = floats(one.payload.take("train", one.part.places(store, "train", rows)), one.payload.dtype)
-            recomputed = one.part.values(again, batch)
+            places = one.part.places(store, split, one_batch.rows[: one_batch.wanted])
+            stored = floats(one.payload.take(split, places), one.payload.dtype)
+            recomputed = one.part.values(again, batch)[: len(places)]
             if stored.numel() and _differ(stored, recomputed, len(one.part.reads)):
                 place = f"at boundary {n}" if isinstance(n, int) else f"in part {n}"
                 raise UserError(
@@ -149,15 +217,24 @@ def _differ(stored: torch.Tensor, recomputed: torch.Tensor, boundaries: int) -> 
     return bool(((stored - recomputed).abs().amax(1) > ROUNDING * recomputed.abs().amax(1)).any())
 
 
-def _pass(store: FeatureStore, encoder: Encoder, split: str, written: dict[int | str, Written], device) -> None:
-    """Run the encoder once over a split and put what each part holds into its payload."""
-    card, sizes = store.card, store.sizes(split)
+def _pass(
+    store: FeatureStore,
+    encoder: Encoder,
+    split: str,
+    found: list[RowBatch],
+    written: dict[int | str, Written],
+    device,
+) -> None:
+    """Run the encoder over the batches of a split and put what each part holds into its payload."""
+    card, lengths = store.card, store.lengths(split)
+    read = np.concatenate([batch.rows[: batch.wanted] for batch in found]) if found else np.zeros(0, int)
     log(
         f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
-        f"{np.count_nonzero(sizes)} examples, {store.tokens(split)} tokens"
+        f"{len(read)} examples, {int(lengths[read].sum())} tokens"
     )
-    for rows in progress(batches(sizes), f"{card['encoder']} reads {split}"):
-        batch = store.batch(split, rows).to(device)
+    for rows, wanted, length in progress(found, f"{card['encoder']} reads {split}"):
+        batch = store.batch(split, rows, length).to(device)
         states = _states(encoder, batch, written)
         for one in written.values():
-            one.payload.put(split, one.part.places(store, split, rows), one.part.values(states, batch))
+            places = one.part.places(store, split, rows[:wanted])
+            one.payload.put(split, places, one.part.values(states, batch)[: len(places)])

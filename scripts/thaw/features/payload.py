@@ -2,6 +2,7 @@
 
 A process counts the mapped pages that it touched as its own, up to the whole file. They are given back now and then, so
 that its memory does not grow with the corpus; the system keeps them cached as long as nobody needs the room.
+Rows that no job has read yet are holes in the file: they take no disk where the file system knows of holes.
 
 The safetensors library writes whole tensors from memory; a corpus' states do not fit there. Its format is simple (8
 bytes length, a JSON header, then the tensors' bytes), so the header is written first, from sizes known beforehand.
@@ -35,18 +36,37 @@ class Payload:
         self._touched = 0
 
     @classmethod
-    def create(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
-        """Write a file of these shapes, all disk space claimed, and return it open for writing."""
+    def create(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]], whole: bool = True) -> "Payload":
+        """Write a file of these shapes and return it open for writing, with all disk space claimed where it is whole.
+
+        One that is not takes no space yet: `claim` the places that will be written.
+        """
         header = _header(dtype, shapes)
         with open(path, "wb") as file:
             file.write(header)
             size = len(header) + _bytes(dtype, shapes)
-            claim = getattr(os, "posix_fallocate", None)  # else a full disk would end the job by a signal, unexplained
-            try:
-                claim(file.fileno(), 0, size) if claim else file.truncate(size)
-            except OSError as error:
-                raise OSError(error.errno, f"{error.strerror} for {size / 2**20:,.0f} MiB", str(path)) from error
+            file.truncate(size)
+            if whole:
+                _claim(file, path, 0, size)
         return cls(_map(path, "r+", len(header), dtype, shapes), dtype)
+
+    def claim(self, split: str, places: np.ndarray) -> int:
+        """Claim the disk space of some places [n] of a split, and return its bytes."""
+        tensor = self.tensors[split]
+        if not len(places) or not isinstance(tensor, np.memmap):
+            return 0
+        places, each = np.sort(places), tensor.strides[0]
+        with open(tensor.filename, "r+b") as file:
+            for run in np.split(places, np.flatnonzero(np.diff(places) != 1) + 1):
+                _claim(file, tensor.filename, tensor.offset + int(run[0]) * each, len(run) * each)
+        return len(places) * each
+
+    def copy(self, other: "Payload", split: str, places: np.ndarray) -> None:
+        """Take the values at some places [n] of a split from another file of the same shapes."""
+        if len(places):
+            values = other.take(split, places)
+            self.tensors[split][places] = values
+            self._touch(values.nbytes)
 
     @classmethod
     def open(cls, path: Path, dtype: str, shapes: dict[str, tuple[int, int]]) -> "Payload":
@@ -92,6 +112,15 @@ class Payload:
                 if isinstance(tensor, np.memmap):
                     tensor.base.madvise(mmap.MADV_DONTNEED)  # of a shared map of a file: nothing written is lost
             self._touched = 0
+
+
+def _claim(file, path, start: int, size: int) -> None:
+    """Claim disk space, without which a full disk would end the job by a signal, unexplained."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), start, size)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror} for {size / 2**20:,.0f} MiB", str(path)) from error
 
 
 def floats(values: np.ndarray, dtype: str) -> torch.Tensor:

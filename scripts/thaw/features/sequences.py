@@ -15,16 +15,19 @@ class Ragged:
         self.lengths = lengths.astype(np.int64)
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
 
-    def places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for some rows the places of their values in the flat array, [B, longest], and which are real."""
+    def places(self, rows: np.ndarray, least: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return for some rows the places of their values in the flat array, [B, longest], and which are real.
+
+        Args: least, the number of columns where the longest row is shorter.
+        """
         lengths = self.lengths[rows]
-        columns = np.arange(lengths.max(initial=0))
+        columns = np.arange(lengths.max(initial=least))
         real = columns < lengths[:, None]
         return np.where(real, self.offsets[rows][:, None] + columns, 0), real
 
-    def padded(self, rows: np.ndarray, fill: int) -> torch.Tensor:
-        """Return some rows as int64 [B, longest], padded with `fill`."""
-        places, real = self.places(rows)
+    def padded(self, rows: np.ndarray, fill: int, least: int = 0) -> torch.Tensor:
+        """Return some rows as int64 [B, longest], padded with `fill`. Args: least, as of `places`."""
+        places, real = self.places(rows, least)
         values = self.flat[places] if len(self.flat) else np.zeros(places.shape)
         return torch.from_numpy(np.where(real, values, fill).astype(np.int64))
 

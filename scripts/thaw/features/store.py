@@ -12,6 +12,7 @@ B examples, S sequences (B or 2B), T tokens of the longest, W words, N rows of a
 
 import contextlib
 import fcntl
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -22,38 +23,13 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.splits import stored_split
 from thaw.features.batch import Batch
+from thaw.features.boundary_states import Boundary
 from thaw.features.checksums import checksum
 from thaw.features.parts import part_of
-from thaw.features.payload import Payload, floats
+from thaw.features.payload import Payload
+from thaw.features.row_sets import RowMasks, masks_of, of_card, without
 from thaw.features.sequences import Ragged, Sequences
 from thaw.features.spellings import read_spellings
-
-
-class Boundary:
-    """The hidden states of one boundary and split."""
-
-    def __init__(self, payload: Payload, split: str, tokens: Sequences):
-        self._payload, self._split = payload, split
-        self._tokens = tokens
-
-    @property
-    def flat(self) -> np.ndarray:
-        """Return all states [tokens, d], memory-mapped; bf16 as its 16 bits."""
-        return self._payload.tensors[self._split]
-
-    def at(self, places: np.ndarray) -> torch.Tensor:
-        """Return the states at some places [n] of the payload, float32 [n, d]."""
-        return floats(self._payload.take(self._split, places), self._payload.dtype)
-
-    def gather(self, rows, batch: Batch) -> torch.Tensor:
-        """Return the states of some rows, float32 [S, T, d], zero where the batch is padded."""
-        places, real = self._tokens.places(self._tokens.of(rows))
-        if tuple(batch.mask.shape) != places.shape:
-            raise ValueError(f"a batch of shape {tuple(batch.mask.shape)} for rows of shape {places.shape}")
-        states = self._payload.take(self._split, places.ravel())
-        if not real.all():
-            states[~real.ravel()] = 0
-        return floats(states, self._payload.dtype).view(*places.shape, -1)
 
 
 class FeatureStore:
@@ -64,6 +40,7 @@ class FeatureStore:
         self.card = read_json(self.folder / "tokens.json")
         self._rows: dict[str, dict[str, Ragged]] = {}
         self._payloads: dict[int | str, Payload] = {}
+        self._held: dict[int | str, RowMasks] = {}
         self._spellings = read_spellings(self.folder) if self.card.get("spelt") else None  # [V, C]
 
     @property
@@ -98,18 +75,18 @@ class FeatureStore:
         ids = [self._columns(split)["input_ids"].flat for split in self.splits]
         return np.unique(np.concatenate([*ids, [self.card["pad"]]])).astype(np.int64)
 
-    def batch(self, split: str, rows) -> Batch:
-        """Return some rows of a split as token ids, padded to the longest of them."""
+    def batch(self, split: str, rows, length: int = 0) -> Batch:
+        """Return some rows of a split as token ids, padded to the longest of them, or to a length above it."""
         rows, columns = np.asarray(rows), self._columns(split)
         chosen = columns["input_ids"].of(rows)
         if not columns["input_ids"].lengths[chosen].all():
             raise UserError(f"{self.folder} is an excerpt, and does not hold all rows of {split} that are asked for")
-        ids = columns["input_ids"].padded(chosen, self.card["pad"])
+        ids = columns["input_ids"].padded(chosen, self.card["pad"], length)
         ids = ids if self._spellings is None else self._spellings[ids]
-        mask = torch.from_numpy(columns["input_ids"].places(chosen)[1])
-        types = columns["type_ids"].padded(chosen, 0) if self.card["types"] else None
+        mask = torch.from_numpy(columns["input_ids"].places(chosen, length)[1])
+        types = columns["type_ids"].padded(chosen, 0, length) if self.card["types"] else None
         pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
-        texts = columns["texts"].padded(chosen, 0).to(torch.int8)
+        texts = columns["texts"].padded(chosen, 0, length).to(torch.int8)
         return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)), texts)
 
     def places(self, split: str, rows) -> np.ndarray:
@@ -145,8 +122,8 @@ class FeatureStore:
 
     def states(self, boundary: int, split: str) -> Boundary:
         """Return the states of a boundary; a payload that is missing, cut short or another's is a UserError."""
-        stored = stored_split(split, self.splits)
-        return Boundary(self._payload(boundary), stored, self._columns(split)["input_ids"])
+        stored, check = stored_split(split, self.splits), functools.partial(self._check_held, boundary, split)
+        return Boundary(self.payload(boundary), stored, self._columns(split)["input_ids"], check)
 
     def vectors(self, part: str, split: str, rows, *inner: list[int]) -> tuple[np.ndarray, str]:
         """Return what `pooled` or `words` (thaw.features.parts) holds of some rows, as it is stored, and the dtype.
@@ -154,11 +131,33 @@ class FeatureStore:
         Args: inner, the numbers of the boundaries and, of `pooled`, the positions of the poolings that are read;
         nothing else is.
         """
-        payload = self._payload(part)
+        payload = self.payload(part)
+        self._check_held(part, split, rows)
         places = part_of(part, self.part_card(part).get("layers")).places(self, split, rows)
         return payload.take(stored_split(split, self.splits), places, *inner), payload.dtype
 
-    def _payload(self, part: int | str) -> Payload:
+    def held(self, part: int | str) -> RowMasks:
+        """Return by split which rows a part holds, bool [N]."""
+        return of_card(self, self.part_card(part))
+
+    def _check_held(self, part: int | str, split: str, rows) -> None:
+        """Raise UserError where a part does not hold some rows."""
+        if part not in self._held:
+            self._held[part] = self.held(part)
+        if not self._held[part][stored_split(split, self.splits)][rows].all():
+            raise UserError(
+                f"{self.card_path(part)}: some rows of {split} are not stored, since no run of the workflow has read "
+                "them; a run on all rows of train has them stored"
+            )
+
+    def forget(self, parts: list[int | str]) -> None:
+        """Open some parts again when they are read next."""
+        for part in parts:
+            self._payloads.pop(part, None)
+            self._held.pop(part, None)
+
+    def payload(self, part: int | str) -> Payload:
+        """Return the open payload of a part."""
         if part not in self._payloads:
             card, path = self.part_card(part), self._existing_payload(part)
             kind = part_of(part, card.get("layers"))
@@ -166,25 +165,37 @@ class FeatureStore:
             self._payloads[part] = Payload.open(path, card["dtype"], shapes)
         return self._payloads[part]
 
-    def require(self, parts: list[int | str], remake=None) -> None:
-        """Make sure that payloads are there and are what their cards say, or raise a UserError.
+    def require(self, parts: list[int | str], remake=None, rows: dict[str, np.ndarray] | None = None) -> None:
+        """Make sure that payloads are there, are what their cards say and hold some rows, or raise a UserError.
 
-        `remake(missing)` is called for those that were freed, under a lock, so that of several jobs one makes them and
-        the others wait; what it writes must have the checksum on the card, which another device rewrites.
+        `remake(missing, masks)` is called for those that were freed or lack rows, under a lock, so that of several jobs
+        one makes them and the others wait; what was freed must get the checksum on the card, which another device
+        rewrites. Args: rows, by split; None for those that each part holds.
         """
         with self._lock():
-            missing = [part for part in parts if not self.payload_path(part).is_file()]
+            wanted = None if rows is None else masks_of(self, rows)
+            missing = [part for part in parts if self._lacks(part, wanted)]
             if missing and remake:
-                remake(missing)
-            cards = {part: self.part_card(part) for part in parts}
-        for part, card in cards.items():
+                remake(missing, wanted)
+        for part in parts:
             path = self._existing_payload(part)
-            if checksum(path) != card["sha256"]:
-                path.unlink()
+            if checksum(path) == self.part_card(part)["sha256"]:
+                continue
+            with self._lock():  # while it is held nobody adds rows, and the card is that of the payload
+                same = path.is_file() and checksum(path) == self.part_card(part)["sha256"]
+                if not same:
+                    path.unlink(missing_ok=True)
+            if not same:
                 raise UserError(
                     f"{path} is not the file that its card describes (sha256 differs): a disk error, or somebody "
                     "wrote to it; it was deleted, and the next run of the workflow makes it again"
                 )
+
+    def _lacks(self, part: int | str, wanted: RowMasks | None) -> bool:
+        """Return whether a part was freed, or lacks wanted rows."""
+        if not self.payload_path(part).is_file():
+            return True
+        return wanted is not None and any(mask.any() for mask in without(wanted, self.held(part)).values())
 
     def _existing_payload(self, part: int | str) -> Path:
         """Return the path of a part's payload; one that is missing is a UserError."""

@@ -35,13 +35,13 @@ FLAG_LABELS = {
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
 COST_RULE = (
-    "A run is charged with its own training, the runs that it starts from, and an equal share of the feature "
-    "extraction that it reads. FLOPs are counted by formula, forward and backward, for the same training and the runs "
+    "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
+    "the rows that it reads. FLOPs are counted by formula, forward and backward, for the same training and the runs "
     "that it starts from; those of a linear probe contain one pass of the encoder over its training texts. "
     "Recommendations add the trials of the search that chose a strategy's settings."
 )
 COST_NOTE = (
-    "Costs: means over the tasks of the table; time of training, with the runs that it starts from and an equal share "
+    "Costs: means over the tasks of the table; time of training, with the runs that it starts from and their share "
     "of feature extraction."
 )
 MISSING = "‡"

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from thaw.adaptation.selectors import thawed_layers
@@ -21,6 +21,7 @@ from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
+from thaw.planning.row_selections import share_of_train
 from thaw.schema.corpora import SizeConfig, ViewConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, as_list
@@ -65,11 +66,13 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
     tokens, exact = _tokens(plan, key)
+    if tokens and (share := share_of_train(plan.table, key, _training(plan, key)[0])) < 1:
+        tokens = max(0, round(tokens - _training(plan, key)[1] * (1 - share)))
     spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
     encoder, texts = _encoder(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
     count = (tokens or 0) * len(boundaries)
     by_layer = {"pooled": 3 * texts * _examples(plan, key), "words": tokens or 0}
-    count += (encoder.layers + 1) * sum(by_layer[name] for name in vectors)
+    count += (encoder.layers + 1) * sum(by_layer[name] for name in vectors)  # pooled: of all rows, an upper limit
     size = count * encoder.width * BYTES[spec["dtype"]]
     return StoreEstimate(key, boundaries, vectors, tokens, exact, size)
 
@@ -207,13 +210,13 @@ def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
 
 def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has, in all."""
-    store = _store(plan, store_of(plan, job))
-    examples, tokens = _training(plan, store.key)
+    key = store_of(plan, job)
+    (examples, tokens), (whole, exact) = _training(plan, key), _tokens(plan, key)
     subset = job.spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (job.spec["rows"] != "none")
     share = min(1.0, share + subset.get("reserved", 0) / examples)
-    left = max(0, round((store.tokens or 0) - tokens * (1 - share)))
-    return replace(store, tokens=left, boundaries=list(range(job.spec["layers"] + 1)), vectors=[])
+    left = max(0, round((whole or 0) - tokens * (1 - share)))
+    return StoreEstimate(key, list(range(job.spec["layers"] + 1)), [], left, exact, 0)
 
 
 def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:

@@ -11,7 +11,7 @@ import shlex
 from os.path import relpath
 from pathlib import Path
 
-from thaw.core import layout
+from thaw.core import layout, retraining
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
@@ -22,8 +22,10 @@ from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.records import Records
+from thaw.planning.row_selections import selections
 from thaw.planning.run_jobs import result_of
 from thaw.planning.run_plan import RunPlan
+from thaw.planning.seed_parts import alone, pattern, seed_parts
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -128,7 +130,13 @@ class Plan:
         if step == "collect":
             spec = spec | self._stale(key)
         failed = failures(self._prefix(step, key)) if step in ("table", "figure") else 0
-        return canonical(spec | ({"failures": failed} if failed else {}))
+        begun = self._begun([key]) if step == "train" else {}
+        return canonical(spec | ({"failures": failed} if failed else {}) | begun)
+
+    def _begun(self, runs: list[str]) -> dict[str, int]:
+        """Return, for the params of their job, how often runs were begun over older records and did not end."""
+        count = sum(retraining.begun(Path(self.files("train", key)[0]).parent) for key in runs)
+        return {"begun": count} if count else {}
 
     def _prefix(self, step: str, key: str) -> Path:
         return Path(self.files(step, key)[0]).with_suffix("")
@@ -196,6 +204,19 @@ class Plan:
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         partial = self._experiment(name).partial
         return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
+
+    def trained_together(self) -> tuple[dict[tuple[int, ...], str], str]:
+        """Return which seeds one job trains, with the cells as a pattern for `variant`, and for `seed` those alone."""
+        parts = seed_parts(self.table, max(experiment.compute.together for experiment in self.experiments))
+        return {part: pattern(cells) for part, cells in parts.items()}, alone(self.table, parts)
+
+    def canonical_together(self, step: str, keys: list[str]) -> str:
+        """Return the specs of several runs as the one params string of the job that trains them."""
+        return canonical({"together": [self.records.spec(step, key) for key in keys]} | self._begun(keys))
+
+    def rows_read(self, tokens: str) -> str:
+        """Return what selects the rows of a store that are read, as JSON; of none, all. Args: its tokens.json."""
+        return canonical(selections(self.table, self.table.paths.store_of(tokens)))
 
     def freed(self) -> dict[str, list[str]]:
         """Return by folder of a store the results of all that read its states, where they are to be deleted then."""

@@ -56,10 +56,10 @@ def estimated_seconds(plan: Plan, outputs: dict[int, list[str]]) -> dict[int, fl
     """
     by_file = {file: (step, key) for step, keys in plan.jobs.items() for key in keys for file in plan.files(step, key)}
     rate, seconds = cost_estimate.machine_rate(), {}
-    jobs = {n: next((by_file[file] for file in files if file in by_file), None) for n, files in outputs.items()}
-    gain = cost_estimate.bf16_gain(plan, [known for known in jobs.values() if known])
+    jobs = {n: {by_file[file] for file in files if file in by_file} for n, files in outputs.items()}
+    gain = cost_estimate.bf16_gain(plan, [one for known in jobs.values() for one in known])
     for number, known in jobs.items():
-        work = cost_estimate.operations(plan, *known, gain) if known else 0.0
+        work = sum(cost_estimate.operations(plan, *one, gain) for one in known)
         seconds[number] = cost_estimate.seconds(work, 1, plan.threads, rate) if known else 0.0
     return seconds
 

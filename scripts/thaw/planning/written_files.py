@@ -13,6 +13,7 @@ from thaw.planning.plan import Plan
 # Steps whose results tables, figures and reports read; of the stores they read the tokens, of no part its payload.
 SHOWN = ("prepare", "fetch", "pretrain", "features", "train", "fit_heads", "search_heads", "select")
 SHOWN += ("baseline", "external", "ensemble", "probe")
+NAME = "[a-z0-9_]+"
 SPELT = ("elmo", "sentence")  # kinds of encoders whose tokens have no vocabulary
 ENDINGS = {"table": (".html", ".csv", ".tex", ".md"), "figure": (".svg", ".pdf", ".png", ".csv")}
 
@@ -33,10 +34,27 @@ def drawn(files: list[str]) -> list[str]:
     return [str(PurePath(file).with_suffix(ending)) for file in files for ending in _endings(file)]
 
 
-def kept(plan: Plan) -> list[str]:
-    """Return the runs that keep their encoder, as their paths are below the folder of runs."""
-    kept = [key for key in plan.jobs["train"] if plan.records.spec("train", key).get("keep")]
-    return [key.partition("/")[2] for key in kept]
+def cells_by_keeping(plan: Plan) -> tuple[str, str]:
+    """Return, as patterns for the wildcard `task`, the cells whose runs do not keep their encoder, and those that do.
+
+    The second is empty where there are none. A cell of which only some seeds keep it is among the first.
+    """
+    kept: dict[str, bool] = {}
+    for key, job in plan.jobs["train"].items():
+        cell = key.partition("/")[2].rpartition("/")[0]
+        kept[cell] = kept.get(cell, True) and bool(job.spec["keep"])
+    cells = "|".join(cell for cell, keeps in kept.items() if keeps)
+    return (f"(?!(?:{cells})/){NAME}", f"(?=(?:{cells})/){NAME}") if cells else (NAME, "")
+
+
+def jobs_of_cells(together: dict, sparing: str, keeping: str) -> list[tuple]:
+    """Return the rules for several seeds of a cell, each with its files: seeds, variants, tasks, names of the files.
+
+    Args: as of `Plan.trained_together`; patterns as of `cells_by_keeping`.
+    """
+    names = layout.WRITTEN["train"]
+    kinds = [(sparing, names), *([(keeping, (*names, layout.ENCODER))] if keeping else [])]
+    return [(part, variants, *kind) for part, variants in together.items() for kind in kinds]
 
 
 def _next_to(plan: Plan, file: str) -> list[str]:
@@ -63,7 +81,7 @@ def _written(plan: Plan, step: str, key: str, path: PurePath) -> list[str]:
         spelt = path.name == "tokens.json" and _is_spelt(plan, key)
         return [layout.payload(str(path)), *([str(path.with_name(layout.SPELLINGS))] if spelt else [])]
     names = layout.WRITTEN.get(step, ())
-    if step == "train" and plan.records.spec(step, key).get("keep"):
+    if step == "train" and plan.job(step, key).spec["keep"]:
         names = (*names, layout.ENCODER)
     return [str(path.with_name(name)) for name in names]
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 from thaw.core.errors import UserError
 from thaw.core.runtime import progress
 from thaw.encoders.registry import builtin_kind
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.probes.encoder_comparison import PRETRAINED, EncoderComparison
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 from thaw.core.errors import UserError
 from thaw.core.runtime import derive_seed, progress
 from thaw.encoders.transformers import Encoder
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.heads.convex import Solution
 from thaw.probes.reading import Reading, Split
 from thaw.training.head_candidates import best_strength

@@ -15,7 +15,7 @@ from thaw.core.runtime import log
 from thaw.encoders.loading import find_next_sentence, find_pooler, load_tokenizer
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.registry import builtin_kind
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.probes.encoder_comparison import PRETRAINED, EncoderComparison
 from thaw.training.masking import Marks, MaskedFeed, mean_loss
 from thaw.training.objectives import MaskedLanguageModel

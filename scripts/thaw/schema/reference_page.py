@@ -31,7 +31,9 @@ def reference_page() -> str:
         parts.append(f"## {file}\n")
         for block, (name, model) in BLOCKS.items():
             if name == file:
-                parts += _by_kind(block, model) if isinstance(model, ByKind) else _model(model, f"`{block}`", shown)
+                parts += (
+                    _by_kind(block, model, shown) if isinstance(model, ByKind) else _model(model, f"`{block}`", shown)
+                )
     parts += ["## Options of heads\n", "Options of each kind of head, written under `options:` of a head.\n"]
     for kind, entry in HEAD_KINDS.items():
         parts += [
@@ -52,16 +54,21 @@ def models(model: type[BaseModel]) -> list[type[BaseModel]]:
 
 def _model(model: type[BaseModel], title: str, shown: list) -> list[str]:
     """Return the sections of a model and of the models within it, but for those that were shown before."""
-    first, *inner = models(model)
-    parts = [f"### {title}\n", f"{_about(first)}\n", _table(first, list(first.model_fields))]
-    for one in inner:
+    parts = [f"### {title}\n", f"{_about(model)}\n", _table(model, list(model.model_fields))]
+    return parts + _inner_models(model, shown)
+
+
+def _inner_models(model: type[BaseModel], shown: list) -> list[str]:
+    """Return the sections of the models within one, but for those that were shown before."""
+    parts = []
+    for one in models(model)[1:]:
         if one not in shown:
             shown.append(one)
             parts += [f"### {_name(one)}\n", f"{_about(one)}\n", _table(one, list(one.model_fields))]
     return parts
 
 
-def _by_kind(block: str, entries: ByKind) -> list[str]:
+def _by_kind(block: str, entries: ByKind, shown: list) -> list[str]:
     """Return the sections of entries whose keys follow from their kind: the keys of all, then those of each kind."""
     every = list(entries.models.values())
     common = [name for name in every[0].model_fields if all(name in model.model_fields for model in every)]
@@ -73,6 +80,7 @@ def _by_kind(block: str, entries: ByKind) -> list[str]:
         further = [name for name in model.model_fields if name not in common]
         table = _table(model, further) if further else "No further keys.\n"
         parts += [f"### `{block}`, kind {kind}\n", f"{_sentence(model.model_fields['kind'].description)}.\n", table]
+        parts += _inner_models(model, shown)
     return parts
 
 

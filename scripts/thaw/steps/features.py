@@ -1,5 +1,6 @@
 """Step `features`: token ids of a corpus, and the frozen encoder's hidden states: of tokens, of texts, or of words."""
 
+import json
 from pathlib import Path
 
 from thaw.core import layout
@@ -20,6 +21,7 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__,
         any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", part),
+        ("--rows", {"type": json.loads, "help": "what reads the states, as JSON: these rows are stored; default: all"}),
         DATA,
         ENCODER,
         out="folder of the store",
@@ -47,7 +49,9 @@ def main() -> None:
     drop_others(out, card["digest"], encoder["layers"])
     if arguments.boundaries:
         parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
-        run_relaxed_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec["dtype"]))
+        run_relaxed_if_needed(
+            lambda: write_parts(out, arguments.encoder, parts, spec["dtype"], rows(arguments.rows, arguments.data))
+        )
 
 
 def part(word: str) -> int | str:
@@ -80,17 +84,30 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     write_json(out / "tokens.json", card | facts)
 
 
-def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str) -> None:
-    """Run the encoder once over each split and write a card for each part, after its payload."""
+def rows(selections: list[dict] | None, data: Path) -> dict | None:
+    """Return by split the rows that some selections of a corpus read, None where all are stored."""
+    from thaw.data.corpus import Corpus
+    from thaw.training.rows_read import rows_of_all
+
+    return rows_of_all(selections, Corpus(data)) if selections else None
+
+
+def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str, wanted: dict | None = None) -> None:
+    """Run the encoder once over each split and write a card for each part, after its payload.
+
+    Args: wanted, by split the rows that are stored, by default all.
+    """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.encoders.transformers import Encoder
     from thaw.features.extract import extract
+    from thaw.features.row_sets import masks_of
     from thaw.features.store import FeatureStore
 
     store, encoder = FeatureStore(out), Encoder.load(folder)
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
-    facts = extract(store, encoder, parts, dtype, claimed(watch))
+    masks = None if wanted is None else masks_of(store, wanted)
+    facts = extract(store, encoder, parts, dtype, claimed(watch), rows=masks)
     seconds = watch.seconds()["total"]
     shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
     shared |= {"dtype": dtype, "width": encoder.width, "seconds": seconds, "device": hardware(watch.device)["device"]}

@@ -29,7 +29,7 @@ def execute(spec: dict, folders) -> None:
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import extract
     from thaw.training.adapted import AdaptedEncoder
-    from thaw.training.context import read_rows
+    from thaw.training.rows_read import read_rows
 
     watch = Stopwatch()
     (inputs,) = run_inputs.open_inputs(spec, folders)

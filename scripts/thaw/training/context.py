@@ -12,15 +12,16 @@ import torch
 
 from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
-from thaw.data.corpus import Corpus, rows_outside, subset_rows
+from thaw.data.corpus import Corpus
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, scored_rows, scored_splits, select_rows, task_with_defaults
+from thaw.evaluation.result_files import Predictions, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.heads.registry import build
 from thaw.schema.head import HeadConfig
+from thaw.training.rows_read import read_rows
 from thaw.training.run_inputs import Inputs
 
 
@@ -116,17 +117,3 @@ class TaskContext:
             (other, {split: predict(store, split, rows, other.words(split)) for split, rows in other.rows().items()})
             for other, store in self.inputs.transfer_sets
         ]
-
-
-def read_rows(spec: dict, corpus: Corpus) -> dict[str, np.ndarray]:
-    """Return the rows of train, validation and test that a run or a probe reads, by split, as its spec has them.
-
-    Of train they are those of the subset, or with `rows: outside` as many that are not in it, or none. Raises UserError
-    where no row is left.
-    """
-    task, subset = task_with_defaults(spec["task"], spec["subset"]), spec["subset"]
-    rows = scored_rows(task, corpus, subset)
-    chosen = spec.get("rows", "subset")
-    if chosen == "none":
-        return rows
-    return rows | {"train": (subset_rows if chosen == "subset" else rows_outside)(corpus, task, subset)}

@@ -13,7 +13,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import NO_TAG
 from thaw.evaluation.result_files import Predictions
 from thaw.features.batch import send
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 from thaw.training.task_model import Feed, read_states

@@ -10,7 +10,7 @@ import torch
 
 from thaw.core.runtime import derive_seed
 from thaw.features.batch import Batch
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.training.task_model import Feed
 
 MASKED, KEPT = 0.8, 0.1  # of the chosen tokens; the others become random ones (Devlin et al. 2019, section 3.1)

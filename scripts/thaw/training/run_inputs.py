@@ -20,8 +20,10 @@ from thaw.encoders.registry import import_code
 from thaw.evaluation.result_files import check_digest
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.extract import remake
+from thaw.features.row_sets import RowMasks
 from thaw.features.store import FeatureStore
 from thaw.training.adapted import AdaptedEncoder
+from thaw.training.rows_read import read_rows
 
 
 @dataclass
@@ -73,8 +75,9 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
     check_digest(folders.encoder / "card.json", spec["encoder"])
     corpus = Corpus(folders.data)
     target = spec["task"]["target"]
+    rows = read_rows(spec, corpus)
     stores = [
-        _store(folder, expected, spec, folders.encoder)
+        _store(folder, expected, spec, folders.encoder, rows)
         for folder, expected in zip(folders.features, digests, strict=True)
     ]
     views = [Inputs(corpus, store, folders.encoder) for store in stores]
@@ -83,8 +86,9 @@ def open_inputs(spec: dict, folders) -> list[Inputs]:
         for inputs, expected in zip(views, entry["features"], strict=True):
             data, tokens = next(cards)
             check_digest(data, entry["data"])
-            store = _store(tokens.parent, expected, spec, folders.encoder)
-            inputs.transfer_sets.append((TransferSet.of(entry, Corpus(data.parent), corpus.labels(target)), store))
+            other = TransferSet.of(entry, Corpus(data.parent), corpus.labels(target))
+            store = _store(tokens.parent, expected, spec, folders.encoder, other.rows())
+            inputs.transfer_sets.append((other, store))
     return views
 
 
@@ -129,8 +133,8 @@ def chosen(needs: dict[str, Path]) -> dict:
     return {"trial": choice["trial"], **choice["settings"]}
 
 
-def _store(folder: Path, expected: str, spec: dict, encoder: Path) -> FeatureStore:
-    """Open a store of a digest, its payloads made again where they were freed.
+def _store(folder: Path, expected: str, spec: dict, encoder: Path, rows: dict[str, np.ndarray]) -> FeatureStore:
+    """Open a store of a digest, its payloads made again where they were freed, with the rows that a job reads.
 
     The store is locked while a device is waited for, and never the other way round, so that no two jobs wait for each
     other.
@@ -138,10 +142,10 @@ def _store(folder: Path, expected: str, spec: dict, encoder: Path) -> FeatureSto
     check_digest(folder / "tokens.json", expected)
     store = FeatureStore(folder)
 
-    def make_again(missing: list[int | str]) -> None:
+    def make_again(missing: list[int | str], masks: RowMasks) -> None:
         import_code(encoder)  # takes seconds, in which another job may compute
         with claim_device() as device:
-            remake(store, encoder, missing, device)
+            remake(store, encoder, missing, device, masks)
 
-    store.require(stored_parts_read(spec.get("phases", [])), make_again)
+    store.require(stored_parts_read(spec.get("phases", [])), make_again, rows)
     return store

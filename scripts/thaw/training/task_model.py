@@ -16,7 +16,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions
 from thaw.evaluation.target_kinds import TARGET_KINDS
 from thaw.features.batch import Batch, send
-from thaw.features.extract import batches
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
 

@@ -17,8 +17,8 @@ import torch
 
 from thaw.core.files import write_json
 from thaw.core.runtime import set_threads
-from thaw.features.extract import batches
 from thaw.features.payload import Payload
+from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.training.batching import shuffled_batches
 

@@ -11,7 +11,7 @@ from thaw.outputs.frame.runs_frame import RUN, head_alone
 CLAIM = 10
 WIDTH = 6.4  # inches, as are the height of a panel's title and axis and that of one of its lines
 FRAME, LINE = 1.0, 0.3
-WAYS = {"alone": "Alone: with the whole extraction", "shared": "Shared: with an equal share of the extraction"}
+WAYS = {"alone": "Alone: with the whole extraction", "shared": "Shared: with a share of the extraction"}
 NAMES = [*aggregate.GROUP, "task", "strategy", "variant"]  # of a line, as its row of the CSV begins
 
 

@@ -5,13 +5,14 @@ from itertools import product
 from pathlib import Path
 
 from thaw.core import layout
-from thaw.core.boundaries import stored_parts_read
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.splits import role, splits_of, stored_split
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.outputs.frame import missing_results, sanity_flags
+from thaw.outputs.frame.extraction_costs import extraction_seconds
+from thaw.outputs.frame.record_values import value
 from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.frame.search_costs import search_seconds
 from thaw.outputs.frame.underfit import underfit_runs
@@ -184,45 +185,6 @@ class Cards:
         if path not in self._read:
             self._read[path] = read_json(path)
         return self._read[path]
-
-
-def extraction_seconds(present: list[CollectedResult], results) -> dict[str, dict[str, float]]:
-    """Return for each run, by its folder, the cost columns of the cached hidden states that it reads.
-
-    The seconds of the encoder passes that wrote the parts which the listed runs read, per folder of features: as a
-    whole, and divided equally among the runs that read any of them. All cards of one pass state its seconds (to the
-    millisecond), so that equal seconds within a folder are one pass.
-    """
-    names = ("extraction_seconds", "extraction_whole_seconds")
-    costs = {result.folder: dict.fromkeys(names, 0.0) for result in present if result.stores}
-    readers: dict[str, dict[str, set[int | str]]] = {}
-    for result in present:
-        read = _parts(Path(results, result.folder, "metrics.json")) if result.stores else set()
-        for store in set(result.stores.values()) if read else ():
-            readers.setdefault(store, {})[result.folder] = read
-    for store, read in readers.items():
-        cards = [Path(results, layout.stored_part(store, part)) for part in set().union(*read.values())]
-        spent = sum({float(value(read_json(card), card, "seconds")) for card in cards})
-        for folder in read:
-            for name, seconds in zip(names, (spent / len(read), spent), strict=True):
-                costs[folder][name] += seconds
-    return costs
-
-
-def value(record, path, *keys):
-    """Return a value inside a record; a missing key is a UserError that names the file and the key."""
-    inner = record
-    for key in keys:
-        if not isinstance(inner, dict) or key not in inner:
-            raise UserError(f"{path}: '{'.'.join(keys)}' is missing; delete the file so that it is made again")
-        inner = inner[key]
-    return inner
-
-
-def _parts(path) -> set[int | str]:
-    """Return the parts of the store that a run's phases read."""
-    phases = value(read_json(path), path, "spec", "phases")
-    return set(stored_parts_read(phases))
 
 
 def _costs(result: CollectedResult, results) -> dict:

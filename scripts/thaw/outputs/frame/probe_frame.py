@@ -5,7 +5,7 @@ from pathlib import Path
 
 from thaw.declarations.splits import shown_split, splits_of
 from thaw.outputs import wording
-from thaw.outputs.frame.collection import value
+from thaw.outputs.frame.record_values import value
 
 PRETRAINED = "pretrained"
 BETWEEN_SEEDS = "between_seeds"

@@ -18,9 +18,9 @@ One row per result, split and metric.
     truncated           texts of the split that were longer than the view allows; empty where no text was tokenised
     train_seconds       this run's own training; after_seconds and after_flops: of the runs and the further
                         pretraining that it started from
-    extraction_seconds  the run's equal share of the encoder passes that wrote the boundaries which it and its
-                        neighbours in this experiment read; 0 where it read none. extraction_whole_seconds: those
-                        passes undivided
+    extraction_seconds  the run's share, by the rows that it reads, of the encoder passes that wrote the boundaries
+                        which it and its neighbours in this experiment read; 0 where it read none.
+                        extraction_whole_seconds: what its rows took of those passes, undivided
     inference_layers    layers of the encoder that a prediction needs; inference_flops: operations of one prediction.
                         Empty for results that were made before runs noted it
     updates             steps of the optimizer of this run; empty where it noted none

@@ -24,7 +24,7 @@ class Points:
     """What the points of all strategies reach on a task, and take: scores by seed, seconds as means over seeds.
 
     validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
-    extraction [a, 2], seconds of the whole pass, and of an equal share of it.
+    extraction [a, 2], seconds of the whole pass, and of a share of it.
     """
 
     validation: object
@@ -154,7 +154,7 @@ def _notes(spec: dict) -> list[str]:
         "the best one is selected in half of those and scored in the other half. Below 0 the rule did better than that "
         f"by chance. It needs {FEWEST_OF_RULES} draws or seeds.",
         "Cost: seconds of all trainings that the rule needs, and of the extraction of features once, in units of one "
-        f"{whole}; in brackets with an equal share of the extraction.",
+        f"{whole}; in brackets with a share of the extraction.",
         f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against "
         "the first rule, adjusted for the table (step-down max-T).",
     ]

@@ -216,7 +216,7 @@ def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
         "if mean and standard deviations stay the same.",
         "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose its "
-        "settings; alone: with the whole feature extraction, shared: with an equal share of it. Seconds are as "
+        "settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
         "measured, whatever else the machine did.",
     ]
     if predicting:

@@ -152,5 +152,5 @@ def _notes(spec: dict, fewest: int) -> list[str]:
         f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
         "is not in the median. Below 0 % a strategy is worse than the start, above 100 % better than full fine-tuning.",
         f"Cost: seconds of training in % of those of {whole}, with the whole feature extraction, and in brackets with "
-        "an equal share of it.",
+        "a share of it.",
     ] + wording.few_seeds(fewest)

@@ -1,0 +1,43 @@
+"""Which rows of a store its readers have read: what the step that fills it is asked for. No torch.
+
+The plan knows no row: it knows the task and the subset of each reader, and the step draws them from the corpus.
+"""
+
+from thaw.core.digests import canonical
+from thaw.planning.jobs import JobTable
+
+READERS = ("train", "fit_heads", "search_heads", "probe")  # steps whose rows follow from task, subset and rows
+LONGEST = 100_000  # characters: Linux allows an argument of 128 KiB
+
+
+def selections(table: JobTable, store: str) -> list[dict]:
+    """Return what the readers of a store's states select of its rows, each once; nothing where all are to be stored."""
+    found, transfers = {}, {}
+    cards = set(table.cards(store)[1:])
+    for step, jobs in table.jobs.items():
+        for job in jobs.values():
+            read = {name for name in ("boundaries", "also_boundaries") if cards.intersection(job.inputs.get(name, []))}
+            if read and step not in READERS:
+                return []
+            if "boundaries" in read:
+                entry = {key: job.spec[key] for key in ("task", "subset", "rows") if key in job.spec}
+                found[canonical(entry)] = entry
+            for transfer in job.spec["also"] if "also_boundaries" in read else ():
+                if table.job("features", store).digest in transfer["features"]:
+                    transfers[canonical(transfer["task"])] = {"transfer": transfer["task"]}
+    wanted = [*found.values(), *transfers.values()]
+    return wanted if len(canonical(wanted)) < LONGEST else []
+
+
+def share_of_train(table: JobTable, store: str, examples: float) -> float:
+    """Return about which share of the training rows some run reads: subsets of a draw are nested, draws are not.
+
+    Args: jobs; key of a store; its training rows.
+    """
+    read: dict[int, float] = {}
+    for selection in selections(table, store) or [{"subset": {}}]:
+        subset = selection.get("subset", {"rows": 0})
+        rows = 0 if selection.get("rows") == "none" else subset.get("rows", examples)
+        rows = (2 * rows if selection.get("rows") == "outside" else rows) + subset.get("reserved", 0)
+        read[subset.get("draw", 1)] = max(rows, read.get(subset.get("draw", 1), 0))
+    return min(1.0, sum(read.values()) / max(1.0, examples))
