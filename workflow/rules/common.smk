@@ -47,6 +47,7 @@ def made(step, name, key=None, seeds=()):
         for wanted in keys_of(step, wildcards, key, seeds):
             current = PLAN.is_current(step, wanted)
             for file in PLAN.job(step, wanted).inputs.get(name, []):
+                file = written_files.as_declared(PLAN, file) if STORED else file
                 found[file] = found.get(file, True) and current
         return [ancient(file) if current else file for file, current in found.items()]
 
@@ -62,6 +63,16 @@ def next_to(step, key=None, seeds=()):
         return written_files.next_to(PLAN, read)
 
     return files
+
+
+def folder(name):
+    """Return the folder of the card that a job reads under a name, for its shell line."""
+    return f"{{input.{name}:q}}" if STORED else f"$(dirname {{input.{name}:q}})"
+
+
+def cards(name):
+    """Return the cards that a job reads under a name, for its shell line."""
+    return f"$(for it in {{input.{name}:q}}; do echo $it/card.json; done)" if STORED else f"{{input.{name}:q}}"
 
 
 def of_users(step, name):

@@ -23,10 +23,19 @@ def next_to(plan: Plan, files: list[str]) -> list[str]:
     return list(dict.fromkeys(name for file in files for name in _next_to(plan, file)))
 
 
+def as_declared(plan: Plan, file: str) -> str:
+    """Return a file of a job's result, or its folder where the job declares that as a whole.
+
+    Of a folder and a file in it Snakemake would fetch one, and take the other for fetched.
+    """
+    job = _job(plan, file)
+    return str(PurePath(file).parent) if job and job[0] in layout.WHOLE else file
+
+
 def shown(plan: Plan) -> list[str]:
     """Return all files of results that outputs may read."""
     files = [file for step in SHOWN for key in plan.jobs[step] for file in plan.files(step, key)[: _read_of(step)]]
-    return [*files, *next_to(plan, files)]
+    return [*(as_declared(plan, file) for file in files), *next_to(plan, files)]
 
 
 def drawn(files: list[str]) -> list[str]:
@@ -57,26 +66,30 @@ def jobs_of_cells(together: dict, sparing: str, keeping: str) -> list[tuple]:
     return [(part, variants, *kind) for part, variants in together.items() for kind in kinds]
 
 
-def _next_to(plan: Plan, file: str) -> list[str]:
-    """Return what the job of a file wrote next to it; nothing for a file that is no result of a job."""
+def _job(plan: Plan, file: str) -> tuple[str, str] | None:
+    """Return step and key of the job whose result a file is; None for a file that is no result of a job."""
     path = PurePath(file)
     if not path.is_relative_to(plan.results):
-        return []
+        return None
     folder = path.relative_to(plan.results).parent.as_posix()
     for step, jobs in plan.jobs.items():
         try:
-            names = layout.names_in_folder(step, folder)
+            key = layout.key(step, layout.names_in_folder(step, folder))
         except ValueError:
             continue
-        key = layout.key(step, names)
         if key in jobs and (step == "features" or path.name == PurePath(plan.files(step, key)[0]).name):
-            return _written(plan, step, key, path)
-    return []
+            return step, key
+    return None
+
+
+def _next_to(plan: Plan, file: str) -> list[str]:
+    job = _job(plan, file)
+    return _written(plan, *job, PurePath(file)) if job else []
 
 
 def _written(plan: Plan, step: str, key: str, path: PurePath) -> list[str]:
     if step in layout.WHOLE:
-        return [str(path.parent)]
+        return []
     if step == "features":
         spelt = path.name == "tokens.json" and _is_spelt(plan, key)
         return [layout.payload(str(path)), *([str(path.with_name(layout.SPELLINGS))] if spelt else [])]
