@@ -65,12 +65,12 @@ def next_to(step, key=None, seeds=()):
     return files
 
 
-def folder(name):
+def folder_of(name):
     """Return the folder of the card that a job reads under a name, for its shell line."""
     return f"{{input.{name}:q}}" if STORED else f"$(dirname {{input.{name}:q}})"
 
 
-def cards(name):
+def cards_of(name):
     """Return the cards that a job reads under a name, for its shell line."""
     return f"$(for it in {{input.{name}:q}}; do echo $it/card.json; done)" if STORED else f"{{input.{name}:q}}"
 

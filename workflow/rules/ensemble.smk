@@ -28,4 +28,4 @@ rule ensemble:
     shell:
         "python -m thaw.steps.ensemble --spec {params.spec:q} --members {input.members:q}"
         f" --catalogues {PLAN.catalogues}"
-        f" --data {folder('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"
+        f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

@@ -28,4 +28,4 @@ rule external:
     shell:
         "python -m thaw.steps.external --spec {params.spec:q} --predictions {input.predictions:q}"
         f" --catalogues {PLAN.catalogues}"
-        f" --data {folder('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"
+        f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

@@ -44,7 +44,7 @@ for store in PLAN.jobs["features"]:
         shell:
             "python -m thaw.steps.features --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --rows {params.rows:q}"
-            f" --data {folder('data')} --encoder {folder('encoder')}"
+            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
 
 

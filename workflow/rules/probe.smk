@@ -42,7 +42,7 @@ rule features_adapted:
     shell:
         f"python -m thaw.steps.features_adapted --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.card:q})"
-        f" --data {folder('data')} --encoder {folder('encoder')}"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"
 
 
@@ -75,6 +75,6 @@ rule probe:
     shell:
         f"python -m thaw.steps.probe --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" --data {folder('data')} --encoder {folder('encoder')}"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q})"
-        f" --adapted {cards('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"
+        f" --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"

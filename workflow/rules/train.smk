@@ -61,9 +61,9 @@ rule fit_heads:
     shell:
         f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
         f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
-        f" --data {folder('data')} --encoder {folder('encoder')}"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-        f" --also-data {cards('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
+        f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
 
 
 rule search_heads:
@@ -93,7 +93,7 @@ rule search_heads:
     shell:
         f"python -m thaw.steps.search_heads --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.chosen:q})"
-        f" --data {folder('data')} --encoder {folder('encoder')}"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
 
 
@@ -131,9 +131,9 @@ rule train:
     shell:
         f"python -m thaw.steps.train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" --data {folder('data')} --encoder {folder('encoder')}"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-        f" --also-data {cards('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
+        f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
 
 
 if KEEPING:
@@ -185,9 +185,9 @@ for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARIN
         shell:
             f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --out {params.cell:q}"
-            f" --data {folder('data')} --encoder {folder('encoder')}"
+            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-            f" --also-data {cards('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
+            f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
 
 
 rule select:
@@ -237,6 +237,6 @@ rule baseline:
     message:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
-        f"python -m thaw.steps.baseline --spec {{params.spec:q}} --data {folder('data')}"
+        f"python -m thaw.steps.baseline --spec {{params.spec:q}} --data {folder_of('data')}"
         f" --catalogues {PLAN.catalogues}"
         " --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"
