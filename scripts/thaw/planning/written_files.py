@@ -10,7 +10,7 @@ from pathlib import PurePath
 from thaw.core import layout
 from thaw.planning.plan import Plan
 
-# Steps whose results tables, figures and reports read; of the stores they read the tokens, of no part its payload.
+# Steps whose results tables, figures and reports read; of the stores they read the cards and the tokens.
 SHOWN = ("prepare", "fetch", "pretrain", "features", "train", "fit_heads", "search_heads", "select")
 SHOWN += ("baseline", "external", "ensemble", "probe")
 NAME = "[a-z0-9_]+"
@@ -34,8 +34,10 @@ def as_declared(plan: Plan, file: str) -> str:
 
 def shown(plan: Plan) -> list[str]:
     """Return all files of results that outputs may read."""
-    files = [file for step in SHOWN for key in plan.jobs[step] for file in plan.files(step, key)[: _read_of(step)]]
-    return [*(as_declared(plan, file) for file in files), *next_to(plan, files)]
+    files = [file for step in SHOWN for key in plan.jobs[step] for file in plan.files(step, key)]
+    parts = {card for store in plan.jobs["features"] for card in plan.cards(store)[1:]}
+    read = next_to(plan, [file for file in files if file not in parts])
+    return [*(as_declared(plan, file) for file in files), *read]
 
 
 def drawn(files: list[str]) -> list[str]:
@@ -103,10 +105,6 @@ def _is_spelt(plan: Plan, store: str) -> bool:
     """Return whether the tokens of a store have no vocabulary."""
     encoder = layout.encoder_of(layout.names_in_key("features", store)["weights"])
     return plan.catalogue.get("encoders", encoder, "encoders").kind in SPELT
-
-
-def _read_of(step: str) -> int | None:
-    return 1 if step == "features" else None
 
 
 def _endings(file: str) -> tuple[str, ...]:
