@@ -26,7 +26,7 @@ NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
 
 # Snakemake compares a job's params with the last ones only where it has a record of every declared file. Of files that
 # were not declared when a result was made there is none, and an edited setting would go unnoticed.
-PersistenceBase.has_metadata = lambda self, job: any(self.metadata(file) is not None for file in job.output)
+PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.metadata, job.output))
 
 # Whether jobs have no disk in common: results are in a storage, and a job sees what it names.
 STORED = workflow.storage_settings.default_storage_provider is not None
