@@ -11,6 +11,8 @@ Paths of results (all below results/):
     baselines/<task>/<subset>/<baseline>/                what needs no encoder
     external/<task>/<id>/                                predictions that were made elsewhere
     ensembles/<task>/<subset>/<id>/                      combined predictions of several runs
+    merges/<subset>/<encoder>/<id>/                      several tasks on one trunk, as a folder that serves
+    latency/<subset>/<encoder>/<id>/                     how fast that is, against one model for each task
     outputs/<experiment>/                                runs.csv, tables/, figures/, report.html
     advice.md                                            which strategy to take, task by task
 
@@ -107,6 +109,7 @@ wildcard_constraints:
             "variant",
             "external",
             "ensemble",
+            "merge",
             "probe",
         )
     },
@@ -116,10 +119,12 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/pretrain.smk"
+include: "workflow/rules/teach.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/probe.smk"
 include: "workflow/rules/external.smk"
 include: "workflow/rules/ensemble.smk"
+include: "workflow/rules/merge.smk"
 include: "workflow/rules/outputs.smk"
 
 
@@ -127,6 +132,11 @@ rule all:
     """Tables, figures and report of the chosen experiment."""
     default_target: True
     input:
-        [f"{PLAN.results}/outputs/{name}/report.html" for name in PLAN.jobs["report"]],
+        [
+            f"{PLAN.results}/outputs/{name}/{page}.html"
+            for name in PLAN.jobs["report"]
+            for page in ("report", "examples")
+        ],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
+        [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
         [f"{folder}/freed" for folder in PLAN.freed()],

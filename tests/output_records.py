@@ -67,6 +67,8 @@ class OutputRecords:
             self._write_predictions(self.results / "baselines" / key, job.spec, False)
         for key in _drawn(self.plan.probes["all_kinds"]):
             _write_probe(Path(self.plan.files("probe", key)[0]), self.plan.job("probe", key).spec)
+        for result in self.plan.merges["all_kinds"]:
+            _write_merged(self.plan, result)
         self.collect()
 
     def collect(self) -> None:
@@ -89,7 +91,12 @@ class OutputRecords:
 
     def data(self, kind: str) -> OutputData:
         """Return what the builder of a kind reads."""
-        return OutputData(self.results, self.results / "outputs/all_kinds/runs.csv", self.probes(kind))
+        runs, merges = self.results / "outputs/all_kinds/runs.csv", self.merges(kind)
+        return OutputData(self.results, runs, self.probes(kind), merges=merges)
+
+    def merges(self, kind: str) -> list[str]:
+        """Return the records of merges that a kind is drawn from."""
+        return self.plan.merged("all_kinds", step_of(kind), f"a_{kind}")
 
     def _record(self, spec: dict, score: float) -> dict:
         """Return a metrics.json."""
@@ -147,9 +154,13 @@ def _experiment(folder: Path, outputs: list[str], changes: dict) -> dict:
     """Return an experiment that has what every kind needs."""
     probes = ["linear", "control", "cka", "attention_similarity", "weight_distance", "logme", "edge_small"]
     chosen = Workplace.experiment("all_kinds", seeds=SEEDS, subsets=["few", "more"], outputs=outputs, gradients=True)
-    chosen |= {"strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search"], "adapted": ["short_full"]}
+    chosen |= {
+        "strategies": ["frozen", {"short_top": [1]}, "short_full", "short_search", "short_student"],
+        "adapted": ["short_full"],
+    }
     chosen |= {"probes": [*probes, "mutual_information", "by_genre", "head_importance"], "probe_tasks": ["entities"]}
     chosen |= {"catalogues": [str(folder / "my")], "data_dir": str(folder / "data")}
+    chosen |= {"merges": {"one_trunk": {"strategies": [{"short_top": [1]}]}}, "latency": {"tasks": [1, 2]}}
     return chosen | changes
 
 
@@ -167,6 +178,7 @@ def _catalogues(place: Workplace) -> None:
     search = {"search": {"grid": {"rate": ["1e-3", "1e-2"]}, "seeds": [1]}}
     strategies["strategies"]["short_search"] = strategies["strategies"]["short_full"] | search
     place.write("my/tasks.yaml", tasks)
+    strategies["strategies"]["short_student"] = strategies["strategies"]["short_full"] | {"student": {"layers": 2}}
     place.write("my/strategies.yaml", strategies)
     place.write("my/probes.yaml", {"probes": {"by_genre": {"kind": "domain_divergence", "domain": "genre"}}})
     place.write("my/findings.yaml", {"findings": {"thawing_helps": CLAIM}})
@@ -195,6 +207,26 @@ def _write_store(folder: Path) -> None:
         write_json(folder / f"b{layer}.json", {"boundary": layer, "seconds": 6.0})
     split = {"examples": 20, "truncated": 0, "truncated_labels": {}}
     write_json(folder / "tokens.json", {"splits": dict.fromkeys(("train", "validation", "test"), split), "pad": 0})
+
+
+def _write_merged(plan, result) -> None:
+    """Write the record of a merge, or of its latency."""
+    spec, path = plan.job(result.step, result.key).spec, Path(plan.files(result.step, result.key)[0])
+    record = {"spec": spec, "digest": digest(spec)}
+    if result.step == "merge":
+        one = {"strategy": "short_top", "variant": "k01", "frozen": 2, "own": 1, "validation": 60.0, "test": 58.0}
+        record |= {"tasks": {task: one for task in spec["tasks"]}, "bytes": 4000}
+        group = {"executed": 4, "of": 6, "tasks": list(spec["tasks"])}
+        record["layers"] = {"executed": 4, "of": 6, "by_input": {"text, at most 64 tokens": group}}
+        record["encoder"] = {"embeddings": 500, "layer": 100, "layers": LAYERS, "width": WIDTH}
+        record["parameters"] = {"merged": 960, "separate": len(spec["tasks"]) * 830}
+    else:
+        times = {"median": 0.01, "p95": 0.02, "p99": 0.03, "queries_per_second": 90.0, "calls": 200}
+        facts = {"copies": 0, "batch": 1, "tokens": 32, "layers": 4}
+        ways = [{"way": way, "tasks": n} for n in (1, 2) for way in ("merged", "separate")]
+        record |= {"rows": [way | facts | times for way in ways], "threads": 1, "hardware": {"device": "cpu"}}
+        record |= {name: {"merged": 4000, "separate": 8000} for name in ("bytes", "peak_mib")}
+    write_json(path, record)
 
 
 def _drawn(keys: list[str]) -> list[str]:

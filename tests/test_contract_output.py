@@ -57,8 +57,8 @@ from thaw.outputs.tables import writers
 from thaw.steps import figure, table
 
 results, runs, folder, jobs = json.load(sys.stdin)
-for kind, spec, probes in jobs:
-    made = OUTPUTS[kind].load()(OutputData(results, runs, probes), spec)
+for kind, spec, probes, merges in jobs:
+    made = OUTPUTS[kind].load()(OutputData(results, runs, probes, merges=merges), spec)
     if isinstance(made, panels.Figure):
         made.write(folder + kind)
         panels.FORMATS = {"svg": panels.FORMATS["svg"]}
@@ -72,7 +72,10 @@ for kind, spec, probes in jobs:
 def elsewhere(records, tmp_path_factory):
     """What another process, with hashes of its own and without torch, has written of every kind."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    jobs = [(kind, records.spec(kind), [str(path) for path in records.probes(kind)]) for kind in OUTPUTS]
+    jobs = [
+        (kind, records.spec(kind), [str(path) for path in records.probes(kind)], records.merges(kind))
+        for kind in OUTPUTS
+    ]
     given = json.dumps([str(records.results), str(records.results / "outputs/all_kinds/runs.csv"), f"{folder}/", jobs])
     environment = os.environ | {"PYTHONPATH": str(HOME / "scripts"), "PYTHONHASHSEED": "7"}
     command = [sys.executable, "-c", DRAWN_ELSEWHERE]

@@ -16,7 +16,8 @@ from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.yaml_files import read_yaml
 from thaw.training.head_fitting import HeadFit
-from thaw.training.training_run import Start, TrainingRun, train, train_heads
+from thaw.training.seeds_together import train_heads
+from thaw.training.training_run import Start, TrainingRun, train
 from tiny_corpus import Bench, rows, tiny_corpus
 
 CATALOGUE = Catalogue([HOME / "config"])

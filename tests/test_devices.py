@@ -342,7 +342,16 @@ def test_the_driver_is_read_where_the_system_has_it():
 def test_every_step_that_claims_a_device_may_run_again_without_strict_kernels():
     steps = {path.stem: path.read_text() for path in (HOME / "scripts/thaw/steps").glob("*.py")}
     claiming = {name for name, text in steps.items() if re.search(r"\bclaim(ed|_device)\(", text)}
-    assert claiming == {"features", "features_adapted", "fit_heads", "pretrain", "probe", "search_heads", "train"}
+    assert claiming == {
+        "features",
+        "features_adapted",
+        "fit_heads",
+        "pretrain",
+        "probe",
+        "search_heads",
+        "teach",
+        "train",
+    }
     assert [name for name in claiming if "run_relaxed_if_needed(" not in steps[name]] == []
 
 

@@ -36,6 +36,7 @@ LAYERS = [
     {"statistics"},
     {"training"},
     {"probes", "outputs", "exporting"},
+    {"merging"},
     {"steps"},
 ]
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -232,7 +233,7 @@ def test_rules_declare_the_paths_that_the_layout_has():
     text = "\n".join(path.read_text() for path in WORKFLOW)
     text = text.replace("{{", "{").replace("}}", "}").replace("{OUTPUTS}", "<results>/outputs/{experiment}")
     text = text.replace("{RUN}", "<results>/" + layout.PLACES["fit_heads"].key)
-    per_plan = {"features"}  # one rule a store, whose paths are the plan's
+    per_plan = {"features", "teach"}  # one rule a store or teacher, whose paths are the plan's
     files = {step: place.file for step, place in layout.PLACES.items() if step not in per_plan}
     assert {step: file for step, file in files.items() if f"<results>/{file}" not in text} == {}
     logs = {step: layout.log(step, {name: f"{{{name}}}" for name in _NAMES}) for step in files}

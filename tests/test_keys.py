@@ -12,6 +12,14 @@ from thaw.core.errors import UserError
 from thaw.outputs.report import methods
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.catalogue import Catalogue, shipped
+from thaw.schema.distillation import (
+    AttentionConfig,
+    DistilConfig,
+    HiddenConfig,
+    LogitsConfig,
+    ReplaceConfig,
+    TeacherConfig,
+)
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
@@ -20,8 +28,10 @@ from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, 
 from thaw.schema.layers import LadderConfig, OneLayerConfig, PlainCombinationConfig, ScalarMixConfig
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.strategy import SEARCHED, SearchConfig, StartConfig, StrategyConfig, methods_text
+from thaw.schema.strategy import StrategyConfig, methods_text
+from thaw.schema.strategy_parts import SEARCHED, SearchConfig, StartConfig
 from thaw.schema.strategy_reads import ReadsConfig
+from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import EXPERIMENT_HINTS, PEFT_HINTS, PHASE_HINTS
 from thaw.schema.validation import validate
 from thaw.schema.yaml_files import Document, read_yaml
@@ -42,7 +52,18 @@ AROUND = {
     SelectConfig: [{"by": "group_lasso"}, {"by": "clusters"}],
     StartConfig: [{"strategy": "full"}, {"strategy": "full", "task": "mnli"}],
     SearchConfig: [{"grid": {"rate": [1e-4]}}],
-    StrategyConfig: [{"phases": [PHASE]}, {"phases": [PHASE | {"optimizer": "lbfgs"}]}],
+    StudentConfig: [{"layers": 3}],
+    TeacherConfig: [{"strategy": "full"}],
+    LogitsConfig: [{}, {"weight": 2}],
+    HiddenConfig: [{}, {"weight": 2}],
+    AttentionConfig: [{}, {"weight": 2}],
+    DistilConfig: [{"logits": {}}],
+    ReplaceConfig: [{}],
+    StrategyConfig: [
+        {"phases": [PHASE]},
+        {"phases": [PHASE | {"distil": {"logits": {}}}], "teacher": "full"},
+        {"phases": [PHASE | {"optimizer": "lbfgs"}]},
+    ],
     ReadsConfig: [{"pooling": "mean"}, {"layers": {"layer": 2}}],
     FurtherPretrainingConfig: [{"phase": {}}],
     OneLayerConfig: [{}, {"layer": "lowest"}],
@@ -65,6 +86,12 @@ OTHERS = {
     (StrategyConfig, "phases"): [PHASE | {"epochs": 9}],
     (StrategyConfig, "reads"): {"layers": {"combine": "concat"}},
     (ReadsConfig, "layers"): {"combine": "concat"},
+    (HiddenConfig, "map"): {2: 4},
+    (AttentionConfig, "map"): {2: 4},
+    (AttentionConfig, "of"): ["qk", "vv"],
+    (StudentConfig, "start"): "random",
+    (ReplaceConfig, "full"): 0.25,
+    (StrategyConfig, "teacher"): "other",
     (StrategyConfig, "search"): {"grid": {"epochs": [1, 2]}},
 }
 SILENT = {"label", "about", "cite"}  # only printed: no sentence follows from them

@@ -9,6 +9,7 @@ from thaw.schema.catalogue import shipped
 
 PAPERS = ["peters2019", "lee2019", "wang2019", "wei2022", "houlsby2019", "ulmfit", "tenney2019", "sung2022"]
 PAPERS += ["tenney2019_edge", "kovaleva2019"]
+PAPERS += ["sun2019", "sanh2019", "jiao2020", "wang_minilm2020", "xu2020"]
 ENSEMBLES = {"wang2019": ["wang_ensemble", "wang_three_tuned"]}
 SMALL = {
     "cite": "Nobody 2020",

@@ -11,7 +11,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.phases import of_phase
-from thaw.schema.strategy import SearchConfig
+from thaw.schema.strategy_parts import SearchConfig
 from tiny_corpus import Bench, run_in_process, tiny_corpus
 
 SEARCH = "search: {grid: {rate: [1e-5, 2e-4], epochs: [1, 2]}, seeds: [3, 4]}"

@@ -44,6 +44,7 @@ rule table:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         others=shown(),
+        merges=lambda w: PLAN.merged(w.experiment, "table", w.id),
     output:
         html=report(
             f"{OUTPUTS}/tables/{{id}}.html",
@@ -62,7 +63,7 @@ rule table:
     message:
         "table: {wildcards.id}"
     shell:
-        "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q} --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
@@ -73,6 +74,7 @@ rule figure:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, w.id),
         others=shown(),
+        merges=lambda w: PLAN.merged(w.experiment, "figure", w.id),
     output:
         svg=report(
             f"{OUTPUTS}/figures/{{id}}.svg",
@@ -92,6 +94,7 @@ rule figure:
         "figure: {wildcards.id}"
     shell:
         "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        " --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
 

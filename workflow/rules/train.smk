@@ -101,6 +101,7 @@ rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
         **needed("train"),
+        teacher_states=made("train", "teacher_states"),
         data=made("train", "data"),
         encoder=made("train", "encoder"),
         tokens=made("train", "tokens"),
@@ -156,6 +157,7 @@ for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARIN
             f"train_{'_'.join(map(str, part))}{'_kept' if tasks == KEEPING else ''}"
         input:
             **needed("train", part),
+            teacher_states=made("train", "teacher_states", seeds=part),
             data=made("train", "data", seeds=part),
             encoder=made("train", "encoder", seeds=part),
             tokens=made("train", "tokens", seeds=part),

@@ -4,16 +4,22 @@ from collections.abc import Iterable
 
 from torch.nn import Parameter
 
-from thaw.adaptation.selectors import block
+from thaw.adaptation.selectors import block, renumbered
 from thaw.schema.phases import PhaseConfig
 
 
-def groups(components: dict[str, Iterable[tuple[str, Parameter]]], phase: PhaseConfig, layers: int) -> list[dict]:
+def groups(
+    components: dict[str, Iterable[tuple[str, Parameter]]],
+    phase: PhaseConfig,
+    layers: int,
+    kept: list[int] | None = None,
+) -> list[dict]:
     """Return groups for the optimizer: one for each component's matrices, one for its biases and norms.
 
     Args: the trained components by name ("head", "embeddings", "layer.1", "layer.1:bias", ...) with their named
-    parameters; the phase; the number of layers L below the head. Each group has `params`, its `component`, `lr` and
-    `peak` (see `peak`), and `weight_decay`: none on parameters of one dimension, that is, on biases and norms.
+    parameters; the phase; the number of layers L below the head; those that a student keeps, None for all. Each group
+    has `params`, its `component`, `lr` and `peak` (see `peak`), and `weight_decay`: none on parameters of one
+    dimension, that is, on biases and norms.
     """
     by_component: dict[tuple[str, float], list[Parameter]] = {}
     for component, parameters in components.items():
@@ -22,7 +28,7 @@ def groups(components: dict[str, Iterable[tuple[str, Parameter]]], phase: PhaseC
             by_component.setdefault((component, decay), []).append(parameter)
     return [
         {"params": parameters, "component": component, "weight_decay": decay}
-        | dict.fromkeys(("lr", "peak"), peak(component, phase, layers))
+        | dict.fromkeys(("lr", "peak"), peak(renumbered(component, kept) if kept else component, phase, layers))
         for (component, decay), parameters in by_component.items()
     ]
 
@@ -35,7 +41,7 @@ def peak(component: str, phase: PhaseConfig, layers: int) -> float:
     below layer 1. `layer_rates` lists the rates one by one, from the top; its last one holds for all further layers.
     """
     place = block(component)
-    if place == "head":
+    if place in ("head", "projection"):
         return phase.head_rate or phase.rate
     above = layers - (0 if place == "embeddings" else int(place.removeprefix("layer.")))
     if phase.layer_rates:

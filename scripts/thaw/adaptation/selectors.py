@@ -69,6 +69,14 @@ def block(component: str) -> str:
     return component.partition(":")[0]
 
 
+def renumbered(component: str, layers: list[int]) -> str:
+    """Return a component with its layer counted among those that there are: of [2, 4] layer.4:bias is layer.2:bias."""
+    if not component.startswith("layer."):
+        return component
+    name, colon, inner = component.partition(":")
+    return f"layer.{layers.index(int(name.removeprefix('layer.'))) + 1}{colon}{inner}"
+
+
 def part(component: str) -> str:
     """Return what of its layer a component is; empty for the whole."""
     return component.partition(":")[2]

@@ -19,6 +19,7 @@ def main(words: list[str]) -> None:
     parser = parser_of("export", __doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="a run's folder, results/runs/.../seed<n>")
     parser.add_argument("folder", type=Path, metavar="DIR", help="where to write; new or empty")
+    parser.add_argument("--onnx", action="store_true", help="write model.onnx too, and compare it with the model")
     parser.add_argument("--license", help="licence of the model in its card, as mit; it depends on encoder and data")
     parser.add_argument("--language", nargs="+", default=[], metavar="CODE", help="languages of the texts, as en")
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to the Hub, with the token of HF_TOKEN")
@@ -30,7 +31,7 @@ def main(words: list[str]) -> None:
     from thaw.exporting.export import export, export_summary
 
     stated = Stated(arguments.license, tuple(arguments.language))
-    print(export_summary(export(arguments.run, arguments.folder, stated)))
+    print(export_summary(export(arguments.run, arguments.folder, stated, arguments.onnx)))
     print(f"written to {arguments.folder}")
     if arguments.push:
         from thaw.exporting.hub_upload import push

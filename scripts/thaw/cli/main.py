@@ -19,6 +19,8 @@ COMMANDS = {
     "keep": "have the trained layers of a run that did not keep them",
     "log": "write the curves of runs for TensorBoard",
     "export": "export a trained model and verify it",
+    "merge": "merge trained models of several tasks on one trunk and verify them",
+    "serve": "answer HTTP requests with an exported or merged model",
     "predict": "label new text with an exported model",
     "check": "test a head, selector, metric or probe of your own",
 }
@@ -82,6 +84,10 @@ def _command(name: str) -> Callable[[list[str]], None]:
             from thaw.cli.log_command import main as command
         case "export":
             from thaw.cli.export_command import main as command
+        case "merge":
+            from thaw.cli.merge_command import main as command
+        case "serve":
+            from thaw.cli.serve_command import main as command
         case "predict":
             from thaw.cli.predict_command import main as command
         case "check":

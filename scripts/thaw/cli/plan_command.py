@@ -24,7 +24,7 @@ from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
 
-COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "features_adapted")
+COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "teach", "features_adapted")
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
+from thaw.core.files import read_json
 
 
 def main(words: list[str]) -> None:
@@ -31,6 +32,8 @@ def main(words: list[str]) -> None:
         raise UserError(f"{arguments.folder} is not an exported model (no thaw.json); create one with thaw export")
     if arguments.file and not arguments.file.is_file():
         raise UserError(f"{arguments.file}: no such file")
+    if "reads" not in read_json(arguments.folder / "thaw.json"):
+        raise UserError(f"{arguments.folder} holds several tasks; use thaw serve, or Model of its model.py")
     from thaw.exporting.standalone_model import Model
     from thaw.exporting.text_lines import examples, printed
 

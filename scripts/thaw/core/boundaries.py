@@ -3,6 +3,7 @@
 import math
 
 BYTES = {"bf16": 2, "fp32": 4}
+ATTENTION = "attention"  # with the number of a layer: what its attention multiplies, for students
 VECTORS = ("pooled", "words")  # vectors of all layers that a store may hold, of sequences and of words
 
 
@@ -53,6 +54,13 @@ def cached_layers_read(phases: list[dict]) -> list[int]:
     """Return the boundaries whose token states the phases of a spec, or the stages of one, take from the store."""
     stages = [stage for phase in phases for stage in phase.get("stages", [phase]) if "vectors" not in stage]
     return sorted({n for stage in stages for n in (stage["boundary"], *stage.get("reads", [])) if n is not None})
+
+
+def taught_parts(phases: list[dict]) -> list[int | str]:
+    """Return what the phases of a spec read of a teacher: boundaries, and the attention of layers by its name."""
+    states = {teacher for phase in phases for _, teacher in phase.get("pairs", [])}
+    layers = {teacher for phase in phases for _, teacher in phase.get("attended", [])}
+    return [*sorted(states), *(f"{ATTENTION}{n}" for n in sorted(layers))]
 
 
 def stored_parts_read(phases: list[dict]) -> list[int | str]:

@@ -41,9 +41,12 @@ PLACES = {
     "baseline": Place("{task}/{subset}/{baseline}", "baselines/{task}/{subset}/{baseline}/metrics.json"),
     "external": Place("{task}/{external}", "external/{task}/{external}/metrics.json"),
     "ensemble": Place("{task}/{subset}/{ensemble}", "ensembles/{task}/{subset}/{ensemble}/metrics.json"),
+    "merge": Place("{subset}/{encoder}/{merge}", "merges/{subset}/{encoder}/{merge}/merge.json"),
+    "latency": Place("{subset}/{encoder}/{merge}", "latency/{subset}/{encoder}/{merge}/latency.json"),
     "features_adapted": Place(
         _RUN.removeprefix("runs/") + "/{probed}", _RUN.replace("runs", "adapted", 1) + "/{probed}/card.json"
     ),
+    "teach": Place(_RUN.removeprefix("runs/") + "/{rows}", _RUN.replace("runs", "taught", 1) + "/{rows}/card.json"),
     "probe": Place(
         "{task}/{subset}/{encoder}/{probe}/{of}", "probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json"
     ),
@@ -62,6 +65,7 @@ WRITTEN = {
     "external": ("predictions.parquet",),
     "ensemble": ("predictions.parquet",),
     "probe": ("layers.csv", "cost.json"),
+    "teach": ("logits.safetensors", "cost.json", "tokens.parquet", "tokens.json"),
 }
 ENCODER = "encoder.safetensors"  # of a run that keeps its encoder
 SPELLINGS = "spellings.safetensors"  # of a store whose tokens have no vocabulary

@@ -19,12 +19,32 @@ FIGURES = {
         options.CostOptions,
         adds=(Addition.DRAWS,),
     ),
+    "student_figure": OutputKind(
+        "thaw.outputs.figures.student_curve:build",
+        "score against the number of layers that a student keeps, a panel for each task, a line for each way of making "
+        "one; the full model as a broken line",
+        options.WholeSplitOptions,
+        (Requirement.FULL_AND_STUDENT,),
+        (Addition.STUDENTS,),
+    ),
     "size_figure": OutputKind(
         "thaw.outputs.figures.learning_curve:build",
         "score and seconds of training against the number of training examples, for an experiment with several "
         "subsets; draws of a size and seeds are put together",
         options.SplitOptions,
         (Requirement.SIZES,),
+    ),
+    "load_figure": OutputKind(
+        "thaw.outputs.figures.merged_load:build",
+        "against the number of tasks: executed layers, stored parameters by way to serve them, measured time of merges",
+        needs=(Requirement.MERGES, Requirement.LATENCY),
+        adds=(Addition.MERGES,),
+    ),
+    "storage_figure": OutputKind(
+        "thaw.outputs.figures.merged_load:build_storage",
+        "mean score against stored parameters: each merge, and each strategy as one model for each task",
+        needs=(Requirement.MERGES,),
+        adds=(Addition.MERGES,),
     ),
     "trial_figure": OutputKind(
         "thaw.outputs.figures.search_curve:build",

@@ -122,6 +122,8 @@ class HeadKind(Loaded):
         return NAMES_OF_TYPES[self.task_types]
 
 
+EXPORTED = ("linear", "cosine")  # kinds of head that run without Thaw
+
 HEAD_KINDS = {
     "linear": HeadKind("thaw.heads.linear:LinearHead", constant_vectors=True, linear=True),
     "cosine": HeadKind(

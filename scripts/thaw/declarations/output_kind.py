@@ -26,6 +26,9 @@ class Requirement(StrEnum):
     SIDES = "both sides of a guideline"
     FULL = "runs of the full model and of another strategy"
     FULL_AND_FROZEN = "runs of the full model and of a head on the frozen encoder"
+    FULL_AND_STUDENT = "runs of the full model and of a student"
+    MERGES = "merges: of runs on one trunk"
+    LATENCY = "latency: of its merges"
     FULL_AND_SWEEP = "runs of the full model and of a sweep over thawed layers"
     RULES = "the strategies of its rules"
 
@@ -42,7 +45,9 @@ class Addition(StrEnum):
     ADVICE = "what papers would take"
     GUIDELINES = "what papers answer in general"
     DRAWS = "which subsets are draws of one size, where they are shown together"
+    MERGES = "the merges that are shown, and their names"
     LAYERS = "the encoders' numbers of layers"
+    STUDENTS = "which runs are students, of how many layers and of which teacher"
 
 
 class Use(StrEnum):

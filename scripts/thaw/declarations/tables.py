@@ -101,6 +101,27 @@ TABLES = {
         (Requirement.FULL,),
         (*RUNS, Addition.DRAWS),
     ),
+    "student_table": OutputKind(
+        "thaw.outputs.tables.students:build",
+        "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
+        "training and bytes",
+        options.WholeSplitOptions,
+        (Requirement.FULL_AND_STUDENT,),
+        (*RUNS, Addition.STUDENTS),
+    ),
+    "merge_table": OutputKind(
+        "thaw.outputs.tables.merged:build",
+        "runs of several tasks merged on one trunk (`merges:`): layers and score of each branch, executed layers for "
+        "one text of each input and for one text of all tasks, stored parameters",
+        needs=(Requirement.MERGES,),
+        adds=(Addition.MERGES,),
+    ),
+    "latency_table": OutputKind(
+        "thaw.outputs.tables.merged:build_latency",
+        "measured times of merges against one model for each task (`latency:`): median, P95, P99, texts a second",
+        needs=(Requirement.LATENCY,),
+        adds=(Addition.MERGES,),
+    ),
     "rule_table": OutputKind(
         "thaw.outputs.tables.choice_rules:build",
         "what simple rules lose: each trains some strategies and takes the best of them on validation; by task how far "

@@ -30,18 +30,21 @@ class Components:
         layers = model.get_submodule(anatomy.layers)
         self.sublayers = [Sublayers(layer) for layer in layers]
         self.parts = {name: self._parts(name) for name, _ in model.named_parameters()}
+        self.highest = len(layers)  # of a student the highest layer that it keeps
         self.opened: dict[str, list[tuple[str, nn.Module, str, nn.Parameter]]] = {}
 
     def whole(self) -> dict[str, Named]:
         """Return the parameters of each block from below: `embeddings`, `layer.1` to `layer.L`, with what is inserted.
 
-        A frozen matrix with trainable rows is listed in its original form.
+        A frozen matrix with trainable rows is listed in its original form. What follows the last layer, as a final
+        norm, belongs to the highest one that a student keeps.
         """
         blocks: dict[int, Named] = {}
         for name, parameter in self.model.named_parameters():
             if not ROWS.search(name):
                 plain = _plain(name)
-                blocks.setdefault(self.anatomy.component(plain), []).append((plain, parameter))
+                layer = min(self.anatomy.component(plain), self.highest)
+                blocks.setdefault(layer, []).append((plain, parameter))
         return {f"layer.{layer}" if layer else "embeddings": blocks[layer] for layer in sorted(blocks)}
 
     def of(self, names) -> dict[str, Named]:

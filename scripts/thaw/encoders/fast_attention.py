@@ -15,6 +15,35 @@ from thaw.encoders.dropout import noise
 
 NAME = "thaw"
 _read: list = [None]  # the batch that an encoder reads now
+_record: list = [None]  # the Recorder that notes what attention computes with, if any
+
+
+class Recorder:
+    """Queries, keys and values of some layers, {layer: three tensors [B, h, T, e]}, of the pass that is recorded."""
+
+    def __init__(self):
+        """Begin with nothing; `layer` is the one that computes now, None for one that is not wanted."""
+        self.layer: int | None = None
+        self.taken: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}
+
+    def enter(self, layer: int | None) -> None:
+        """Note which layer computes from now on."""
+        self.layer = layer
+
+
+@contextlib.contextmanager
+def recording(layers: dict[int, nn.Module]):
+    """Give a Recorder of some layers, by their number, of one pass within a context."""
+    recorder = _record[0] = Recorder()
+    hooks = [layer.register_forward_pre_hook(lambda *call, n=n: recorder.enter(n)) for n, layer in layers.items()] + [
+        layer.register_forward_hook(lambda *call: recorder.enter(None)) for layer in layers.values()
+    ]
+    try:
+        yield recorder
+    finally:
+        _record[0] = None
+        for hook in hooks:
+            hook.remove()
 
 
 def attend(module, query, key, value, mask, dropout: float = 0.0, scaling: float | None = None, **others):
@@ -25,6 +54,8 @@ def attend(module, query, key, value, mask, dropout: float = 0.0, scaling: float
     """
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+    if _record[0] is not None and _record[0].layer is not None:
+        _record[0].taken[_record[0].layer] = (query, key, value)
     more = any(value is not None for value in others.values()) or key.shape[1] != query.shape[1]
     if not dropout or query.device.type != "cpu" or more or (mask is None and getattr(module, "is_causal", True)):
         return sdpa_attention_forward(module, query, key, value, mask, dropout, scaling, **others)

@@ -52,6 +52,12 @@ def parameter_counts(folder) -> ParameterCounts:
     return ParameterCounts(len(lists.get(path, ())), sum(own.values()) - in_layers, in_layers, pooler)
 
 
+def parameters_of_layers(folder, layers) -> int:
+    """Return how many parameters some layers, counted from 1, of the encoder in a folder have together."""
+    sizes = {name: (LAYER.match(name), size) for name, size in _sizes(Path(folder) / WEIGHTS).items()}
+    return sum(size for match, size in sizes.values() if match and int(match["number"]) + 1 in layers)
+
+
 def _is_between(name: str, above: str) -> bool:
     """Tell whether a tensor outside the list of layers belongs to a layer. Args: the path of the list's owner."""
     inner = name.removeprefix(f"{above}.") if above else name

@@ -3,10 +3,15 @@
 B examples, T tokens, d width, L layers.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
-from thaw.encoders.anatomy import Anatomy
+if TYPE_CHECKING:  # a merged folder holds a copy of this file, which runs without Thaw
+    from thaw.encoders.anatomy import Anatomy
 
 
 class IdentityLayer(nn.Module):
@@ -31,7 +36,7 @@ class IdentityLayer(nn.Module):
 class ZeroEmbeddings(nn.Module):
     """Replaces a part that is not run and returns [B, T, k]: zeros that take no memory."""
 
-    def __init__(self, width: int, entry: "StateInjector"):
+    def __init__(self, width: int, entry: StateInjector):
         super().__init__()
         self.width = width
         self.entry = entry
@@ -60,6 +65,14 @@ class StateInjector:
         if torch.is_tensor(given) and given.shape == self.state.shape:
             return self(module, inputs, named)
         return None
+
+
+def drop_layers(model: nn.Module, anatomy: Anatomy, kept: list[int]) -> None:
+    """Put a layer that passes its input on in the place of each that is not kept; kept ones are counted from 1."""
+    layers = model.get_submodule(anatomy.layers)
+    for position, layer in enumerate(layers):
+        if position + 1 not in kept:
+            layers[position] = IdentityLayer(layer, anatomy.form)
 
 
 def truncate_below(model: nn.Module, anatomy: Anatomy, start: int, entry: StateInjector) -> list:

@@ -4,6 +4,8 @@ B examples, T tokens, d width, L layers. Boundary 0 is the embeddings' output, b
 boundary L the last hidden state.
 """
 
+import contextlib
+
 import torch
 from torch import nn
 
@@ -12,7 +14,7 @@ from thaw.encoders import dropout, fast_attention
 from thaw.encoders.anatomy import inspect_architecture
 from thaw.encoders.components import Components
 from thaw.encoders.registry import load_model
-from thaw.encoders.resume import StateInjector, truncate_below
+from thaw.encoders.resume import StateInjector, drop_layers, truncate_below
 from thaw.encoders.sublayers import Sublayers
 from thaw.encoders.vocabulary import UsedRows, keep_rows
 
@@ -44,6 +46,12 @@ class Encoder(nn.Module):
     def load(cls, folder) -> "Encoder":
         """Return the encoder of a folder as fetch writes it, of any kind; whatever is no encoder is a UserError."""
         return cls(load_model(folder))
+
+    def shorten(self, kept: list[int]) -> "Encoder":
+        """Keep some layers, counted from 1, permanently; the others pass their input on, and boundaries stay."""
+        drop_layers(self.model, self.anatomy, kept)
+        self._components.highest = kept[-1]
+        return self
 
     def resume_at(self, start: int | None) -> "Encoder":
         """Remove the layers below boundary `start` (0 to L - 1) permanently; None keeps the whole encoder, from text.
@@ -100,6 +108,22 @@ class Encoder(nn.Module):
             for hook in hooks:
                 hook.remove()
         return {n: states[n] for n in wanted}
+
+    @contextlib.contextmanager
+    def recording(self, layers: list[int]):
+        """Give, after a pass within the context, {layer: its queries, keys and values, each [B, h, T, e]}.
+
+        Raises UserError where a layer has no attention that can be recorded.
+        """
+        every = self.model.get_submodule(self.anatomy.layers)
+        with fast_attention.recording({n: every[n - 1] for n in layers}) as recorder:
+            yield recorder.taken
+        whole = [n for n, inputs in recorder.taken.items() if len({x.shape for x in inputs}) == 1]
+        if missing := set(layers) - set(whole):
+            raise UserError(
+                f"{self.model.config.model_type}: layer {min(missing)} has no queries, keys and values of one size; "
+                "leave out distil: attention:"
+            )
 
     @torch.no_grad()
     def states(self, batch, wanted: list[int]) -> dict[int, torch.Tensor]:

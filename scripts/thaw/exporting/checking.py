@@ -38,25 +38,36 @@ MAY_CHANGE = 0.05
 
 def check(source: FinishedRun, folder: Path) -> dict:
     """Read the dataset's test splits again with the export and return the comparison, as check.json has it."""
+    splits = {split: compare(source, split, export_predictions(source, folder, split)) for split in checked(source)}
+    passed = all(map(passes, splits.values()))
+    return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
+
+
+def checked(source: FinishedRun) -> list[str]:
+    """Return the test splits of a run's task that its dataset has."""
+    return [split for split in source.task["test"] if split in source.corpus.splits]
+
+
+def compare(source: FinishedRun, split: str, predictions: list[dict]) -> dict:
+    """Compare predictions for all examples of a split with the recorded ones and with those of the run's tensors."""
     import pandas
 
-    recorded, splits = pandas.read_parquet(source.run / "predictions.parquet"), {}
-    for split in (split for split in source.task["test"] if split in source.corpus.splits):
-        predictions = export_predictions(source, folder, split)
-        rows = scored_part(source.corpus, split, source.task, source.spec["subset"])
-        before, again = recorded["prediction"][recorded["split"] == split], select_rows(predictions, rows)
-        changed = _changed(source, split, before, again)
-        splits[split] = {
-            "answers": len(changed),
-            "changed": sum(changed),
-            "largest_difference": _largest(source, split, own_outputs(source, split), predictions),
-            "scores": _scores(source, split, rows, again),
-        }
-    passed = all(
-        part["largest_difference"] <= TOLERANCE and part["changed"] <= max(1, MAY_CHANGE * part["answers"])
-        for part in splits.values()
-    )
-    return {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE, "splits": splits}
+    recorded = pandas.read_parquet(source.run / "predictions.parquet")
+    rows = scored_part(source.corpus, split, source.task, source.spec["subset"])
+    before, again = recorded["prediction"][recorded["split"] == split], select_rows(predictions, rows)
+    changed = _changed(source, split, before, again)
+    return {
+        "answers": len(changed),
+        "changed": sum(changed),
+        "largest_difference": _largest(source, split, own_outputs(source, split), predictions),
+        "scores": _scores(source, split, rows, again),
+    }
+
+
+def passes(part: dict) -> bool:
+    """Return whether a comparison of `compare` is within the limits."""
+    few = part["changed"] <= max(1, MAY_CHANGE * part["answers"])
+    return few and part["largest_difference"] <= TOLERANCE
 
 
 def export_predictions(source: FinishedRun, folder: Path, split: str) -> list[dict]:
@@ -100,7 +111,8 @@ def own_outputs(source: FinishedRun, split: str) -> list[np.ndarray]:
     predictions = [None] * len(source.corpus.frame(split))
     for rows in progress(batches(store.sizes(split)), f"the run's own model reads {split}"):
         batch = store.batch(split, rows)
-        logits = head(head.combination(encoder.states(batch, source.read), batch.mask), batch).float()
+        states = dict(zip(head.combination.read, encoder.states(batch, source.read).values(), strict=True))
+        logits = head(head.combination(states, batch.mask), batch).float()
         outputs = logits if not source.labels else logits.sigmoid() if head.label_sets else logits.softmax(-1)
         for index, row in enumerate(rows):
             seen = batch.first_pieces[index] >= 0 if head.words else ...

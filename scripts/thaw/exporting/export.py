@@ -14,17 +14,21 @@ from thaw.exporting.card_metadata import Stated
 from thaw.exporting.checking import check
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
+from thaw.exporting.onnx_graph import export_onnx, require_onnx
 
 
-def export(run: Path, target: Path, stated: Stated | None = None) -> dict:
+def export(run: Path, target: Path, stated: Stated | None = None, onnx: bool = False) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
-    Args: the run's folder; where to write; what its model card shall say of licence and languages.
+    Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to
+    write model.onnx too.
 
     A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
     if target.is_file() or (target.is_dir() and any(target.iterdir())):
         raise UserError(f"{target} is there already; name a folder that is new or empty")
+    if onnx:
+        require_onnx()
     source = open_run(run)
     with _temporary_folder(target) as folder:
         form = formats.write(source, folder)
@@ -35,6 +39,8 @@ def export(run: Path, target: Path, stated: Stated | None = None) -> dict:
             raise UserError(
                 f"the export does not predict what its run did, so {target} was not written\n{export_summary(report)}"
             )
+        if onnx:
+            report["onnx"] = export_onnx(source, folder)
         write_json(folder / "check.json", report)
     return report
 
@@ -53,6 +59,8 @@ def export_summary(report: dict) -> str:
         )
         for name, value in part["scores"].items():
             lines.append(f"  {name}: {_shown(value['run'])} in the run, {_shown(value['export'])} in the export")
+    if "onnx" in report:
+        lines.append(f"model.onnx: largest difference {report['onnx']['largest_difference']:.1e}")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.core.plugins import is_plugin
 from thaw.data.corpus import Corpus
+from thaw.declarations.heads import EXPORTED
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
@@ -17,8 +18,6 @@ from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.keeping import made
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
-
-EXPORTED = ("linear", "cosine")  # kinds of head that a folder can be made with
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,14 @@ class FinishedRun:
 
     @cached_property
     def read(self) -> list[int]:
-        """The boundaries that the head reads, ascending."""
-        return self.head.layers.reads(self.spec["layers"])
+        """The boundaries that the head reads, ascending, counted among the layers that are kept."""
+        read, every = self.head.layers.reads(self.spec["layers"]), range(1, self.spec["layers"] + 1)
+        return [len([layer for layer in self.kept or every if layer <= n]) for n in read]
+
+    @property
+    def kept(self) -> list[int] | None:
+        """The layers of the encoder that a student keeps; None for all."""
+        return self.spec.get("student", {}).get("layers")
 
     @property
     def separate_encoding(self) -> bool:

@@ -15,6 +15,7 @@ from thaw.adaptation.peft_modules import merge, read_insert_metadata
 from thaw.core.files import write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
+from thaw.encoders.shortening import compact
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.metrics import THRESHOLD
 from thaw.exporting.cutting import cut
@@ -50,18 +51,22 @@ def write(source: FinishedRun, folder: Path) -> str:
     shutil.copyfile(LOADER, folder / "model.py")
     if isinstance(source.head.layers, LadderConfig):
         shutil.copyfile(ladder_network.__file__, folder / "ladder.py")
-    write_json(folder / "thaw.json", _facts(source, form, _layers(source, encoder, last)))
+    write_json(folder / "thaw.json", facts(source, form, _layers(source, encoder, last)))
     return form
 
 
 def trained_encoder(source: FinishedRun) -> Encoder:
     """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
     encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
+    if source.kept:
+        encoder.shorten(source.kept)
     if path.is_file():
         if inserts := read_insert_metadata(path):
             inserts.into(encoder)
         encoder.put(load_file(path))
         merge(encoder.model)
+    if source.kept:
+        compact(encoder, source.kept)
     return encoder
 
 
@@ -155,7 +160,7 @@ def _layers(source: FinishedRun, encoder, last: str | None) -> dict:
     return {"layers": said}
 
 
-def _facts(source: FinishedRun, form: str, layers: dict) -> dict:
+def facts(source: FinishedRun, form: str, layers: dict) -> dict:
     """Return what the loader needs to know, and which run this is."""
     return {
         "form": form,

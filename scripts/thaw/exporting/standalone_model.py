@@ -35,9 +35,7 @@ class Model:
     def __init__(self, folder=Path(__file__).parent):
         """Load the folder of this file, or another folder with the same files."""
         about = json.loads((Path(folder) / "thaw.json").read_text(encoding="utf-8"))
-        self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
-        self.separate_encoding = about["pairs"] == "separate"
-        self.threshold = about.get("threshold")  # probability above which a text has a label; None: it has one label
+        self._describe(about)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self.model = _quietly(FORMS[about["form"]], folder).to(self.device).eval()
@@ -53,6 +51,12 @@ class Model:
             if self.layers and self.layers["combine"] == "ladder":
                 made = _ladder(Path(folder) / "ladder.py", self.layers["network"], self.head)
                 self.ladder = made.to(self.device).eval()
+
+    def _describe(self, about: dict) -> None:
+        """Take what is said of the texts and labels."""
+        self.reads, self.labels, self.max_length = about["reads"], about["labels"], about["max_length"]
+        self.separate_encoding = about["pairs"] == "separate"
+        self.threshold = about.get("threshold")  # probability above which a text has a label; None: it has one label
 
     def predict(self, texts) -> list:
         """Return for each text its label, its score, its list of labels, or its list of tags.
@@ -79,6 +83,11 @@ class Model:
 
     @torch.inference_mode()
     def _batch(self, texts: list) -> list[dict]:
+        inputs = self._inputs(texts)
+        return self._predictions(texts, inputs, self._logits(inputs))
+
+    def _inputs(self, texts: list):
+        """Return some texts as the model reads them: ids and mask [S, T] on its device."""
         columns = [texts]
         if self.reads == "pair":
             columns = (
@@ -96,7 +105,11 @@ class Model:
             return_tensors="pt",
         )
         inputs["attention_mask"][:, 0] = 1  # a text without a token is one padding token
-        logits = self._logits(inputs.to(self.device)).float().cpu()
+        return inputs.to(self.device)
+
+    def _predictions(self, texts: list, inputs, logits: torch.Tensor) -> list[dict]:
+        """Return the prediction for each text, from outputs [B, C], or [B, T, C] for words."""
+        logits = logits.float().cpu()
         if not self.labels:
             return [{"prediction": score, "probabilities": None} for score in logits.squeeze(-1).tolist()]
         shares = logits.softmax(-1) if self.threshold is None else logits.sigmoid()
@@ -148,7 +161,7 @@ class Model:
         if pooling == "first":
             return states[:, 0]
         if pooling == "last":
-            return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
+            return states.gather(1, (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, states.shape[-1])).squeeze(1)
         if pooling == "max":
             return states.masked_fill(~mask.unsqueeze(-1), -torch.inf).amax(1)
         if pooling in ("pooler", "frozen_pooler"):

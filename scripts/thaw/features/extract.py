@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from thaw.core.boundaries import ATTENTION
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
@@ -17,7 +18,7 @@ from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
 from thaw.features.batch import pieces
-from thaw.features.parts import Part, part_of
+from thaw.features.parts import AttentionInputs, Part, part_of
 from thaw.features.payload import Payload, floats
 from thaw.features.row_sets import RowBatch, RowMasks, batches_of
 from thaw.features.store import FeatureStore
@@ -176,7 +177,10 @@ def _same_bits(store: FeatureStore, encoder: Encoder, split: str, few: RowBatch,
 
 def _states(encoder: Encoder, batch, written: dict[int | str, Written]) -> dict[int, torch.Tensor]:
     """Return the states of a batch at all boundaries that some parts are made of."""
-    return encoder.states(batch, sorted({n for one in written.values() for n in one.part.reads}))
+    recorded = sorted({one.part.layer for one in written.values() if isinstance(one.part, AttentionInputs)})
+    with encoder.recording(recorded) if recorded else contextlib.nullcontext({}) as taken:
+        states = encoder.states(batch, sorted({n for one in written.values() for n in one.part.reads}))
+    return states | {f"{ATTENTION}{n}": inputs for n, inputs in taken.items()}
 
 
 def _check_against_second_pass(

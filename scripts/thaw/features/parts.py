@@ -2,6 +2,7 @@
 
     <n>      boundary n: the state of each token, [tokens, d]
     pooled   mean, maximum and first token of each sequence at each boundary, [sequences, L + 1, 3, d]
+    attention<n>   queries, keys and values of each token in layer n, [tokens, 3 d]
     words    the state of each word's first piece at each boundary, [words that have a token, L + 1, d]
 
 The vectors are computed from the fp32 states of the extraction's batch, and stored in the dtype of the store.
@@ -12,6 +13,7 @@ S sequences, T tokens of the longest, W words of the longest, n places, L layers
 import numpy as np
 import torch
 
+from thaw.core.boundaries import ATTENTION
 from thaw.encoders import token_pooling
 
 # in the order of the file
@@ -53,6 +55,24 @@ class TokenStates(Part):
         """Return the states [tokens, d] of a batch."""
         (boundary,) = self.reads
         return states[boundary].cpu()[batch.host.mask]
+
+
+class AttentionInputs(TokenStates):
+    """Queries, keys and values of one layer, as its attention multiplies them."""
+
+    def __init__(self, layer: int):
+        """Keep the number of the layer; its pass is recorded up to its own boundary."""
+        super().__init__([layer])
+        self.layer = layer
+
+    def shape(self, store, split: str, width: int) -> tuple[int, ...]:
+        """Return the shape of a split."""
+        return store.tokens(split), 3 * width
+
+    def values(self, states: dict, batch) -> torch.Tensor:
+        """Return queries, keys and values side by side [tokens, 3 d] of a batch."""
+        rows = [x.transpose(1, 2).flatten(2) for x in states[ATTENTION + str(self.layer)]]
+        return torch.cat(rows, -1).cpu()[batch.host.mask]
 
 
 class PooledSequences(Part):
@@ -98,6 +118,8 @@ VECTOR_PARTS = {"pooled": PooledSequences, "words": WordStates}
 
 def part_of(part: int | str, layers: int | None) -> Part:
     """Return a part of a store. Args: the number of a boundary, or the name of a part; the encoder's layers."""
+    if isinstance(part, str) and part.startswith(ATTENTION):
+        return AttentionInputs(int(part.removeprefix(ATTENTION)))
     if part in VECTOR_PARTS:
         return VECTOR_PARTS[part](list(range(layers + 1)))
     return TokenStates([part])

@@ -7,9 +7,10 @@ from pydantic import ValidationError
 from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
+from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
 from thaw.declarations.task_types import PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
-from thaw.planning.run_plan import named_points
+from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.encoder import EncoderConfig
@@ -174,6 +175,27 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
     return not words and all(chosen == ["head"] for chosen in trained)
 
 
+def check_same_student(strategy: StrategyConfig, before, place: str) -> None:
+    """Find out whether a run keeps the layers of the student that it starts from. Args: before, that one's shape."""
+    if before and not strategy.student:
+        kept = listing(map(str, before.layers))
+        raise UserError(
+            f"{place}: after: {strategy.start.strategy} keeps layers {kept} alone; say the same student: here"
+        )
+
+
+def check_teacher(strategy: StrategyConfig, teacher: RunPlan, views: tuple[str, ...], head, place: str) -> None:
+    """Find out whether a run can teach another. Args: its strategy, views, head by id and entry, place."""
+    terms = {term for phase in strategy.phases if phase.distil for term in phase.distil.terms}
+    name = f"{place}.teacher: {teacher.strategy}"
+    if len(teacher.views) > 1:
+        raise UserError(f"{name} lets validation choose how pairs are read; give it pairs: joint or separate")
+    if teacher.views != views and terms - {"logits"}:
+        raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
+    if head and "crf" in head[1].kind and "logits" in terms:
+        raise UserError(f"{name}: the scores of head {head[0]} are of whole sentences; distil: hidden: compares states")
+
+
 def check_start(
     catalogue: Catalogue,
     strategy: StrategyConfig,
@@ -191,7 +213,9 @@ def check_start(
     start, reads = strategy.start, strategy.reads
     earlier = catalogue.get("strategies", start.strategy, place)
     thaws = any(component != "head" for chosen in trained for component in chosen)
-    if thaws and not earlier.keep:
+    if strategy.student and any(phase.insert for phase in earlier.phases):
+        raise UserError(f"{place}: after: {start.strategy} inserts modules; a student starts from layers alone")
+    if thaws and not (earlier.keep or strategy.student):
         raise UserError(f"{place}: after: {start.strategy} must say keep: true, so that its weights are there")
     if not same_views:
         raise UserError(f"{place}: after: {start.strategy} reads pairs otherwise; give both the same pairs:")

@@ -183,12 +183,12 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     subset = spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer = 24 * entry.width**2 * tokens * share
-    total = 0.0
+    total, layers = 0.0, spec.get("student", {}).get("layers", range(1, entry.layers + 1))
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         faster = gain if settings.precision == "bf16" else 1.0
         for stage in settings.stages(phase):
-            computed = entry.layers - (stage["boundary"] or 0)
+            computed = len([n for n in layers if n > (stage["boundary"] or 0)])
             total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
     return total
 
@@ -213,10 +213,11 @@ def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     key = store_of(plan, job)
     (examples, tokens), (whole, exact) = _training(plan, key), _tokens(plan, key)
     subset = job.spec["subset"]
-    share = min(1.0, subset.get("rows", examples) / examples) * (job.spec["rows"] != "none")
+    share = min(1.0, subset.get("rows", examples) / examples) * (job.spec.get("rows") != "none")
     share = min(1.0, share + subset.get("reserved", 0) / examples)
     left = max(0, round((whole or 0) - tokens * (1 - share)))
-    return StoreEstimate(key, list(range(job.spec["layers"] + 1)), [], left, exact, 0)
+    layers = _encoder(plan, key).layers
+    return StoreEstimate(key, list(range(layers + 1)), [], left, exact, 0)
 
 
 def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
@@ -229,7 +230,7 @@ def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
         return extraction_operations(plan, _store(plan, key))
     if step == "pretrain":
         return pretraining_operations(plan, job, gain)
-    if step == "features_adapted":
+    if step in ("features_adapted", "teach"):
         return extraction_operations(plan, _excerpt(plan, job))
     if step in TRAINING:
         return training_operations(plan, job.spec, store_of(plan, job), gain)
@@ -272,7 +273,7 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     job = plan.job(step, key)
     if step == "features":
         return 4 * _parameters(_encoder(plan, key))
-    if step == "features_adapted":
+    if step in ("features_adapted", "teach"):
         return 8 * _parameters(_encoder(plan, store_of(plan, job)))
     if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
         return 0.0

@@ -8,7 +8,7 @@ from thaw.core.digests import digest
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import PROBED_TYPES
-from thaw.planning import external_and_ensembles, output_jobs, probe_jobs
+from thaw.planning import external_and_ensembles, merge_plan, output_jobs, probe_jobs
 from thaw.planning.jobs import JobTable, Result
 from thaw.planning.output_context import OutputContext
 from thaw.planning.paths import adapted_key, result_folder
@@ -26,7 +26,7 @@ class ExperimentJobs:
     """Adds an experiment to a table of jobs.
 
     Attributes: runs, those that it shows, baselines among them; extra_results, {folder: (step, key)} of what it shows
-    in addition: other baselines, external predictions, ensembles; probes, their keys.
+    in addition: other baselines, external predictions, ensembles; merges, the results of merging; probes, their keys.
     """
 
     def __init__(self, table: JobTable, experiment: ExperimentConfig, catalogue: Catalogue, left_out: list[str]):
@@ -45,6 +45,7 @@ class ExperimentJobs:
         for run in self.runs:
             self._runs.add(run)
         self._add_ensembles()
+        self.merges = list(self._add_merges())
         self.probes = list(self._add_probes())
         self._add_outputs(runs, baselines, left_out)
 
@@ -92,6 +93,22 @@ class ExperimentJobs:
             inputs = {"data": cards, "members": [self.table.paths.result(run.folder) for run in runs]}
             self._add_extra("ensemble", key, spec | {"data": data}, inputs, members)
 
+    def _add_merges(self):
+        """Add the merges, the candidates that the experiment does not show, and the latency; yield their results."""
+        for merge in merge_plan.merges(self.experiment, self.planner):
+            for run in merge.runs:
+                self._runs.add(run)
+            names = [result_of(run) for run in merge.runs]
+            digests = {run.folder: self.table.digest(name) for run, name in zip(merge.runs, names, strict=True)}
+            inputs = {"runs": [self.table.paths.result(run.folder) for run in merge.runs]}
+            job = self.table.add("merge", merge.key, merge_plan.spec(merge, digests), inputs, names)
+            yield Result("merge", merge.key)
+            if self.experiment.latency:
+                spec = merge_plan.latency_spec(self.experiment, job.digest)
+                inputs = {"merge": self.table.files("merge", merge.key)}
+                self.table.add("latency", merge.key, spec, inputs, [Result("merge", merge.key)])
+                yield Result("latency", merge.key)
+
     def _add_probes(self):
         """Add the probes, see to it that the stores hold all layers that they read, and yield the keys."""
         for task in self.experiment.probe_tasks:
@@ -126,6 +143,13 @@ class ExperimentJobs:
         base, inputs = self.upstream.based(probed.weights, task.corpus, (task.view,), read)
         return spec | base, inputs
 
+    def _merged(self) -> dict[str, dict[str, str]]:
+        """Return the digests of merges and of their latency, by step and key."""
+        digests: dict[str, dict[str, str]] = {"merge": {}, "latency": {}}
+        for result in self.merges:
+            digests[result.step][result.key] = self.table.digest(result)
+        return digests
+
     def _add_outputs(self, runs: list[RunPlan], baselines: list[tuple[str, RunPlan]], left_out: list[str]) -> None:
         """Add what the experiment shows: collect, tables, figures, report."""
         ensembles = [
@@ -134,7 +158,7 @@ class ExperimentJobs:
         every = digest([self.table.job(run.step, run.key).digest for run in self.runs] + ensembles)
         probed = [self.table.job("probe", key) for key in self.probes]
         origins = {corpus: job.spec["source"] for corpus, job in self.table.jobs["prepare"].items()}
-        context = OutputContext(self.experiment, self.catalogue, self.planner, runs, origins, probed)
+        context = OutputContext(self.experiment, self.catalogue, self.planner, runs, origins, probed, self._merged())
         for step, key, spec in output_jobs.specs(context, baselines, every, left_out):
             more = {}
             if step == "collect" and self.experiment.partial:

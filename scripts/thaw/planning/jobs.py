@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from thaw.core import layout
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
@@ -48,7 +49,8 @@ class Job:
 class JobTable:
     """All jobs, by step and key.
 
-    Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; seeds,
+    Attributes: paths; jobs, {step: {key: Job}}; boundaries and vectors, {store: those that some run reads}; taught,
+    {key of a teacher's outputs: the boundaries of its hidden states that some student is matched to}; seeds,
     those that a fitted head is made with; executed, {step: {(head, strategy)}}; changes, {key of a run: keys of its
     spec in which a later experiment differs from the one that added it}; previous_changes, those that a first pass over
     all experiments has recorded, which specs take over.
@@ -59,6 +61,7 @@ class JobTable:
         self.jobs: dict[str, dict[str, Job]] = {step: {} for step in VERSIONS}
         self.boundaries: dict[str, list[int]] = {}
         self.vectors: dict[str, list[str]] = {}
+        self.taught: dict[str, set[int | str]] = {}
         self.seeds = set(seeds)
         self.changes: dict[str, dict] = {}
         self.previous_changes = previous_changes or {}
@@ -90,6 +93,12 @@ class JobTable:
             return self.cards(key)
         if step == "fit_heads":
             return [self.paths.file(step, key, seed=seed) for seed in sorted(self.seeds)]
+        if step == "teach":
+            folder = self.paths.file(step, key).rpartition("/")[0]
+            return [
+                self.paths.file(step, key),
+                *(layout.stored_part(folder, n) for n in sorted(self.taught[key], key=str)),
+            ]
         return [self.paths.file(step, key)]
 
     def cards(self, key: str) -> list[str]:

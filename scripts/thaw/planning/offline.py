@@ -13,7 +13,7 @@ from thaw.core.errors import UserError, suggestion
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
 from thaw.planning.run_grid import RunPlanner
-from thaw.planning.run_plan import named_points, variants
+from thaw.planning.run_plan import named_points, variant, variants
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
 
@@ -51,7 +51,7 @@ def scaled_down(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[Exp
     if experiment.scale_down is None:
         return experiment, []
     scaling = Scaling(experiment, catalogue)
-    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes()
+    changes = scaling.tasks() | scaling.encoders() | scaling.strategies() | scaling.sizes() | scaling.merges()
     changes |= {"experiment": f"{experiment.experiment[:53]}_scaled", "title": f"{experiment.title} (scaled down)"}
     return experiment.model_copy(update=changes), scaling.notes
 
@@ -148,6 +148,22 @@ class Scaling:
             raise UserError(f"scale_down: no strategy is left; {self.notes[-1]}")
         return {"strategies": kept}
 
+    def merges(self) -> dict:
+        """Leave out merges of seeds or encoders that are left out, and fit the others to what is left."""
+        if not self.experiment.merges:
+            return {}
+        seeds, merges, here = self.wanted.seeds or self.experiment.seeds, {}, self.wanted.stand_in
+        for name, entry in self.experiment.merges.items():
+            tasks = [task for task in entry.tasks or self.experiment.tasks if task in self.left]
+            fitted = [self._fitted(*named_points(item)) if here else [item] for item in entry.strategies]
+            items = sum(fitted, [])
+            other = entry.encoder not in (None, here) if here else False
+            if not tasks or not items or other or entry.seed not in (None, *seeds):
+                self.notes.append(f"Merge {name} was left out: a task, a seed or an encoder of it is not here.")
+            else:
+                merges[name] = entry.model_copy(update={"tasks": tasks, "strategies": items})
+        return {"merges": merges}
+
     def _fitted(self, name: str, points: list[int] | None) -> list:
         """Return the selection of a strategy that the stand-in has layers for, in a list; none for an empty one.
 
@@ -181,11 +197,14 @@ class Scaling:
         strategy = self.catalogue.get("strategies", name, "strategies")
         variables = {next(iter(strategy.sweep)): value} if strategy.sweep else {}
         try:
+            if strategy.student:
+                strategy.student.shape(self.layers, variables)
             for phase in strategy.phases:
                 check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
-        return all(self._fits_variant(other, variant) for other, variant in strategy.needed.values())
+        own = {name: variant(strategy, value) for name in strategy.sweep}  # a variant may be the own sweep's variable
+        return all(self._fits_variant(other, own.get(named, named)) for other, named in strategy.needed.values())
 
     def _fits_variant(self, name: str, variant: str) -> bool:
         values = variants(self.catalogue.get("strategies", name, "strategies"), self.layers)

@@ -65,6 +65,17 @@ def _layers(entry: OutputConfig, context: OutputContext) -> dict:
     return {"layers": {name: context.catalogue.get("encoders", name, "encoders").layers for name in encoders}}
 
 
+def _students(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the points that are students: those with a shape or a teacher, each with its layers, in order."""
+    points: dict[tuple, dict] = {}
+    for run in context.runs_in_outputs():
+        layers, teacher = context.students(run)
+        if layers is not None:
+            point = {"encoder": run.encoder, "strategy": run.strategy, "variant": run.variant}
+            points[tuple(point.values())] = point | {"layers": layers, "taught_by": teacher}
+    return {"students": list(points.values())}
+
+
 def _draws(entry: OutputConfig, context: OutputContext) -> dict:
     """Return for each subset that is one of several draws, alike in all else, the first of them.
 
@@ -83,7 +94,14 @@ def _draws(entry: OutputConfig, context: OutputContext) -> dict:
     return {"first_draws": first} if first else {}
 
 
+def _merges(entry: OutputConfig, context: OutputContext) -> dict:
+    """Return the digests of the merges and of their latency, and the merges' names in print."""
+    names = {name: merge.label or name for name, merge in context.experiment.merges.items()}
+    return {"merged": digest(context.merged), "merges": names}
+
+
 ADDITIONS = {
+    Addition.MERGES: _merges,
     Addition.DIFFERENCES: _differences,
     Addition.PROBES: _probes,
     Addition.PRINTED: _printed,
@@ -93,5 +111,6 @@ ADDITIONS = {
     Addition.ADVICE: _advice,
     Addition.GUIDELINES: _guidelines,
     Addition.LAYERS: _layers,
+    Addition.STUDENTS: _students,
     Addition.DRAWS: _draws,
 }

@@ -13,7 +13,10 @@ from thaw.schema.experiment import ExperimentConfig
 
 @dataclass(frozen=True)
 class OutputContext:
-    """An experiment, the catalogues, all its runs, from which kind of source each corpus comes, its probes' jobs."""
+    """An experiment, the catalogues, all its runs, from which kind of source each corpus comes, its probes' jobs.
+
+    merged: by step, merge and latency, the digests of the results of merges by key.
+    """
 
     experiment: ExperimentConfig
     catalogue: Catalogue
@@ -21,6 +24,7 @@ class OutputContext:
     runs: list[RunPlan]
     origins: dict[str, str]
     probed: list[Job]
+    merged: dict[str, dict[str, str]]
 
     def order_of(self, encoder: str) -> list[list[str]]:
         """Return [strategy, variant] in the order in which the experiment names them."""
@@ -52,6 +56,14 @@ class OutputContext:
     def is_full(self, run: RunPlan) -> bool:
         """Return whether a run trains the embeddings too."""
         return self.planner.thawed(run)[1]
+
+    def students(self, run: RunPlan) -> tuple[int | None, str]:
+        """Return the layers of a run's student, None for no student, and the strategy of its teacher, if it has one."""
+        strategy, shape = self.planner.strategy(run), self.planner.shape(run)
+        if shape is None and strategy.teacher is None:
+            return None, ""
+        layers = len(shape.layers) if shape else self.planner.layers(run.encoder)
+        return layers, strategy.teaching.strategy if strategy.teacher else ""
 
     @property
     def strategies(self) -> list[str]:

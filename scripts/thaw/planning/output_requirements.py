@@ -144,6 +144,13 @@ def _full_and_frozen(entry: OutputConfig, context: OutputContext) -> str:
     return _full_and_another(entry, context, context.is_frozen, "a strategy that trains the head alone, as frozen")
 
 
+def _full_and_student(entry: OutputConfig, context: OutputContext) -> str:
+    def is_student(run) -> bool:
+        return context.students(run)[0] is not None
+
+    return _full_and_another(entry, context, is_student, "a student: a strategy with student: or teacher:")
+
+
 def _full_and_sweep(entry: OutputConfig, context: OutputContext) -> str:
     return _full_and_another(entry, context, lambda run: run.strategy == entry.sweep, f"the sweep {entry.sweep}")
 
@@ -178,7 +185,19 @@ def _is_whole(run, entry: OutputConfig) -> bool:
     return (run.strategy, run.variant) == (entry.whole, "base")
 
 
+def _merges(entry: OutputConfig, context: OutputContext) -> str:
+    if context.merged["merge"]:
+        return ""
+    return "it shows tasks on one trunk, and the experiment merges none; say merges: {one_trunk: {strategies: [top_k]}}"
+
+
+def _latency(entry: OutputConfig, context: OutputContext) -> str:
+    return "" if context.merged["latency"] else "it shows measured times of merges; say merges: and latency: {}"
+
+
 REQUIREMENTS = {
+    Requirement.MERGES: _merges,
+    Requirement.LATENCY: _latency,
     Requirement.SIZES: _sizes,
     Requirement.SEARCH: _search,
     Requirement.GRADIENTS: _gradients,
@@ -190,6 +209,7 @@ REQUIREMENTS = {
     Requirement.SIDES: _sides,
     Requirement.FULL: _full,
     Requirement.FULL_AND_FROZEN: _full_and_frozen,
+    Requirement.FULL_AND_STUDENT: _full_and_student,
     Requirement.FULL_AND_SWEEP: _full_and_sweep,
     Requirement.RULES: _rules,
 }

@@ -15,8 +15,8 @@ from thaw.core import layout, retraining
 from thaw.core.boundaries import VECTORS
 from thaw.core.digests import canonical
 from thaw.core.failed_outputs import failures
-from thaw.declarations.output_kind import Use
-from thaw.declarations.outputs import kinds_for
+from thaw.declarations.output_kind import Requirement, Use
+from thaw.declarations.outputs import OUTPUTS, kinds_for
 from thaw.declarations.probes import draws
 from thaw.planning.decidability import SeedsOfTable, tables
 from thaw.planning.experiment_jobs import ExperimentJobs
@@ -28,6 +28,8 @@ from thaw.planning.run_plan import RunPlan
 from thaw.planning.seed_parts import alone, pattern, seed_parts
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.experiment import ExperimentConfig
+
+MERGE_RECORDS = {"merge": Requirement.MERGES, "latency": Requirement.LATENCY}  # by step, what an output reads of it
 
 
 def command(home: Path, files: list[Path], overrides: dict) -> str:
@@ -55,7 +57,8 @@ class Plan:
 
     Attributes: experiments; catalogue; left_out, sentences on what scaling down did; table, all jobs; records, what is
     there of them; and by experiment its runs (those that are shown as baselines among them), the keys of its probes,
-    and its extra_results, {folder: (step, key)}: other baselines, external predictions, ensembles.
+    the results of its merges, and its extra_results, {folder: (step, key)}: other baselines, external predictions,
+    ensembles.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Plan:
         self.runs = {name: part.runs for name, part in parts.items()}
         self.extra_results = {name: part.extra_results for name, part in parts.items()}
         self.probes = {name: part.probes for name, part in parts.items()}
+        self.merges = {name: part.merges for name, part in parts.items()}
 
     def _jobs(self, table: JobTable, left_out) -> tuple[JobTable, dict[str, ExperimentJobs], list[str]]:
         """Return a table with the jobs of all experiments, these by name, and all sentences on what was left out."""
@@ -125,7 +129,10 @@ class Plan:
         That of an output has how often it could not be drawn: a gap in its place is not what the plan wants, so that
         the job runs again.
         """
-        key = self.key(step, wildcards)
+        return self.canonical_of(step, self.key(step, wildcards))
+
+    def canonical_of(self, step: str, key: str) -> str:
+        """Return the same by the key of the job."""
         spec = self.records.spec(step, key)
         if step == "collect":
             spec = spec | self._stale(key)
@@ -204,6 +211,21 @@ class Plan:
         keys = [key for key in self.probes[name] if draws(kind, self.job("probe", key).spec["probe"]["kind"])]
         partial = self._experiment(name).partial
         return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
+
+    def merged(self, name: str, step: str = "", output: str = "") -> list[str]:
+        """Return the records of an experiment's merges, or those that a table or figure is drawn from.
+
+        With `allow_missing` those that are there. For an output that shows no merges there are none.
+        """
+        steps = ("merge", "latency")
+        if output:
+            needs = OUTPUTS[self.job(step, f"{name}/{output}").spec["kind"]].needs
+            steps = [of for of, need in MERGE_RECORDS.items() if need in needs]
+        partial = self._experiment(name).partial
+        results = [result for result in self.merges[name] if result.step in steps]
+        return [
+            self.files(one.step, one.key)[0] for one in results if not partial or self.is_current(one.step, one.key)
+        ]
 
     def trained_together(self) -> tuple[dict[tuple[int, ...], str], str]:
         """Return which seeds one job trains, with the cells as a pattern for `variant`, and for `seed` those alone."""

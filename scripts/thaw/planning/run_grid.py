@@ -1,27 +1,28 @@
-"""The runs that an experiment selects, and the spec of each."""
+"""The runs that an experiment selects."""
 
 from collections.abc import Iterator
 from itertools import product
 
-from thaw.adaptation.selectors import boundary, components, thawed_layers, trains_embeddings
-from thaw.adaptation.stages import chain_thaw_order, check_reinit, phases_to_spec
-from thaw.core import boundaries, layout, plugins
+from thaw.adaptation.selectors import components, thawed_layers, trains_embeddings
+from thaw.adaptation.stages import chain_thaw_order, check_reinit
+from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.core.versions import VERSIONS
 from thaw.planning import compatibility
 from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_plan import (
-    KEPT,
     Need,
     RunPlan,
     SearchPlan,
+    TeachPlan,
     is_pair,
+    named_point,
     named_points,
     pair_views,
     points,
     variant,
     variants,
 )
+from thaw.planning.student_shape import StudentShape
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.entry import spec_of
@@ -39,12 +40,13 @@ def task_spec(name: str, task: TaskConfig) -> dict:
 
 
 class RunPlanner:
-    """Turns one experiment's selection into runs, and a run into its spec (upstream digests are the plan's)."""
+    """Turns one experiment's selection into runs; thaw.planning.run_specs turns a run into its spec."""
 
     def __init__(self, experiment: ExperimentConfig, catalogue: Catalogue):
         self.experiment = experiment
         self.catalogue = catalogue
         self._searches: dict[tuple, SearchPlan] = {}  # what many runs share, by cell and by point of a strategy
+        self.kept_for_students: set[str] = set()  # folders of runs whose tensors others read
         self._resolved: dict[tuple, list[tuple[PhaseConfig, list[str]]]] = {}
 
     def runs(self) -> Iterator[RunPlan]:
@@ -96,7 +98,7 @@ class RunPlanner:
 
     def points(self, strategy: str, encoder: str) -> list:
         """Return the points of a strategy's sweep on an encoder; [None] where there is no sweep."""
-        return points(self.catalogue.get("strategies", strategy, "strategies"), self._layers(encoder))
+        return points(self.catalogue.get("strategies", strategy, "strategies"), self.layers(encoder))
 
     def run_of(
         self, task: str, subset: str, encoder: str, head: str, name: str, value: int | None, seed: int
@@ -144,7 +146,7 @@ class RunPlanner:
         task, subset, encoder, head, name, value, seed = cell
         place = self.catalogue.place("strategies", name)
         if name in asked:
-            raise UserError(f"{place}: after leads back to {name}")
+            raise UserError(f"{place}: after or teacher leads back to {name}")
         strategy = self.catalogue.get("strategies", name, "strategies")
         step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head, place) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
@@ -153,6 +155,8 @@ class RunPlanner:
         if strategy.start:
             needs.append(self._start(cell, strategy, views, (*asked, name)))
             weights = needs[0].of.weights
+        if strategy.teacher:
+            needs.append(self._teacher(cell, strategy, views, (*asked, name)))
         if not trial and (strategy.search or strategy.rates_from):
             needs.append(self._settings(cell, strategy))
         if weights.further:
@@ -164,20 +168,35 @@ class RunPlanner:
 
     def _start(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
         """Return the run that a run of a strategy goes on from, by its `after`."""
-        task, subset, encoder, head, name, _, seed = cell
+        task, subset, encoder, head, name, value, seed = cell
         start, place = strategy.start, self.catalogue.place("strategies", name)
         where = (start.task, start.subset) if start.task else (task, subset)
         earlier = self.catalogue.get("strategies", start.strategy, f"{place}.after")
-        values = variants(earlier, self._layers(encoder))
-        if start.variant not in values:
-            raise UserError(
-                f"{place}.after: {start.strategy} has no variant {start.variant}; there are {', '.join(values)}; name "
-                "one as variant:"
-            )
-        run = self._run((*where, encoder, head, start.strategy, values[start.variant], seed), asked)
+        point = named_point(start, variants(earlier, self.layers(encoder)), strategy, value, f"{place}.after")
+        run = self._run((*where, encoder, head, start.strategy, point, seed), asked)
         same = bool(start.task) or run.views == views
+        if strategy.student:
+            self._mark_kept(run)
         compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
+        compatibility.check_same_student(strategy, self.shape(run), place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
+
+    def _teacher(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
+        """Return what the teacher of a run gives on the run's training rows."""
+        task, subset, encoder, head, name, value, seed = cell
+        teacher, place = strategy.teaching, self.catalogue.place("strategies", name)
+        other = self.catalogue.get("strategies", teacher.strategy, f"{place}.teacher")
+        point = named_point(teacher, variants(other, self.layers(encoder)), strategy, value, f"{place}.teacher")
+        seed = seed if teacher.seed is None else teacher.seed
+        run = self._run((task, subset, encoder, head, teacher.strategy, point, seed), asked)
+        compatibility.check_teacher(strategy, run, views, self.head_of(head, task), place)
+        self._mark_kept(run)
+        return Need("teacher", TeachPlan(run, subset))
+
+    def _mark_kept(self, run: RunPlan) -> None:
+        """Have a run's tensors of the encoder kept, where it trains any."""
+        if any(chosen != ["head"] for chosen in self.trained(run)):
+            self.kept_for_students.add(run.folder)
 
     def _settings(self, cell: tuple, strategy: StrategyConfig) -> Need:
         """Return the search that a run's settings come from: of its own strategy's trials, or of `rates_from`."""
@@ -203,9 +222,9 @@ class RunPlanner:
 
     def trained(self, run: RunPlan) -> list[list[str]]:
         """Return the components that each phase of a run trains."""
-        return [chosen for _, chosen in self._phases(run)]
+        return [chosen for _, chosen in self.phases(run)]
 
-    def _phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
+    def phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
         """Return the phases of a run, each with the components that it trains."""
         point = (run.strategy, run.encoder, run.value, run.trial)
         if point not in self._resolved:
@@ -213,10 +232,11 @@ class RunPlanner:
         return self._resolved[point]
 
     def _resolved_phases(self, run: RunPlan) -> list[tuple[PhaseConfig, list[str]]]:
-        strategy, layers = self.catalogue.get("strategies", run.strategy, "strategies"), self._layers(run.encoder)
-        variables = {next(iter(strategy.sweep)): run.value} if strategy.sweep else {}
+        strategy, layers = self.strategy(run), self.layers(run.encoder)
+        variables, shape = self._variables(run), self.shape(run)
         try:
             chosen = [components(list(phase.train), layers, variables, phase.insert) for phase in strategy.phases]
+            chosen = [shape.of_trained(trained) if shape else trained for trained in chosen]
             for phase, trained in zip(strategy.phases, chosen, strict=True):
                 check_reinit(phase, trained, layers)
         except UserError as error:
@@ -226,24 +246,44 @@ class RunPlanner:
         pairs = zip(phases, chosen, strict=True)
         return [(phase, parts) for phase, trained in pairs for parts in chain_thaw_order(phase, trained)]
 
+    def shape(self, run: RunPlan) -> StudentShape | None:
+        """Return which layers the student of a run keeps; None where it keeps all as they were."""
+        if self.strategy(run).student is None:
+            return None
+        encoder = self.catalogue.get("encoders", run.encoder, "encoders")
+        try:
+            return StudentShape.of(self.strategy(run).student, run.encoder, encoder, self._variables(run))
+        except UserError as error:
+            raise UserError(f"{self.catalogue.place('strategies', run.strategy)}: {error}") from error
+
+    def _variables(self, run: RunPlan) -> dict[str, int]:
+        """Return the variable of a run's sweep with its value."""
+        sweep = self.strategy(run).sweep
+        return {next(iter(sweep)): run.value} if sweep else {}
+
+    def layers(self, encoder: str) -> int:
+        """Return the layers L of an encoder."""
+        return self.catalogue.get("encoders", encoder, "encoders").layers
+
     def read(self, run: RunPlan) -> list[int]:
         """Return the boundaries that a run's head reads."""
         encoder, trained = self.catalogue.get("encoders", run.encoder, "encoders"), self.trained(run)
         place, name = self.catalogue.place, self.head_of(run.head, run.task)[0]
-        said = ("strategies", run.strategy, "reads") if self._strategy(run).reads else ("heads", name, "layers")
+        said = ("strategies", run.strategy, "reads") if self.strategy(run).reads else ("heads", name, "layers")
         places = place(*said), place("strategies", run.strategy, "phases")
-        return compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
+        read = compatibility.read_boundaries(name, self.head_under(run), encoder, trained, places)
+        if shape := self.shape(run):
+            shape.check_read(read, name, encoder.layers)
+        return read
 
     def head_under(self, run: RunPlan) -> HeadConfig:
         """Return the entry of a run's head as it is under the run's strategy."""
-        strategy, (name, head) = self._strategy(run), self.head_of(run.head, run.task)
+        strategy, (name, head) = self.strategy(run), self.head_of(run.head, run.task)
         return compatibility.read_by(strategy, head, name, self.catalogue.place("strategies", run.strategy, "reads"))
 
-    def _strategy(self, run: RunPlan) -> StrategyConfig:
+    def strategy(self, run: RunPlan) -> StrategyConfig:
+        """Return the strategy of a run."""
         return self.catalogue.get("strategies", run.strategy, "strategies")
-
-    def _layers(self, encoder: str) -> int:
-        return self.catalogue.get("encoders", encoder, "encoders").layers
 
     def head_of(self, head: str, task: str) -> tuple[str, HeadConfig] | None:
         """Return id and entry of the head on a task; of a set of heads None where it has none for the task's type."""
@@ -253,48 +293,3 @@ class RunPlanner:
         """Return how many layers a run trains at the end, and whether its embeddings train."""
         last = self.trained(run)[-1]
         return thawed_layers(last), trains_embeddings(last)
-
-    def kept(self, run: RunPlan) -> set[str]:
-        """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
-        keep = self._strategy(run).keep or self.is_probed(run)
-        gradients = self.experiment.gradients and run.step == "train" and not run.trial
-        return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
-
-    def spec(self, run: RunPlan) -> dict:
-        """Return all that a run's result depends on, but for the digests of what was made before it."""
-        task = self.catalogue.get("tasks", run.task, "tasks")
-        encoder = self.catalogue.get("encoders", run.encoder, "run")
-        corpus = self.catalogue.get("corpora", task.corpus, "corpora")
-        store = self.experiment.store
-        tokens = corpus.size.tokens if corpus.size else None
-        stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
-        lowest, read, head = self._lowest_of_start(run), self.read(run), self.head_under(run)
-        vectors = compatibility.vectors_read(self._strategy(run), head, task.type)
-        return {
-            "version": VERSIONS[run.step],
-            "task": task_spec(run.task, task),
-            "subset": spec_of(self.catalogue.get("subsets", run.subset, "subsets")),
-            "head": spec_of(head),
-            "layers": encoder.layers,
-            "phases": phases_to_spec(self._phases(run), encoder.layers, stored, lowest, read, vectors),
-            "after": None,
-            "seed": run.seed,
-            **({"trial": True} if run.trial else {}),
-            "keep": False,
-            **dict.fromkeys(self.kept(run), True),
-            "compute": spec_of(self.experiment.compute),
-            **self._parts(run),
-        }
-
-    def _parts(self, run: RunPlan) -> dict:
-        """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
-        trained = [item for phase in self._strategy(run).phases for item in phase.train]
-        words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
-        words += self.catalogue.get("tasks", run.task, "tasks").metrics
-        return plugins.in_spec([*words, self.head_of(run.head, run.task)[1].kind])
-
-    def _lowest_of_start(self, run: RunPlan) -> int | None:
-        """Return the boundary under which a run's starting weights are the pretrained ones: L without a start."""
-        layers = self._layers(run.encoder)
-        lowest = [boundary(chosen, layers) for before in run.earlier() for chosen in self.trained(before)]
-        return None if None in lowest else min(lowest, default=layers)

@@ -1,15 +1,19 @@
 """The jobs of runs and of the searches that choose their settings, each after what it needs. No torch."""
 
-from thaw.core.boundaries import stored_parts_read
+from thaw.core import layout
+from thaw.core.boundaries import stored_parts_read, taught_parts
 from thaw.core.errors import UserError
+from thaw.core.versions import VERSIONS
 from thaw.declarations.needs import NEEDS
 from thaw.planning import searches
 from thaw.planning.initial_weights import InitialWeights
 from thaw.planning.jobs import Job, JobTable, Result
 from thaw.planning.run_grid import RunPlanner, task_spec
-from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, pair_views
+from thaw.planning.run_plan import KEPT, Need, RunPlan, SearchPlan, TeachPlan, pair_views
+from thaw.planning.run_specs import run_spec
 from thaw.planning.upstream_jobs import UpstreamJobs
 from thaw.schema.corpora import TaskConfig
+from thaw.schema.entry import spec_of
 
 
 def result_of(plan: RunPlan | SearchPlan | InitialWeights) -> Result:
@@ -26,11 +30,13 @@ class RunJobs:
         self.planner = planner
         self._added: set[str] = set()
 
-    def add(self, plan: RunPlan | SearchPlan | InitialWeights) -> Job:
+    def add(self, plan: RunPlan | SearchPlan | TeachPlan | InitialWeights) -> Job:
         """Add the job of a run or of what a run needs, where it is not among the jobs yet, and return it."""
         if not self.table.has(plan.step, plan.key):
             if isinstance(plan, InitialWeights):
                 self.upstream.encoder(plan)
+            elif isinstance(plan, TeachPlan):
+                self._add_teacher(plan)
             else:
                 (self._add_run if isinstance(plan, RunPlan) else self._add_search)(plan)
             self._added.add(plan.key)
@@ -46,7 +52,7 @@ class RunJobs:
         A run keeps each optional file that some experiment asks for. Of any other key that differs the last experiment
         decides, as it does where selections are merged.
         """
-        known, own = self.table.job(run.step, run.key).spec, self.planner.spec(run)
+        known, own = self.table.job(run.step, run.key).spec, run_spec(self.planner, run)
         shared = {"seed", *(role.digest[0] for role in NEEDS.values() if role.digest)}
         wanted = {name: value for name, value in own.items() if name not in shared and (value or name not in KEPT)}
         if more := {name: value for name, value in wanted.items() if known.get(name) != value}:
@@ -59,12 +65,17 @@ class RunJobs:
 
     def _add_run(self, run: RunPlan) -> None:
         """Add one run's job, under its folder for `train` and its variant's folder for `fit_heads`."""
-        spec, inputs = self._based(run, self.planner.spec(run) | self.table.previous_changes.get(run.key, {}))
+        spec, inputs = self._based(run, run_spec(self.planner, run) | self.table.previous_changes.get(run.key, {}))
         names = []
         for need in run.needs:
             self.add(need.of)
             role, result = NEEDS[need.role], result_of(need.of)
             spec |= role.entry(self.table.digest(result), need.facts)
+            if isinstance(need.of, TeachPlan):
+                matched = set(taught_parts(spec["phases"]))
+                self.table.taught[need.of.key] |= matched
+                folder = self.file(need).rpartition("/")[0]
+                inputs["teacher_states"] = [layout.stored_part(folder, n) for n in sorted(matched, key=str)]
             if role.file:
                 inputs[need.role] = [*inputs.get(need.role, []), self.file(need)]
                 names.append(result)
@@ -72,6 +83,20 @@ class RunJobs:
             del spec["seed"]
         self.table.add(run.step, run.key, spec, inputs, names)
         self.table.executed[run.step].add((run.head, run.strategy))
+
+    def _add_teacher(self, plan: TeachPlan) -> None:
+        """Add what a run gives on the training rows of a subset, and the run; which states is no part of its spec."""
+        run, result = plan.run, result_of(plan.run)
+        taught = self.add(run)
+        task = self.planner.catalogue.get("tasks", run.task, "tasks")
+        base, inputs = self.upstream.based(run.weights, task.corpus, run.views, [])
+        subset = self.planner.catalogue.get("subsets", plan.rows, "subsets")
+        spec = {"version": VERSIONS["teach"], "task": task_spec(run.task, task), "subset": spec_of(subset), **base}
+        spec |= {"run": self.table.digest(result), "dtype": self.planner.experiment.store.dtype}
+        spec["compute"] = taught.spec["compute"]
+        inputs["run"] = [self.table.paths.result(run.folder)]
+        self.table.taught.setdefault(plan.key, set())
+        self.table.add("teach", plan.key, spec, inputs, [result])
 
     def _add_search(self, search: SearchPlan) -> None:
         if search.step == "search_heads":

@@ -6,6 +6,7 @@ from functools import cached_property
 from math import floor
 
 from thaw.core import layout
+from thaw.core.errors import UserError
 from thaw.declarations.needs import NEEDS
 from thaw.declarations.task_types import PAIR_TYPES
 from thaw.planning.initial_weights import InitialWeights
@@ -13,6 +14,7 @@ from thaw.schema.corpora import TaskConfig
 from thaw.schema.strategy import StrategyConfig
 
 KEPT = ("keep", "gradients")  # keys of a run's spec by which it leaves more files; no number depends on them
+TAUGHT = "taught"  # the role of the run whose outputs a teacher gives
 TRIAL = "trial"  # the role of what a search chooses among; no run needs it itself
 
 
@@ -21,7 +23,7 @@ class Need:
     """What a run needs of another job: in which role, of what, and what its spec says of it next to the digest."""
 
     role: str
-    of: "RunPlan | SearchPlan | InitialWeights"
+    of: "RunPlan | SearchPlan | TeachPlan | InitialWeights"
     facts: dict = field(default_factory=dict, compare=False)
 
 
@@ -119,6 +121,35 @@ class SearchPlan:
         return tuple(Need(TRIAL, trial) for trial in self.trials) if self.step == "select" else ()
 
 
+@dataclass(frozen=True)
+class TeachPlan:
+    """What a run gives on the training rows of a subset, for all students that are trained towards it."""
+
+    run: RunPlan
+    rows: str  # id of the subset
+    step: str = "teach"
+
+    @cached_property
+    def names(self) -> dict:
+        """The names in its path."""
+        return self.run.names | {"rows": self.rows}
+
+    @cached_property
+    def key(self) -> str:
+        """The key of its job."""
+        return layout.key(self.step, self.names)
+
+    @property
+    def label(self) -> str:
+        """What it is called where a run needs it."""
+        return self.run.strategy
+
+    @cached_property
+    def needs(self) -> tuple[Need, ...]:
+        """The run that teaches."""
+        return (Need(TAUGHT, self.run),)
+
+
 def needed(of: "RunPlan | SearchPlan | InitialWeights") -> Iterator[Need]:
     """Yield the needs of a run, search or encoder, direct and indirect ones, each after those that it has itself."""
     for need in of.needs:
@@ -146,6 +177,19 @@ def points(strategy: StrategyConfig, layers: int) -> list:
 def variants(strategy: StrategyConfig, layers: int) -> dict[str, int | None]:
     """Return the points of a strategy's sweep on an encoder of L layers by their ids."""
     return {variant(strategy, value): value for value in points(strategy, layers)}
+
+
+def named_point(named, values: dict[str, int | None], strategy: StrategyConfig, point: int | None, place: str):
+    """Return the point of a sweep at which a run of another strategy is named.
+
+    Args: the entry that names it, by a variant or by the variable of the own sweep; the other's points by their ids;
+    the own strategy and the point of its sweep; where it is named. Raises UserError for a point that there is not.
+    """
+    wanted = variant(strategy, point) if named.variant in strategy.sweep else named.variant
+    if wanted not in values:
+        known = ", ".join(values)
+        raise UserError(f"{place}: {named.strategy} has no variant {wanted}; there are {known}; name one as variant:")
+    return values[wanted]
 
 
 def variant_at(strategy: StrategyConfig, layers: int, depth: float) -> str:

@@ -11,9 +11,10 @@ from thaw.core import layout
 from thaw.planning.plan import Plan
 
 # Steps whose results tables, figures and reports read; of the stores they read the cards and the tokens.
-SHOWN = ("prepare", "fetch", "pretrain", "features", "train", "fit_heads", "search_heads", "select")
+SHOWN = ("prepare", "fetch", "pretrain", "features", "train", "fit_heads", "search_heads", "select", "teach")
 SHOWN += ("baseline", "external", "ensemble", "probe")
 NAME = "[a-z0-9_]+"
+OF_PARTS = ("features", "teach")  # steps that write a payload for each part, with a card of its own
 SPELT = ("elmo", "sentence")  # kinds of encoders whose tokens have no vocabulary
 ENDINGS = {"table": (".html", ".csv", ".tex", ".md"), "figure": (".svg", ".pdf", ".png", ".csv")}
 
@@ -35,7 +36,7 @@ def as_declared(plan: Plan, file: str) -> str:
 def shown(plan: Plan) -> list[str]:
     """Return all files of results that outputs may read."""
     files = [file for step in SHOWN for key in plan.jobs[step] for file in plan.files(step, key)]
-    parts = {card for store in plan.jobs["features"] for card in plan.cards(store)[1:]}
+    parts = {card for step in OF_PARTS for key in plan.jobs[step] for card in plan.files(step, key)[1:]}
     read = next_to(plan, [file for file in files if file not in parts])
     return [*(as_declared(plan, file) for file in files), *read]
 
@@ -79,7 +80,7 @@ def _job(plan: Plan, file: str) -> tuple[str, str] | None:
             key = layout.key(step, layout.names_in_folder(step, folder))
         except ValueError:
             continue
-        if key in jobs and (step == "features" or path.name == PurePath(plan.files(step, key)[0]).name):
+        if key in jobs and (step in OF_PARTS or path.name == PurePath(plan.files(step, key)[0]).name):
             return step, key
     return None
 
@@ -93,17 +94,21 @@ def _written(plan: Plan, step: str, key: str, path: PurePath) -> list[str]:
     if step in layout.WHOLE:
         return []
     if step == "features":
-        spelt = path.name == "tokens.json" and _is_spelt(plan, key)
+        encoder = layout.encoder_of(layout.names_in_key(step, key)["weights"])
+        spelt = path.name == "tokens.json" and _is_spelt(plan, encoder)
         return [layout.payload(str(path)), *([str(path.with_name(layout.SPELLINGS))] if spelt else [])]
+    if step == "teach" and path.name != PurePath(plan.files(step, key)[0]).name:
+        return [layout.payload(str(path))]
     names = layout.WRITTEN.get(step, ())
+    if step == "teach" and _is_spelt(plan, layout.names_in_key(step, key)["encoder"]):
+        names = (*names, layout.SPELLINGS)
     if step == "train" and plan.job(step, key).spec["keep"]:
         names = (*names, layout.ENCODER)
     return [str(path.with_name(name)) for name in names]
 
 
-def _is_spelt(plan: Plan, store: str) -> bool:
-    """Return whether the tokens of a store have no vocabulary."""
-    encoder = layout.encoder_of(layout.names_in_key("features", store)["weights"])
+def _is_spelt(plan: Plan, encoder: str) -> bool:
+    """Return whether the tokens of an encoder have no vocabulary."""
     return plan.catalogue.get("encoders", encoder, "encoders").kind in SPELT
 
 

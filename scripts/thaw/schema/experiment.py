@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Text
 from thaw.schema.keys import ConfigModel, names
+from thaw.schema.merges import LatencyConfig, MergeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.selection_files import SelectionFiles
 from thaw.schema.trainer_keys import EXPERIMENT_HINTS, keys_of_a_phase
@@ -121,6 +122,8 @@ class ExperimentConfig(ConfigModel):
     baselines: list[Literal[BASELINES + tuple(RUN_BASELINES)]] = Field([], description="baselines for comparison")
     external: dict[Id, ExternalConfig] = Field({}, description="id: predictions of other systems, by task")
     ensembles: dict[Id, EnsembleConfig] = Field({}, description="id: runs whose predictions are combined")
+    merges: dict[Id, MergeConfig] = Field({}, description="id: runs of several tasks that are merged on one trunk")
+    latency: LatencyConfig | None = Field(None, description="measure the merges against separate models")
     catalogues: list[str] = Field([], description="your own folders with tasks.yaml, encoders.yaml, ...")
     data_dir: str = Field("data", description="folder that file sources are relative to")
     sources: list[Literal["synthetic", "files", "hub"]] = Field(

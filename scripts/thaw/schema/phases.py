@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import plural
+from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, say_replace
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Key, clauses, written
@@ -23,7 +24,8 @@ from thaw.schema.phase_parts import (
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_HINTS
 
-PLANNED = {"components", "boundary", "reads", "stages", "vectors"}  # what the plan adds to a phase in a spec
+# what the plan adds to a phase in a spec
+PLANNED = set("components boundary reads stages vectors pairs attended".split())
 FITTED = {"l2", "select"}  # keys of lbfgs alone
 BETAS = (0.9, 0.999)
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
@@ -212,6 +214,12 @@ class PhaseConfig(ConfigModel):
         "trained",
         description="all: the norm that is clipped counts the gradients of frozen parameters too, as the code of some "
         "papers does; with frozen_dropout: true, since below a cached layer there are no gradients",
+    )
+    distil: Annotated[DistilConfig | None, Key(say_distil)] = Field(
+        None, description="the loss towards the strategy's teacher; null: the task's own loss alone"
+    )
+    replace: Annotated[ReplaceConfig | None, Key(say_replace)] = Field(
+        None, description="module replacement: a student's layers take over from those of the run named by after:"
     )
     precision: Annotated[
         Literal["fp32", "tf32", "bf16"], Key({"fp32": "fp32", "tf32": "TF32 products", "bf16": "bf16 autocast"})

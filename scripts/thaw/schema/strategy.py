@@ -1,119 +1,19 @@
 """What is trained and how: phases, the run that they start from, searches, sweeps."""
 
-import re
 from dataclasses import replace
-from itertools import product
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from thaw.core.errors import suggestion
-from thaw.core.phrases import listing, plural
+from thaw.schema.distillation import TeacherConfig
 from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
-from thaw.schema.keys import ConfigModel, Context, Key, clauses, documented, key_of, names, prose, written
-from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
+from thaw.schema.keys import Context, Key, clauses, key_of, prose
 from thaw.schema.phases import PhaseConfig, of_phase
+from thaw.schema.strategy_parts import PHASE_NAMES, SearchConfig, StartConfig, written_key
 from thaw.schema.strategy_reads import ReadsConfig, say_reads
+from thaw.schema.student import StudentConfig, say_student
 from thaw.schema.trainer_keys import keys_of_a_phase
-
-PHASE_NAMES = names(PhaseConfig)
-_SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
-_GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
-
-
-def _setting(key: str) -> str:
-    """Return what a key of a grid is called: `2.rate` is the learning rate of phase 2."""
-    number, _, name = key.rpartition(".")
-    called = key_of(PhaseConfig, name).name
-    return f"{called} of phase {number}" if number else called
-
-
-def _written_key(key: str) -> str:
-    """Return a key of a grid as it is documented: `2.rate` is 2.learning_rate."""
-    number, dot, name = key.rpartition(".")
-    return number + dot + documented(PhaseConfig, name)
-
-
-class StartConfig(ConfigModel):
-    """The run that a strategy starts from."""
-
-    strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
-        description="id of the strategy"
-    )
-    variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
-        "base", description="a point of its sweep, as k03; base where it has none"
-    )
-    epoch: Annotated[
-        Literal["last", "best"],
-        Key({"last": "last epoch", "best": "best epoch on validation"}, aliases=("checkpoint",)),
-    ] = Field("last", description="which weights of its last phase: of the last epoch, or of the best on validation")
-    task: Annotated[Id | None, Key(lambda id, _, context: id and f"on the task {context.name('tasks', id)}")] = Field(
-        None, description="an intermediate task: the encoder of its run is the start, with a new head; null: the same"
-    )
-    subset: Annotated[
-        Id, Key(lambda id, start, context: f"on the subset {context.name('subsets', id)}" if start.task else "")
-    ] = Field("all", description="training examples of the intermediate task")
-
-    @model_validator(mode="after")
-    def _subset_of_a_task(self):
-        if self.task is None and "subset" in self.model_fields_set:
-            raise ValueError("after: subset is for an intermediate task; without task: it is the run's own")
-        return self
-
-
-def _grid(grid: dict, search, context: Context) -> str:
-    settings = listing(f"{_setting(key)} in {{{', '.join(map(written, values))}}}" for key, values in grid.items())
-    return settings + (f" ({len(search.trials())} combinations)" if len(grid) > 1 else "")
-
-
-def _seeds(seeds: list, search, context: Context) -> str:
-    used = seeds[: context.search_seeds]
-    over = f"{plural(len(used), 'seed')} ({', '.join(map(str, used))})"
-    return f"chosen by the best mean validation score over {over} and used for all seeds"
-
-
-class SearchConfig(ConfigModel):
-    """A grid of settings, of which validation chooses one."""
-
-    grid: Annotated[dict[Annotated[str, WithJsonSchema(_GRID_SCHEMA)], list[int | float]], Key(_grid)] = Field(
-        min_length=1,
-        description="key of a phase: values to try; all combinations are trained. 2.learning_rate is that of phase 2",
-    )
-    seeds: Annotated[list[int], Key(_seeds)] = Field(
-        [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
-    )
-    penalty: Penalty = NO_PENALTY
-
-    @field_validator("grid", mode="before")
-    @classmethod
-    def _stored_keys(cls, grid):
-        """Store each key of a phase under the field's own name."""
-        if not isinstance(grid, dict):
-            return grid
-        by_field = {}
-        for written_key, values in grid.items():
-            number, _, word = str(written_key).rpartition(".")
-            name = PHASE_NAMES.get(word)
-            if name not in SEARCHED or not re.fullmatch(r"[1-9]?", number):
-                known = [documented(PhaseConfig, name) for name in SEARCHED]
-                raise ValueError(f"{written_key} is no key that a search can choose{suggestion(word, known)}")
-            key = f"{number}.{name}" if number else name
-            if key in by_field:
-                raise ValueError(f"{written_key} is here twice, under two names; leave one out")
-            by_field[key] = values
-        return by_field
-
-    @model_validator(mode="after")
-    def _something_to_choose(self):
-        for key, values in self.grid.items():
-            if not values or len(set(values)) < len(values):
-                raise ValueError(f"grid: {_written_key(key)} needs one value or more, each once")
-        return self
-
-    def trials(self) -> list[dict]:
-        """Return the settings of each trial: all combinations, the last key's values changing fastest."""
-        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
 
 
 def _origin(id, strategy, context: Context) -> str:
@@ -133,6 +33,10 @@ def _after(after, strategy, context: Context) -> str:
     entry = context.entries.get("starts", {}).get(id)
     trained = f" (That run: {methods_text(entry, context)})" if entry else ""
     return f"Starts from {', '.join(clauses(strategy.start, context))}.{trained}"
+
+
+def _teacher(teacher, strategy, context: Context) -> str:
+    return f"Its teacher is {', '.join(clauses(strategy.teaching, context))}." if teacher else ""
 
 
 def _sweep(sweep: dict, strategy, context: Context) -> str:
@@ -181,6 +85,12 @@ class StrategyConfig(CatalogueEntry):
     )
     after: Annotated[Id | StartConfig | None, Key(_after)] = Field(
         None, description="start from this strategy's run of the same task, head and seed"
+    )
+    teacher: Annotated[Id | TeacherConfig | None, Key(_teacher)] = Field(
+        None, description="the strategy whose run, of the same task, head and seed, the phases with distil: learn from"
+    )
+    student: Annotated[StudentConfig | None, Key(say_student)] = Field(
+        None, description="the layers that the encoder keeps, and whose weights they start from; null: all of them"
     )
     pairs: Annotated[
         Literal["task", "joint", "separate", "best"],
@@ -239,7 +149,8 @@ class StrategyConfig(CatalogueEntry):
         """Whether it is one phase in which the head trains on the frozen encoder, and nothing else does."""
         first, one = self.phases[0], not (self.after or self.sweep or len(self.phases) > 1)
         turns = first.insert or first.unfreeze or first.one_by_one
-        return one and list(first.train) == ["head"] and not turns and not first.frozen_dropout
+        whole = not (self.student or self.teacher)
+        return one and whole and list(first.train) == ["head"] and not turns and not first.frozen_dropout
 
     @property
     def start(self) -> StartConfig | None:
@@ -247,9 +158,15 @@ class StrategyConfig(CatalogueEntry):
         return StartConfig(strategy=self.after) if isinstance(self.after, str) else self.after
 
     @property
+    def teaching(self) -> TeacherConfig | None:
+        """What `teacher` says, with every default filled in."""
+        return TeacherConfig(strategy=self.teacher) if isinstance(self.teacher, str) else self.teacher
+
+    @property
     def needed(self) -> dict[str, tuple[str, str]]:
         """The strategies whose runs one of this strategy needs, each with the variant, by role."""
-        return {"start": (self.start.strategy, self.start.variant)} if self.start else {}
+        named = {"start": self.start, "teacher": self.teaching}
+        return {role: (one.strategy, one.variant) for role, one in named.items() if one}
 
     @model_validator(mode="after")
     def _one_beginning(self):
@@ -262,6 +179,8 @@ class StrategyConfig(CatalogueEntry):
         fitted = [phase for phase in self.phases if phase.optimizer == "lbfgs"]
         if fitted and (len(self.phases) > 1 or self.after or self.sweep or list(fitted[0].train) != ["head"]):
             raise ValueError("optimizer lbfgs fits a head alone: one phase, train: [head], no after, no sweep")
+        if fitted and (self.student or self.teacher):
+            raise ValueError("optimizer lbfgs fits a head to labels, on all layers; leave out student: and teacher:")
         if self.pairs == "best" and not fitted:
             raise ValueError("pairs: best is for optimizer lbfgs; take task, joint or separate")
         if self.reads and self.reads.searched and not fitted:
@@ -273,11 +192,31 @@ class StrategyConfig(CatalogueEntry):
         return self
 
     @model_validator(mode="after")
+    def _teacher_that_is_read(self):
+        read = [term for phase in self.phases if phase.distil for term in phase.distil.terms]
+        if self.teacher and not read:
+            raise ValueError("teacher: no phase reads it; give one distil: {logits: {}}, or leave teacher out")
+        replaced = [phase for phase in self.phases if phase.replace]
+        if replaced and not (self.student and self.after):
+            raise ValueError("replace: needs a student:, and after: the run whose modules it takes over from")
+        if any(phase.distil for phase in replaced):
+            raise ValueError("replace: has the task's own loss alone; leave out distil: in that phase")
+        if read and not self.teacher:
+            raise ValueError(f"distil: {read[0]}: needs a teacher; name a strategy as teacher:")
+        return self
+
+    @model_validator(mode="after")
+    def _student_of_whole_layers(self):
+        if self.student and any(phase.reinit_top for phase in self.phases):
+            raise ValueError("student: start: random says which of its layers start at random; leave out reinit_top")
+        return self
+
+    @model_validator(mode="after")
     def _search_that_phases_can_have(self):
         numbered = [key for key in (self.search.grid if self.search else []) if "." in key]
         for key in numbered:
             if int(key[0]) > len(self.phases) or any(phase.one_by_one for phase in self.phases):
-                raise ValueError(f"grid: {_written_key(key)}: there is no phase {key[0]} here, or one has chain_thaw")
+                raise ValueError(f"grid: {written_key(key)}: there is no phase {key[0]} here, or one has chain_thaw")
         for settings in self.search.trials() if self.search else []:
             for number, phase in enumerate(self.phases, start=1):
                 phase.changed(of_phase(settings, number))  # what no phase can have is an error before anything runs

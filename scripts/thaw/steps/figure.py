@@ -13,11 +13,12 @@ def main() -> None:
         __doc__,
         required("--runs", "runs.csv"),
         any_number("--probes", "metrics.json of each probe"),
+        any_number("--merges", "merge.json and latency.json of each merge"),
         required("--results", "where histories, predictions and trials are"),
         out="path without the ending",
     )
     spec = arguments.spec
-    data = OutputData(arguments.results, arguments.runs, arguments.probes, spec.get("first_draws"))
+    data = OutputData(arguments.results, arguments.runs, arguments.probes, spec.get("first_draws"), arguments.merges)
 
     def draw() -> None:
         FIGURES[spec["kind"]].load()(data, spec).write(arguments.out)

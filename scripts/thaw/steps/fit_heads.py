@@ -66,7 +66,8 @@ def train(spec: dict, folders) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.training.placing import hand_over, operations, prepare, send
     from thaw.training.run_files import write_run
-    from thaw.training.training_run import TrainingRun, train_heads
+    from thaw.training.seeds_together import train_heads
+    from thaw.training.training_run import TrainingRun
 
     watch = Stopwatch()
     with watch("load"):

@@ -25,7 +25,8 @@ def search(spec: dict, folders) -> None:
     from thaw.core.files import write_json
     from thaw.evaluation.model_selection import choose_trial
     from thaw.training.placing import hand_over, operations, prepare, send
-    from thaw.training.training_run import TrainingRun, train_heads
+    from thaw.training.seeds_together import train_heads
+    from thaw.training.training_run import TrainingRun
 
     watch = Stopwatch()
     with watch("load"):

@@ -1,7 +1,7 @@
 """Step `table`: one table of an experiment, as CSV, LaTeX, Markdown and HTML."""
 
 from thaw.core.runtime import log, run_step
-from thaw.core.step_arguments import parse_arguments, required
+from thaw.core.step_arguments import any_number, parse_arguments, required
 from thaw.declarations.tables import TABLES
 from thaw.outputs import gaps
 from thaw.outputs.frame import draws
@@ -14,10 +14,12 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__,
         required("--runs", "runs.csv"),
+        any_number("--merges", "merge.json and latency.json of each merge"),
         required("--results", "where the predictions of runs are"),
         out="path without the ending",
     )
-    spec, data = arguments.spec, OutputData(arguments.results, arguments.runs, first=arguments.spec.get("first_draws"))
+    spec, first = arguments.spec, arguments.spec.get("first_draws")
+    data = OutputData(arguments.results, arguments.runs, first=first, merges=arguments.merges)
 
     def draw() -> None:
         table = TABLES[spec["kind"]].load()(data, spec)

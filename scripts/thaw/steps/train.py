@@ -8,6 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from thaw.core import layout, retraining
+from thaw.core.boundaries import taught_parts
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.errors import UserError, wrap_corruption
@@ -99,7 +100,7 @@ def execute(spec: dict, folders) -> None:
     with watch("load"):
         (inputs,) = run_inputs.open_inputs(spec, folders)
         needs = run_inputs.open_needs(spec, folders)
-        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs))
+        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs), taught(spec, needs))
         prepare(run)
     with claimed(watch) as device:
         progress = Progress(folders.out, spec, watch, device)
@@ -141,6 +142,15 @@ def start(spec: dict, needs: dict[str, Path]):
     with wrap_corruption(folder, f"{folder}/metrics.json"):
         head = {} if spec["after"].get("encoder_alone") else load_file(folder / "head.safetensors")
         return Start(head, load_file(encoder), read_insert_metadata(encoder)) if encoder.is_file() else Start(head, {})
+
+
+def taught(spec: dict, needs: dict[str, Path]):
+    """Return what the run's teacher gave, None where it has none. Args: as of `start`."""
+    from thaw.training.taught import Taught
+
+    if "teacher" not in needs:
+        return None
+    return Taught(needs["teacher"], taught_parts(spec["phases"]))
 
 
 if __name__ == "__main__":

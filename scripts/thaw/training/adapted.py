@@ -21,6 +21,7 @@ class AdaptedEncoder:
     folder: Path
     tensors: dict[str, torch.Tensor]
     inserts: Inserts | None
+    kept: list[int] | None = None  # the layers that a student keeps
 
     @classmethod
     def of(cls, folder: Path, metrics: Path, expected: str) -> "AdaptedEncoder":
@@ -33,7 +34,8 @@ class AdaptedEncoder:
         from safetensors.torch import load_file
 
         check_digest(metrics, expected)
-        if "diverged" in read_json(metrics)["flags"]:
+        record = read_json(metrics)
+        if "diverged" in record["flags"]:
             raise UserError(f"{metrics.parent}: its training diverged, and there is no encoder to probe; leave it out")
         path = metrics.parent / "encoder.safetensors"
         if not path.is_file():
@@ -42,7 +44,8 @@ class AdaptedEncoder:
             base = (file.metadata() or {}).get(BASE)
         if base not in (None, read_json(folder / "card.json")["sha256"]):
             raise UserError(f"{path} belongs to other weights than those of {folder}; delete {metrics} and run again")
-        return cls(folder, load_file(path), read_insert_metadata(path))
+        kept = record["spec"].get("student", {}).get("layers")
+        return cls(folder, load_file(path), read_insert_metadata(path), kept)
 
     def encoder(self) -> Encoder:
         """Return the encoder from text, frozen and in eval mode, on the CPU."""
@@ -50,6 +53,8 @@ class AdaptedEncoder:
 
     def onto(self, encoder: Encoder) -> Encoder:
         """Put inserts and tensors into the pretrained encoder, and return it, frozen and in eval mode."""
+        if self.kept:
+            encoder.shorten(self.kept)
         if self.inserts is not None:
             self.inserts.into(encoder)
         encoder.put(self.tensors)

@@ -160,6 +160,9 @@ class BatchedHeadTrainer:
             parts = [self.train.positions(part[0])[None] for part in parts]
         return send([torch.from_numpy(part) for part in parts], self.targets.device)
 
+    def at_step(self, step: int, steps: int) -> None:
+        """Do nothing: no loss of vectors depends on the update."""
+
     def losses(self, positions: torch.Tensor) -> torch.Tensor:
         """Return each member's loss [M] on its own batch of vectors [M, n]."""
         vectors = self.train.values.index_select(0, positions.flatten()).view(*positions.shape, -1)

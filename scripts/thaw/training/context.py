@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from thaw.adaptation.selectors import renumbered
 from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.task_types import WORD_TYPES
+from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
@@ -29,12 +31,14 @@ class TaskContext:
     """What the spec of a run or of a probe, and the inputs that it names, say of the task.
 
     Attributes: inputs; task, with its defaults; labels in the order of the outputs, none for scores; words, whether
-    each word has a target; rows by split, of train those of the subset; layers L; shape of the encoder.
+    each word has a target; rows by split, of train those of the subset; layers L; kept, the layers that a student has,
+    None for all; shape of the encoder.
     """
 
     def __init__(self, spec: dict, inputs: Inputs):
         """Read task, labels, rows and the encoder's configuration."""
         self.inputs, self.layers = inputs, spec["layers"]
+        self.kept: list[int] | None = spec.get("student", {}).get("layers")
         self.task = task_with_defaults(spec["task"], spec["subset"])
         self.labels = self.corpus.labels(self.task["target"])
         self.words = self.task["type"] in WORD_TYPES
@@ -83,8 +87,20 @@ class TaskContext:
 
     @property
     def encoder_parameters(self) -> int:
-        """The number of parameters of the pretrained encoder."""
-        return read_json(self.encoder_folder / "card.json")["parameters"]
+        """The number of parameters of the pretrained encoder, in the layers that are kept."""
+        every = read_json(self.encoder_folder / "card.json")["parameters"]
+        dropped = set(range(1, self.layers + 1)) - set(self.kept or range(1, self.layers + 1))
+        return every - parameters_of_layers(self.encoder_folder, dropped) if dropped else every
+
+    def counted(self, boundary: int | None, components: list[str]) -> tuple[int | None, list[str]]:
+        """Return a boundary and components with layers counted among those that there are, as operations are."""
+        if not self.kept:
+            return boundary, components
+        return boundary and len(self.layers_up_to(boundary)), [renumbered(name, self.kept) for name in components]
+
+    def layers_up_to(self, boundary: int) -> list[int]:
+        """Return the layers that are computed up to a boundary, ascending."""
+        return [n for n in (self.kept or range(1, self.layers + 1)) if n <= boundary]
 
     def gold(self, split: str, rows) -> np.ndarray | list:
         """Return the encoded targets of some rows of a split."""
@@ -106,7 +122,7 @@ class TaskContext:
 
     def shape_below(self, head: Head) -> Shape:
         """Return the shape of the encoder up to the highest layer that a head reads."""
-        return replace(self.shape, layers=head.combination.read[-1])
+        return replace(self.shape, layers=len(self.layers_up_to(head.combination.read[-1])))
 
     def transfer_predictions(self, predict: Callable) -> list[tuple[TransferSet, dict[str, Predictions]]]:
         """Return the predictions on the test splits of the transfer sets, each set with its own by split.

@@ -63,6 +63,10 @@ class ModelTrainer:
         self.model.train()
         return shuffled_batches(store.sizes("train")[self.rows], size, derive_seed(*streams[0]))
 
+    def at_step(self, step: int, steps: int) -> None:
+        """Note how many updates of the phase were made, of how many planned."""
+        self.objective.at_step(step, steps)
+
     def losses(self, positions: np.ndarray) -> torch.Tensor:
         """Return the loss of a batch, [1]."""
         rows = self.rows[positions]
@@ -72,10 +76,11 @@ class ModelTrainer:
         return self.objective.loss(self.model, rows, batch, stored).view(1)
 
     def backward(self, losses: torch.Tensor) -> None:
-        """Give all that trains the gradients of the loss."""
+        """Give all that trains the gradients of the loss; it has none where a batch read frozen modules alone."""
         if self.clip_over_all:
             self.model.zero_grad()  # the optimizer clears those of its own parameters alone
-        losses.sum().backward()
+        if losses.requires_grad:
+            losses.sum().backward()
 
     def clip(self, largest: float, each: bool) -> None:
         """Clip gradients by their norm over all that trains, or of each tensor by itself.

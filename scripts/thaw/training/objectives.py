@@ -30,6 +30,9 @@ class Objective:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         raise NotImplementedError
 
+    def at_step(self, step: int, steps: int) -> None:
+        """Note how many updates of a phase were made, of how many planned; by default do nothing."""
+
     def vector_targets(self, rows, vectors: Vectors) -> torch.Tensor:
         """Return the target [N] of each vector of some rows, on the device of the vectors."""
         raise NotImplementedError

@@ -30,10 +30,11 @@ class PhaseTraining:
         self.stage, self.epoch, self.steps = -1, 0, 0
         self.optimizer = None
 
-    def enter(self, trainable: Trainable, components: list[str], layers: int) -> None:
+    def enter(self, trainable: Trainable, components: list[str], layers: int, kept: list[int] | None = None) -> None:
         """Enter the next stage: make the optimizer over what trains now, and hand it the state of the one before.
 
-        Args: what trains; names of its components that train; the number of layers below the head.
+        Args: what trains; names of its components that train; the number of layers below the head; of a
+        student those that it keeps.
         """
         self.trainable = trainable
         before = [{name: self.optimizer.state[p] for name, p in state.parameters.items()} for state in self.states]
@@ -42,20 +43,20 @@ class PhaseTraining:
         for state, named in zip(self.states, parts, strict=True):
             state.enter(named, len(self.epochs) > 1)
         self.phases = list({state.phase.model_dump_json(): state.phase for state in self.states}.values())
-        param_groups = [group for phase in self.phases for group in self._groups(phase, parts, layers)]
+        param_groups = [group for phase in self.phases for group in self._groups(phase, parts, layers, kept)]
         self.optimizer = optimizer(self.phases[0].optimizer, param_groups, self.phases[0].betas)
         for state, moments in zip(self.states, before, strict=True):
             self.optimizer.state.update({p: moments[name] for name, p in state.parameters.items() if name in moments})
         self.stage += 1
 
-    def _groups(self, phase: PhaseConfig, parts: list[dict], layers: int) -> list[dict]:
+    def _groups(self, phase: PhaseConfig, parts: list[dict], layers: int, kept: list[int] | None) -> list[dict]:
         """Return the parameter groups of the runs with these settings, each with the index of the settings."""
         merged: dict[str, list] = {}
         for state, by_component in zip(self.states, parts, strict=True):
             if state.phase == phase:
                 for name, named in by_component.items():
                     merged.setdefault(name, []).extend(named)
-        return [group | {"settings": self.phases.index(phase)} for group in groups(merged, phase, layers)]
+        return [group | {"settings": self.phases.index(phase)} for group in groups(merged, phase, layers, kept)]
 
     def run(self, watch, after_epoch: Callable[[], None] = lambda: None) -> bool:
         """Train a stage to its last epoch, or to the phase's end by a rule or a loss that is not finite.
@@ -100,6 +101,7 @@ class PhaseTraining:
         for count, batch in enumerate(progress(batches, name), start=1):
             factors = [lr_factor(phase, self.epochs, self.stage, self.steps, len(batches)) for phase in self.phases]
             factors = [factor * decay for factor in factors]
+            self.trainable.at_step(self.steps, len(batches) * sum(self.epochs))
             losses.append(self._update(batch, factors))
             self.steps += 1
             if count in logged:

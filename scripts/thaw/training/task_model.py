@@ -4,6 +4,7 @@ B examples, S sequences (B; 2B where the texts of pairs are read separately), T 
 layers.
 """
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from thaw.features.batch import Batch, send
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
+
+PROJECTION = "projection"  # the component of learned projections
 
 
 class Feed:
@@ -44,12 +47,23 @@ class TaskModel(nn.Module):
         """Join the parts; precision "bf16" computes under autocast, "fp32" in float32."""
         super().__init__()
         self.encoder, self.head, self.precision = encoder, head, precision
+        self.projections: nn.Module | None = None  # what trains with the model towards a teacher, and is not kept
 
     def forward(self, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the head's logits, from stored states [S, T, d] by boundary and, above them, the encoder's."""
+        return self.with_states(batch, stored, [])[0]
+
+    def with_states(
+        self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int], attended: list[int] = ()
+    ) -> tuple[torch.Tensor, dict[int, torch.Tensor], dict[int, tuple]]:
+        """Return the head's logits; by boundary the states [S, T, d] that it was computed from and some more; and by
+        layer queries, keys and values [B, h, T, e] of those in `attended`.
+        """
         device = batch.mask.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"):
-            return self.head(read_states(self.encoder, self.head, batch, stored), batch)
+        recorded = self.encoder.recording(attended) if attended else contextlib.nullcontext({})
+        with torch.autocast(device, torch.bfloat16, enabled=self.precision == "bf16"), recorded as taken:
+            states = all_states(self.encoder, self.head, batch, stored, more)
+            return self.head(self.head.combination(states, batch.mask), batch), states, taken
 
     def head_flops(self, batch: Batch) -> float:
         """Return the forward operations of the head on a batch, with those of combining the layers that it reads."""
@@ -58,8 +72,11 @@ class TaskModel(nn.Module):
     def components(self, names: list[str]) -> dict[str, list[tuple[str, nn.Parameter]]]:
         """Return the named parameters of some components: "head", "embeddings", "layer.1" to "layer.L", and parts."""
         parts = {"head": list(self.head.named_parameters())}
+        if self.projections is not None:
+            names = [*names, PROJECTION]
+            parts[PROJECTION] = list(self.projections.named_parameters())
         if self.encoder:
-            parts |= self.encoder.components([name for name in names if name != "head"])
+            parts |= self.encoder.components([name for name in names if name not in parts])
         return {name: parts[name] for name in names}
 
     @torch.no_grad()
@@ -89,18 +106,27 @@ def read_states(encoder: Encoder | None, head: Head, batch: Batch, stored: dict[
 
     The encoder starts from the stored state of the boundary that it was resumed at, or from the token ids.
     """
+    return head.combination(all_states(encoder, head, batch, stored, []), batch.mask)
+
+
+def all_states(
+    encoder: Encoder | None, head: Head, batch: Batch, stored: dict[int, torch.Tensor], more: list[int]
+) -> dict[int, torch.Tensor]:
+    """Return by boundary the states [S, T, d] that a head reads, and some more; see `read_states`."""
     if encoder is None:
-        return head.combination(stored, batch.mask)
-    wanted = [n for n in head.combination.read if n not in stored]
-    states = stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
-    return head.combination(states, batch.mask)
+        return stored
+    wanted = sorted({n for n in (*head.combination.read, *more) if n not in stored})
+    return stored | encoder.compute_boundaries(batch, wanted, stored.get(encoder.start))
 
 
-def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None) -> Encoder | None:
+def resumed(
+    folder: Path, boundary: int | None, highest: int, tensors: dict, device, inserts=None, kept=None
+) -> Encoder | None:
     """Return the encoder above a boundary with the tensors that were already trained, or None where no layer is above.
 
     Args: folder of the encoder; boundary, None for from text; the highest boundary that the head reads; trained
-    tensors by parameter name; Inserts, if there are any, which are put in before these tensors.
+    tensors by parameter name; Inserts, if there are any, which are put in before these tensors; the layers that a
+    student keeps, None for all.
     Raises UserError where a tensor belongs below the boundary: the stored states are those of the pretrained layers.
     """
     if not computes_layers(boundary, highest):
@@ -108,6 +134,8 @@ def resumed(folder: Path, boundary: int | None, highest: int, tensors: dict, dev
             raise UserError(f"a phase reads boundary {boundary}, though layers below it were trained before it")
         return None
     encoder = Encoder.load(folder)
+    if kept is not None:
+        encoder.shorten(kept)
     if inserts is not None:
         inserts.into(encoder)
     components = {name: part for part, named in encoder.components().items() for name, _ in named}

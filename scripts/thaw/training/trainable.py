@@ -34,6 +34,9 @@ class Trainable(Protocol):
     def batches(self, streams: list[Stream], size: int) -> list:
         """Return an epoch's batches in the order that each run's stream gives."""
 
+    def at_step(self, step: int, steps: int) -> None:
+        """Note how many updates of the phase were made, of how many planned."""
+
     def losses(self, batch: Any) -> torch.Tensor:
         """Return the loss [M] of each run on a batch."""
 

@@ -13,7 +13,9 @@ from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
-from thaw.evaluation.log_lines import epoch_line
+from thaw.encoders.replacing import Replacement
+from thaw.encoders.shortening import starting_tensors
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
@@ -24,16 +26,20 @@ from thaw.schema.phases import PhaseConfig, of_phase
 from thaw.training.batched_heads import BatchedHeadTrainer
 from thaw.training.checkpoints import Start, Trained
 from thaw.training.context import TaskContext
+from thaw.training.distilled import Distilled
 from thaw.training.domain_alignment import Coral
+from thaw.training.epoch_log import after_epoch, log_stage
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
 from thaw.training.model_trainer import ModelTrainer
+from thaw.training.module_replacement import Replacing
 from thaw.training.objectives import Objective, Supervised
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import Progress
 from thaw.training.run_inputs import Inputs
 from thaw.training.run_state import PhaseLog, RunState
 from thaw.training.task_model import Feed, TaskModel, resumed
+from thaw.training.taught import Taught
 from thaw.training.trainable import Evaluator
 
 
@@ -41,13 +47,22 @@ class TrainingRun:
     """A run in training.
 
     Args: its spec; its inputs; what an earlier run left, where it starts after one; the settings that a search chose,
-    with the number of the trial.
+    with the number of the trial; what its teacher gave, where it has one.
     """
 
-    def __init__(self, spec: dict, inputs: Inputs, start: Start | None = None, chosen: dict | None = None):
+    def __init__(
+        self,
+        spec: dict,
+        inputs: Inputs,
+        start: Start | None = None,
+        chosen: dict | None = None,
+        taught: Taught | None = None,
+    ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
-        self.chosen = chosen or {}
+        self.chosen, self.taught = chosen or {}, taught
+        if taught:
+            taught.check_rows(self.rows)
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
         entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
         self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
@@ -61,7 +76,9 @@ class TrainingRun:
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
-        self.trained = dict(start.encoder) if start is not None else {}
+        self.trained = self.predecessor = dict(start.encoder) if start is not None else {}
+        if "student" in spec:
+            self.trained = starting_tensors(self.context.encoder_folder, spec["student"], self.trained, spec["seed"])
         self.inserts = start.inserts if start is not None else None
         if start is not None and start.head:
             self.head.load_state_dict(start.head)
@@ -87,15 +104,25 @@ class TrainingRun:
         """The epochs of all phases."""
         return sum(stage["epochs"] for stages in self.stages for stage in stages)
 
-    def objective_of(self, phase: PhaseConfig, stage: dict | None = None) -> Objective:
-        """Return what a phase minimises, in one of its stages where it reads another dataset's stored states."""
-        if phase.coral is None:
-            return Supervised(self.gold)
-        if self.head.words or not isinstance(self.head, VectorHead):
-            raise UserError(f"coral compares texts by a head that ends in one matrix, not by {self.head.entry.kind}")
-        other, store = self.inputs.transfer_set(phase.coral.to)
-        feed = Feed(store, cached_layers_read([stage]), self.device)
-        return Coral(self.gold, feed, len(other.corpus.frame("train")), phase.coral.weight, self.spec["seed"])
+    def objective_of(self, phase: PhaseConfig, stage: dict | None = None, number: int = 1) -> Objective:
+        """Return what a phase minimises, in one of its stages where it reads another dataset's stored states.
+
+        Args: its settings; the stage; its number in the run.
+        """
+        if phase.distil:
+            entry = self.spec["phases"][number - 1]
+            return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, self.spec["seed"])
+        if phase.replace:
+            return Replacing(self.gold, phase.replace, self.spec["seed"], number)
+        if phase.coral:
+            if self.head.words or not isinstance(self.head, VectorHead):
+                raise UserError(
+                    f"coral compares texts by a head that ends in one matrix, not by {self.head.entry.kind}"
+                )
+            other, store = self.inputs.transfer_set(phase.coral.to)
+            feed = Feed(store, cached_layers_read([stage]), self.device)
+            return Coral(self.gold, feed, len(other.corpus.frame("train")), phase.coral.weight, self.spec["seed"])
+        return Supervised(self.gold)
 
     def finish(self, watch: Stopwatch) -> Trained:
         """Predict all splits after the last phase, and return what the run leaves."""
@@ -117,10 +144,10 @@ class TrainingRun:
         Constant vectors of a frozen encoder are computed once, and their head trains on them, alone or in a batch.
         """
         components, boundary, phase = stage["components"], stage["boundary"], state.phase
-        objective = self.objective_of(phase, stage)
+        objective = self.objective_of(phase, stage, state.number)
         folder, store = self.context.encoder_folder, self.context.store
         self.inserts = add_inserts(self.inserts, phase, components, self.spec["seed"])
-        encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts)
+        encoder = resumed(folder, boundary, self.highest, self.trained, self.device, self.inserts, self.context.kept)
         plain = not self.inserts and not phase.frozen_dropout
         batched = plain and components == ["head"] and self.head.constant_vectors and objective.on_vectors
         use_precision("fp32" if batched else phase.precision, self.device)
@@ -135,6 +162,12 @@ class TrainingRun:
         if "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
+        if isinstance(objective, Replacing):
+            whole = Encoder.load(folder)
+            whole.put(self.predecessor)
+            objective.replacement = Replacement(encoder, whole, self.context.kept, boundary or 0, self.device)
+        if isinstance(objective, Distilled) and objective.projections:
+            model.projections = objective.projections.to(self.device)
         feed = Feed(store, cached_layers_read([stage]), self.device)
         over_all = phase.clip_over == "all"
         return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout, over_all)
@@ -157,7 +190,8 @@ class TrainingRun:
         self.added = sum(parameter.numel() for _, parameter in inserted)
         self.matrices = sum(p.numel() for name, p in inserted if p.ndim > 1 and ".ia3_" not in name)
         lengths = self.phase_logs[-1].lengths
-        self.flops += training_flops(self.shape, lengths, stage["boundary"], components, self.matrices)
+        boundary, components = self.context.counted(stage["boundary"], components)
+        self.flops += training_flops(self.shape, lengths, boundary, components, self.matrices)
 
     def end_phase(self) -> None:
         """Count the operations of the head in a phase. Raises UserError for a head that counts none."""
@@ -240,54 +274,17 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     for stage in stages[training.stage + 1 :]:
         with watch("load"):
             trainable = first.trainable(states[0], stage, runs)
-            training.enter(trainable, stage["components"], first.highest)
+            training.enter(trainable, stage["components"], first.shape.layers, first.context.kept)
             if resumes:
                 progress.resume(training)
                 resumes = False
-        _log_stage(runs, number, stage)
+        log_stage(runs, number, stage)
         for index, run in enumerate(runs):
             run.set_evaluator(trainable, index)
-        continues = training.run(watch, functools.partial(_after_epoch, first, training, progress))
+        continues = training.run(watch, functools.partial(after_epoch, first, training, progress))
         for run in runs:
             run.end_stage(stage)
         if not continues:
             break
     for run in runs:
         run.end_phase()
-
-
-def _log_stage(runs: list[TrainingRun], number: int, stage: dict) -> None:
-    origin = "text" if stage["boundary"] is None else f"boundary {stage['boundary']}"
-    batch = f"; {len(runs)} runs in one batch" if len(runs) > 1 else ""
-    components = ", ".join(stage["components"])
-    log(f"phase {number}: trains {components}; starts from {origin}; {len(runs[0].rows)} rows{batch}")
-
-
-def _after_epoch(run: TrainingRun, training: PhaseTraining, progress: Progress | None) -> None:
-    """Log an epoch of a batch, and write the progress of a run that is alone. Args: the first run; its phase."""
-    phase_logs = [state.phase_log for state in training.states if state.phase_log.rows(training.epoch)]
-    losses = [phase_log.mean_loss(training.epoch) for phase_log in phase_logs]
-    scores = (
-        [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.states[0].scores_epochs else []
-    )
-    phase = f"phase {training.states[0].number}, " if len(run.phases) > 1 else ""
-    log(phase + epoch_line(training.epoch, sum(training.epochs), losses, run.context.main_metric, scores))
-    if progress:
-        progress.write(run, training)
-
-
-def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
-    """Train heads alone on constant vectors, the runs in one batch where batch size and epochs are the same.
-
-    Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
-    that has no loss of vectors.
-    """
-    groups: dict[tuple, list[int]] = {}
-    for index, run in enumerate(runs):
-        phase = run.phases[0]
-        batched = not run.head.words and run.objective_of(phase).on_vectors and phase.schedule != "plateau"
-        groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
-    trained = {}
-    for group in groups.values():
-        trained |= dict(zip(group, train([runs[index] for index in group], watch), strict=True))
-    return [trained[index] for index in range(len(runs))]

@@ -1,0 +1,41 @@
+"""Merge finished runs of several tasks into one folder on one trunk, and prove it.
+
+thaw merge my_service results/runs/sick_e/.../seed1 results/runs/trec6/.../seed1
+thaw merge my_service --add results/runs/mrpc/.../seed1 --remove trec6
+
+The runs share an encoder and leave its lower layers frozen: these are stored and run once. A fresh process that cannot
+import Thaw then reads the test splits, and each task must predict what its run does, to the bit; where one does not,
+nothing is written and the exit code is 1. --add replaces the branch of a task that is there; docs/howto/merge.md.
+"""
+
+from pathlib import Path
+
+from thaw.cli.selection import parser_of
+from thaw.core.errors import UserError
+
+
+def main(words: list[str]) -> None:
+    """Merge the runs that the command line names, or change a merged folder."""
+    parser = parser_of("merge", __doc__)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the merged folder; new or empty, or one to change")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="runs' folders, results/runs/.../seed<n>")
+    parser.add_argument("--add", nargs="+", default=[], type=Path, metavar="RUN", help="add or replace their tasks")
+    parser.add_argument("--remove", nargs="+", default=[], metavar="TASK", help="remove these tasks")
+    parser.add_argument("--onnx", action="store_true", help="write onnx/: a graph of the trunk and of each branch")
+    arguments = parser.parse_args(words)
+    changes = arguments.add or arguments.remove
+    if bool(arguments.runs) == bool(changes):
+        raise UserError("name runs for a new folder, or what changes in one that is there: --add RUN, --remove TASK")
+    from thaw.exporting.onnx_graph import require_onnx
+    from thaw.merging.merge_runs import change, merge, merge_summary
+    from thaw.merging.onnx_folder import write_onnx
+
+    if arguments.onnx:
+        require_onnx()
+    folder = arguments.folder
+    report = change(folder, arguments.add, arguments.remove) if changes else merge(arguments.runs, folder)
+    print(merge_summary(folder, report))
+    if arguments.onnx:
+        for task, part in write_onnx(folder).items():
+            print(f"onnx/{task}.onnx: largest difference {part['largest_difference']:.1e}")
+    print(f"written to {folder}")

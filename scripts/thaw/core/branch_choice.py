@@ -1,0 +1,91 @@
+"""Which branch each task takes, of those that finished runs offer.
+
+Scores are x 100, on validation, means over seeds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from thaw.core.branch_counts import BranchSize, executed
+from thaw.core.errors import UserError
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A branch that a task may take: the runs that offer it, its size, its score."""
+
+    id: str
+    size: BranchSize
+    score: float
+
+
+Offers = Mapping[str, Sequence[Offer]]
+
+
+def choose(offers: Offers, rule: str, margin: float = 0.0) -> dict[str, Offer]:
+    """Return the offer that each task takes under a rule of `RULES`. Args: margin, in points, where the rule has one.
+
+    Raises UserError for a task without an offer.
+    """
+    if missing := [task for task, some in offers.items() if not some]:
+        raise UserError(f"{missing[0]}: no run offers a branch for it; name a strategy under from: that is run on it")
+    return RULES[rule](offers, margin)
+
+
+def best(offers: Offers, margin: float) -> dict[str, Offer]:
+    """Return the offers of the highest score; of equal ones that with the fewest own layers. The margin is not read."""
+    return {task: max(some, key=lambda offer: (offer.score, -offer.size.own)) for task, some in offers.items()}
+
+
+def smallest(offers: Offers, margin: float) -> dict[str, Offer]:
+    """Return, task by task, the fewest own layers within the margin of the task's best; of equal ones the better."""
+    return {task: _fewest(_admissible(some, margin)) for task, some in offers.items()}
+
+
+def cheapest(offers: Offers, margin: float) -> dict[str, Offer]:
+    """Return the choice with the fewest executed layers of all choices within the margin of each task's best.
+
+    Once one task needs a trunk of F layers, all others may begin at F for nothing; choosing task by task misses that.
+    For each F every task takes the fewest own layers that begin no higher: exact, and linear in L and the offers. Of
+    choices with equally many layers that with the higher sum of scores is taken, then the shorter trunk.
+    """
+    near = {task: _admissible(some, margin) for task, some in offers.items()}
+    chosen, least = None, None
+    for trunk in sorted({offer.size.frozen for some in near.values() for offer in some}):
+        below = {task: [offer for offer in some if offer.size.frozen <= trunk] for task, some in near.items()}
+        if all(below.values()):
+            choice = {task: _fewest(some) for task, some in below.items()}
+            rank = (executed(offer.size for offer in choice.values()), -sum(offer.score for offer in choice.values()))
+            if least is None or rank < least:
+                chosen, least = choice, rank
+    return chosen
+
+
+def mixed(offers: Offers, margin: float) -> dict[str, Offer]:
+    """Return, task by task, the offer after which a larger one gains less than the margin (Wei et al. 2022, "mixed").
+
+    Offers are tried by their own layers, rising; of equally many the best one counts. The next is taken while it scores
+    at least the margin more than the one before it.
+    """
+    chosen = {}
+    for task, some in offers.items():
+        sizes = sorted({offer.size.own for offer in some})
+        steps = [max((o for o in some if o.size.own == own), key=lambda offer: offer.score) for own in sizes]
+        chosen[task] = steps[0]
+        for offer in steps[1:]:
+            if offer.score - chosen[task].score < margin:
+                break
+            chosen[task] = offer
+    return chosen
+
+
+def _admissible(some: Sequence[Offer], margin: float) -> list[Offer]:
+    top = max(offer.score for offer in some)
+    return [offer for offer in some if offer.score >= top - margin]
+
+
+def _fewest(some: Sequence[Offer]) -> Offer:
+    return min(some, key=lambda offer: (offer.size.own, -offer.score))
+
+
+RULES = {"best": best, "smallest": smallest, "cheapest": cheapest, "mixed": mixed}

@@ -1,0 +1,124 @@
+"""A small HTTP server for a merged folder, or for an export of one run: JSON in, JSON out.
+
+GET /health, GET /tasks, POST /predict {"texts": [...], "tasks": [...], "probabilities": false}. Texts are not logged.
+FastAPI and uvicorn are the optional extra `serve`.
+"""
+
+import json
+import threading
+from pathlib import Path
+
+from thaw.core.errors import UserError
+from thaw.exporting.standalone_model import Model
+from thaw.merging.merged_model import MergedModel, is_read
+from thaw.merging.request_limits import Limits
+
+MISSING = "thaw serve needs FastAPI and uvicorn; pip install 'thaw-nlp[serve]' installs them"
+
+
+class SingleModel:
+    """An export of one run, called as a merged folder is."""
+
+    def __init__(self, folder: Path, about: dict):
+        self._model, self._lock = Model(folder), threading.Lock()
+        self.name = about["task"]["id"]
+        size = {"reads": self._model.reads, "labels": self._model.labels}
+        self.tasks = {self.name: size}
+
+    def predict_with_probabilities(self, texts: list, tasks: list[str] | None = None) -> dict[str, list[dict]]:
+        """Return the predictions of the one task. Raises ValueError as a merged model does."""
+        if unknown := [task for task in tasks or [] if task != self.name]:
+            raise ValueError(f"there is no task {unknown[0]!r}; there are {self.name}")
+        if wrong := [text for text in texts if not is_read(text, self._model.reads)]:
+            raise ValueError(f"{self.name} reads a {self._model.reads}, not {str(wrong[0])[:40]!r}")
+        with self._lock:
+            return {self.name: list(self._model.predict_with_probabilities(texts))}
+
+
+def load(folder: Path) -> MergedModel | SingleModel:
+    """Return the model of a folder; a folder that thaw merge or thaw export did not write is a UserError."""
+    if not (folder / "thaw.json").is_file():
+        raise UserError(f"{folder} has no thaw.json; name a folder that thaw merge or thaw export wrote")
+    about = json.loads((folder / "thaw.json").read_text(encoding="utf-8"))
+    return MergedModel(folder) if about["form"] == "merged" else SingleModel(folder, about)
+
+
+def answer(model, request, limits: Limits) -> dict[str, list]:
+    """Return the predictions for a request's texts by task; a mistake in the request is a ValueError of one sentence.
+
+    With "probabilities": true an entry is {"prediction", "probabilities"} and not the prediction alone.
+    """
+    if not isinstance(request, dict) or not isinstance(request.get("texts"), list):
+        raise ValueError('expected a JSON object with "texts", a list')
+    if unknown := sorted(request.keys() - {"texts", "tasks", "probabilities"}):
+        raise ValueError(f'there is no "{unknown[0]}"; a request has texts, tasks, probabilities')
+    texts, tasks, full = request["texts"], request.get("tasks"), request.get("probabilities", False)
+    if not texts or len(texts) > limits.texts:
+        raise ValueError(f"{len(texts)} texts; a request has 1 to {limits.texts}")
+    if tasks is not None and not (isinstance(tasks, list) and tasks and all(isinstance(one, str) for one in tasks)):
+        raise ValueError('"tasks" is a list of names; leave it out for all')
+    if not isinstance(full, bool):
+        raise ValueError('"probabilities" is true or false')
+    if max(map(_characters, texts)) > limits.characters:
+        raise ValueError(f"a text has more than {limits.characters} characters; send a part of it")
+    predictions = model.predict_with_probabilities(texts, tasks)
+    return predictions if full else {task: [one["prediction"] for one in some] for task, some in predictions.items()}
+
+
+def app(model, limits: Limits):
+    """Return the FastAPI application of a model."""
+    try:
+        from fastapi import FastAPI, Request
+        from fastapi.concurrency import run_in_threadpool
+        from fastapi.responses import JSONResponse
+    except ImportError as error:
+        raise UserError(MISSING) from error
+    server = FastAPI(title="Thaw", docs_url=None, redoc_url=None, openapi_url=None)
+
+    def refused(status: int, why: str) -> JSONResponse:
+        return JSONResponse({"error": why}, status)
+
+    @server.get("/health")
+    def health() -> dict:
+        return {"status": "ok", "tasks": sorted(model.tasks)}
+
+    @server.get("/tasks")
+    def tasks() -> dict:
+        return model.tasks
+
+    @server.post("/predict")
+    async def predict(request: Request):
+        body = b""
+        async for part in request.stream():  # counted as it comes: a length that is stated may be wrong
+            body += part
+            if len(body) > limits.body:
+                return refused(413, f"the body has more than {limits.body} bytes; send fewer texts at once")
+        try:
+            return JSONResponse(await run_in_threadpool(answer, model, json.loads(body), limits))
+        except UnicodeDecodeError:
+            return refused(400, "the body is not UTF-8")
+        except json.JSONDecodeError as error:
+            return refused(400, f"the body is not JSON ({error.msg})")
+        except RecursionError:
+            return refused(400, "the body is nested too deeply")
+        except ValueError as error:
+            return refused(400, str(error))
+
+    predict.__annotations__["request"] = Request
+    return server
+
+
+def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -> None:
+    """Serve a folder until the process is interrupted. Args: concurrent, requests at once; more get status 503."""
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise UserError(MISSING) from error
+    server = app(load(folder), limits)
+    print(f"http://{host}:{port}/predict", flush=True)
+    uvicorn.run(server, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=concurrent)
+
+
+def _characters(text) -> int:
+    """Return the characters of a text, of a pair, or of a list of words."""
+    return len(text) if isinstance(text, str) else sum(len(str(part)) for part in text) if isinstance(text, list) else 0

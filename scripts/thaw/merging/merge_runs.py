@@ -1,0 +1,118 @@
+"""A merge from first to last: a folder is written next to its target, proved, and moved there whole."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from thaw.core.branch_counts import executed
+from thaw.core.errors import UserError, suggestion
+from thaw.core.files import read_json, write_json
+from thaw.core.runtime import log
+from thaw.merging import merged_folder
+from thaw.merging.proof import proof_summary, prove, unchanged
+from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_branches
+
+
+def merge(runs: list[Path], target: Path, record: dict | None = None, counted=None) -> dict:
+    """Write some runs, one a task, as one folder that is new or empty, and return its check.
+
+     Args: record, what merge.json is to say; counted, which returns what else it says of a folder and its encoder. A
+    folder that predicts otherwise than its runs did is a UserError, and leaves nothing behind.
+    """
+    if target.is_file() or (target.is_dir() and any(target.iterdir())):
+        raise UserError(f"{target} is there already; name a folder that is new, or use --add and --remove to change it")
+    pretrained, branches = open_branches(runs)
+    with _temporary_folder(target) as folder:
+        merged_folder.write(pretrained, branches, folder)
+        report = _proved(pretrained, branches, folder, target)
+        if record is not None:
+            write_json(folder / "merge.json", record | counted(folder, pretrained))
+    return report
+
+
+def change(target: Path, add: list[Path], remove: list[str]) -> dict:
+    """Replace or add the branches of some runs in a merged folder, remove those of some tasks, and return its check.
+
+    All other branches keep their bytes. The folder changes in one step, or not at all.
+    """
+    about = merged_folder.open_folder(target)
+    if unknown := [task for task in remove if task not in about["tasks"]]:
+        raise UserError(f"{target} has no task {unknown[0]}{suggestion(unknown[0], about['tasks'])}")
+    pretrained, branches = open_branches(add) if add else (None, [])
+    if pretrained:
+        check_encoder(about["encoder"], pretrained.folder, str(target))
+    gone = {*remove, *(branch.task for branch in branches)}
+    if not branches and gone >= set(about["tasks"]):
+        raise UserError(f"{target} would have no task left; delete the folder instead")
+    with _temporary_folder(target) as folder:
+        kept = sorted(set(about["tasks"]) - gone)
+        for task in kept:
+            shutil.copytree(target / "branches" / task, folder / "branches" / task)
+        for branch in branches:
+            merged_folder.write_branch(branch, folder / "branches" / branch.task)
+        if pretrained:
+            merged_folder.write_trunk(pretrained, folder)
+        else:
+            pretrained = merged_folder.pretrained_of(target, about)
+            merged_folder.copy_trunk(pretrained, folder)
+        merged_folder.finish(pretrained, folder)
+        report = _proved(pretrained, branches, folder, target)
+        now, old = merged_folder.digests(folder), read_json(target / "check.json")["tasks"]
+        same = unchanged(target, folder, kept)
+        for name, sha256 in about["files"].items():
+            parts = name.split("/", 2)
+            if len(parts) == 3 and parts[1] in kept and now[name] != sha256:
+                same[parts[1]] = False
+        if not all(same.values()):
+            raise UserError(f"{target}: other tasks would change ({same}), so it was left as it is")
+        report["tasks"] = {task: old[task] for task in kept} | report["tasks"]
+        write_json(folder / "check.json", report | {"kept": same})
+    return report | {"kept": same}
+
+
+def merge_summary(folder: Path, report: dict) -> str:
+    """Return the outcome of a merge in words."""
+    layers = executed(merged_folder.sizes_of(folder).values())
+    about = read_json(folder / "thaw.json")
+    count, of = len(about["tasks"]), about["trunk"]["of"]
+    lines = [proof_summary(report)]
+    if kept := report.get("kept"):
+        lines.append(f"unchanged to the byte: {', '.join(task for task, same in kept.items() if same)}")
+    share = layers / (count * of)
+    lines.append(
+        f"{layers} of {count * of} layers are stored, and run for a text on which all tasks are run: {share:.1%}"
+    )
+    return "\n".join(lines)
+
+
+def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, target: Path) -> dict:
+    """Return the check of a folder, which is written into it; one that failed is a UserError."""
+    log(f"{len(merged_folder.branches_of(folder))} branches on {merged_folder.depth(folder)} layers are written")
+    report = prove(pretrained, branches, folder)
+    if not report["passed"]:
+        raise UserError(f"{target} would not predict what its runs did, so it was not written\n{proof_summary(report)}")
+    write_json(folder / "check.json", report)
+    return report
+
+
+@contextlib.contextmanager
+def _temporary_folder(target: Path):
+    """Give a temporary folder next to the target; it takes the target's place on success, and goes on any error."""
+    target = target.absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield folder
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        if target.is_dir():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            os.replace(target, old)  # a folder with files can not be replaced in one step
+            os.replace(folder, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

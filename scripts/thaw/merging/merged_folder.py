@@ -1,0 +1,144 @@
+"""The files of a merged folder: the trunk once, a folder for each branch, and the code that loads them.
+
+Equal runs give equal bytes, so that adding a task and removing it again leaves the folder as it was.
+"""
+
+import shutil
+from pathlib import Path
+
+from safetensors.torch import load_file
+
+from thaw.core.branch_counts import BranchSize
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json, write_text
+from thaw.encoders import resume
+from thaw.encoders.anatomy import Anatomy
+from thaw.evaluation.result_files import save_tensors
+from thaw.exporting import standalone_model
+from thaw.exporting.formats import write_tokenizer
+from thaw.merging import merged_model
+from thaw.merging.run_branch import Pretrained, RunBranch
+
+FORM = "merged"
+UNSIGNED = {"thaw.json", "check.json", "merge.json", "onnx", "__pycache__"}  # what a folder's sha256 leave out
+OWN_IMPORTS = {"from thaw.encoders import resume": "import resume"}
+OWN_IMPORTS["from thaw.exporting import standalone_model"] = "import standalone_model"
+LONGEST = 10**6  # tokens: the branches say how long their texts may be
+
+
+def write(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> None:
+    """Write the branches of some runs, and the trunk that they need, into an empty folder."""
+    for branch in branches:
+        write_branch(branch, folder / "branches" / branch.task)
+    write_trunk(pretrained, folder)
+    finish(pretrained, folder)
+
+
+def write_branch(branch: RunBranch, folder: Path) -> None:
+    """Write the files of one branch into a new folder."""
+    folder.mkdir(parents=True)
+    save_tensors(folder / "layers.safetensors", branch.tensors)
+    save_tensors(folder / "head.safetensors", branch.head)
+    write_json(folder / "branch.json", branch.about)
+
+
+def write_trunk(pretrained: Pretrained, folder: Path) -> None:
+    """Write the trunk that the branches of a folder need, with tokenizer and code."""
+    abouts = branches_of(folder).values()
+    save_tensors(folder / "trunk.safetensors", pretrained.up_to(depth(folder)))
+    pretrained.config.save_pretrained(folder)
+    write_tokenizer(pretrained.folder, False, LONGEST, folder)
+    if any(about["reads"] == "words" for about in abouts):
+        write_tokenizer(pretrained.folder, True, LONGEST, folder / "words")
+
+
+def pretrained_of(target: Path, about: dict) -> Pretrained:
+    """Return what a merged folder holds of its encoder: the layers of its trunk. Args: its thaw.json."""
+    anatomy = Anatomy(**{name: about["anatomy"][name] for name in ("layers", "form", "parts", "outputs")})
+    tensors = load_file(target / "trunk.safetensors")
+    return Pretrained(target, about["encoder"], anatomy, None, tensors, about["trunk"]["of"])
+
+
+def copy_trunk(trunk: Pretrained, folder: Path) -> None:
+    """Copy a merged folder's trunk, as much of it as the branches of another folder need, and its tokenizers."""
+    save_tensors(folder / "trunk.safetensors", trunk.up_to(depth(folder)))
+    for file in trunk.folder.iterdir():
+        if file.is_file() and file.name not in {*UNSIGNED, "trunk.safetensors"}:
+            shutil.copyfile(file, folder / file.name)
+    if any(about["reads"] == "words" for about in branches_of(folder).values()):
+        shutil.copytree(trunk.folder / "words", folder / "words")
+
+
+def finish(pretrained: Pretrained, folder: Path) -> None:
+    """Write the code that loads a folder, its model card, and thaw.json, with the sha256 of every file."""
+    code = Path(merged_model.__file__).read_text(encoding="utf-8")
+    for ours, own in OWN_IMPORTS.items():
+        code = code.replace(ours, own)
+    place = "sys.path.insert(0, str(Path(__file__).parent))  # for the two modules of this folder\n"
+    first = next(iter(OWN_IMPORTS.values()))
+    write_text(folder / "model.py", code.replace(f"\n{first}\n", f"\n{place}{first}\n"))
+    for module in (resume, standalone_model):
+        shutil.copyfile(module.__file__, folder / Path(module.__file__).name)
+    write_text(folder / "README.md", card(pretrained, folder))
+    anatomy = pretrained.anatomy
+    names = {name: getattr(anatomy, name) for name in ("layers", "form", "parts", "outputs", "owner")}
+    about = {"form": FORM, "encoder": pretrained.about, "anatomy": names, "tasks": sorted(branches_of(folder))}
+    about |= {"trunk": {"layers": depth(folder), "of": pretrained.layers}, "files": digests(folder)}
+    write_json(folder / "thaw.json", about)
+
+
+def branches_of(folder: Path) -> dict[str, dict]:
+    """Return branch.json of each task of a folder."""
+    return {path.parent.name: read_json(path) for path in sorted(folder.glob("branches/*/branch.json"))}
+
+
+def sizes_of(folder: Path) -> dict[str, BranchSize]:
+    """Return the size of the branch of each task."""
+    return {task: BranchSize(about["frozen"], len(about["layers"])) for task, about in branches_of(folder).items()}
+
+
+def depth(folder: Path) -> int:
+    """Return how many layers the trunk of a folder has."""
+    return max(size.frozen for size in sizes_of(folder).values())
+
+
+def input_of(about: dict) -> str:
+    """Return in words what a branch reads: tasks of the same words share a pass of the trunk."""
+    pairs = ", separately" if about["pairs"] == "separate" else ""
+    return f"{about['reads']}{pairs}, at most {about['max_length']} tokens"
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the sha256 of every file of a folder but its records and graphs."""
+    files = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name.as_posix(): file_sha256(path) for name, path in files.items() if not set(name.parts) & UNSIGNED}
+
+
+def open_folder(folder: Path) -> dict:
+    """Return thaw.json of a merged folder; another folder, or one whose files were edited, is a UserError."""
+    if not (folder / "thaw.json").is_file() or read_json(folder / "thaw.json").get("form") != FORM:
+        raise UserError(f"{folder} is no merged folder; thaw merge writes one from runs")
+    about, now = read_json(folder / "thaw.json"), digests(folder)
+    if wrong := sorted(
+        name for name in about["files"].keys() | now.keys() if about["files"].get(name) != now.get(name)
+    ):
+        raise UserError(f"{folder}/{wrong[0]} is not as it was written (sha256 differs); merge its runs again")
+    return about
+
+
+def card(pretrained: Pretrained, folder: Path) -> str:
+    """Return the README.md of a merged folder."""
+    abouts = branches_of(folder)
+    rows = [
+        f"| {task} | {input_of(about)} | {', '.join(about['labels']) or 'a score'} | {about['frozen']} + "
+        f"{len(about['layers'])} | {about['run']} |"
+        for task, about in abouts.items()
+    ]
+    table = "\n".join(["| task | reads | labels | layers: shared + own | run |", "|---|---|---|---|---|", *rows])
+    use = '    from model import Model\n    Model().predict(["a text"], tasks=["' + next(iter(abouts)) + '"])'
+    return (
+        f"# {len(abouts)} tasks on one trunk, {pretrained.about['name']}\n\nThe first {depth(folder)} of "
+        f"{pretrained.layers} layers are the pretrained encoder's and run once for all tasks that read the same input."
+        f"\n\n{table}\n\n## Use\n\n{use}\n"
+    )

@@ -1,0 +1,137 @@
+"""Whether a merged folder predicts what its runs do: a fresh process reads the test splits again, from text.
+
+Compared are: all tasks with their runs' recorded predictions and tensors; with exports of the single runs, to the bit;
+all tasks of an input at once with each alone, to the bit; the layers that ran with the closed form; the trunk's
+tensors with the pretrained encoder's, to the bit.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from safetensors.torch import load_file
+
+from thaw.core.branch_counts import executed
+from thaw.core.runtime import log
+from thaw.exporting import formats
+from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
+from thaw.merging.fresh_process import FreshProcess
+from thaw.merging.merged_folder import branches_of, input_of, sizes_of
+from thaw.merging.run_branch import Pretrained, RunBranch
+from thaw.schema.experiment import ComputeConfig
+
+WORDS = ["A", "few", "words", "and", "a", "few", "more"]
+TEXTS = {"text": [" ".join(WORDS), "another"], "pair": [[" ".join(WORDS), "another"]], "words": [WORDS, ["another"]]}
+SAME = 256  # examples that are compared to the bit
+AT_ONCE = 512  # texts of a request: as many as a model sorts by length together
+
+
+def prove(pretrained: Pretrained, branches: list[RunBranch], folder: Path) -> dict:
+    """Return the comparison of a folder with some of its runs, as check.json has it."""
+    compute = [ComputeConfig.model_validate(branch.source.spec["compute"]).threads for branch in branches]
+    with FreshProcess(max(compute, default=1)) as process:
+        tasks = {branch.task: _task(process, branch, folder) for branch in branches}
+        together = _together(process, branches, folder)
+    trunk = _trunk(pretrained, folder)
+    passed = all(part["passed"] for part in (*tasks.values(), *together.values(), trunk))
+    report = {"passed": passed, "tolerance": TOLERANCE, "may_change": MAY_CHANGE}
+    return report | {"tasks": tasks, "inputs": together, "trunk": trunk}
+
+
+def _task(process: FreshProcess, branch: RunBranch, folder: Path) -> dict:
+    """Compare one task's predictions with its run's, and to the bit with those of an export of the run."""
+    log(f"{branch.task}: a fresh process reads the test splits again")
+    source, splits, size = branch.source, {}, branch.size
+    for split in checked(source):
+        asked, predictions = examples(source, split), []
+        for start in range(0, len(asked), AT_ONCE):
+            reply = process.ask(asked[start : start + AT_ONCE], folder, tasks=[branch.task])
+            predictions += reply["replies"][0]["predictions"][branch.task]
+        splits[split] = compare(source, split, predictions)
+    some = examples(source, checked(source)[0])[:SAME]
+    single = Path(tempfile.mkdtemp(prefix=f".{branch.task}.", dir=folder.parent))
+    try:
+        formats.write(source, single)
+        merged, alone = process.ask(some, folder, single, tasks=[branch.task])["replies"]
+    finally:
+        shutil.rmtree(single)
+    same = merged["predictions"][branch.task] == alone["predictions"][""]
+    layers, expected = merged["layers"], merged["batches"] * (size.frozen + size.own)
+    return {
+        "passed": same and layers == expected and all(map(passes, splits.values())),
+        "splits": splits,
+        "same_bits": {"examples": len(some), "equal": same},
+        "layers": {"counted": layers // merged["batches"], "expected": size.frozen + size.own},
+    }
+
+
+def _together(process: FreshProcess, branches: list[RunBranch], folder: Path) -> dict[str, dict]:
+    """Compare all tasks of each input at once with each of them alone, and count the layers that run."""
+    groups: dict[str, list[RunBranch]] = {}
+    for branch in branches:
+        groups.setdefault(input_of(branch.about), []).append(branch)
+    compared = {}
+    for name, group in groups.items():
+        tasks = [branch.task for branch in group]
+        texts = examples(group[0].source, checked(group[0].source)[0])[:SAME]
+        (at_once,) = process.ask(texts, folder, tasks=tasks)["replies"]
+        equal = True
+        for task in tasks:
+            (alone,) = process.ask(texts, folder, tasks=[task])["replies"]
+            equal = equal and alone["predictions"][task] == at_once["predictions"][task]
+        expected = executed(branch.size for branch in group)
+        counted = at_once["layers"] / at_once["batches"]
+        compared[name] = {"passed": equal and counted == expected, "tasks": tasks, "examples": len(texts)}
+        compared[name] |= {"equal": equal, "layers": {"counted": counted, "expected": expected}}
+    return compared
+
+
+def unchanged(before: Path, folder: Path, tasks: list[str]) -> dict[str, bool]:
+    """Return for some tasks whether two merged folders predict the same of a few texts, to the bit."""
+    abouts = branches_of(folder)
+    with FreshProcess(1) as process:
+        replies = {task: process.ask(TEXTS[abouts[task]["reads"]], before, folder, tasks=[task]) for task in tasks}
+    return {
+        task: reply["replies"][0]["predictions"] == reply["replies"][1]["predictions"]
+        for task, reply in replies.items()
+    }
+
+
+def _trunk(pretrained: Pretrained, folder: Path) -> dict:
+    """Compare the trunk's tensors with the pretrained encoder's; no branch may have one that is below its start."""
+    trunk, expected = load_file(folder / "trunk.safetensors"), pretrained.up_to(_depth(folder))
+    equal = trunk.keys() == expected.keys() and all(trunk[name].equal(value) for name, value in expected.items())
+    low = [
+        name
+        for task, about in branches_of(folder).items()
+        for name in load_file(folder / "branches" / task / "layers.safetensors")
+        if pretrained.anatomy.component(name) <= about["frozen"]
+    ]
+    return {"passed": equal and not low, "tensors": len(trunk), "equal": equal, "below_a_branch": low}
+
+
+def _depth(folder: Path) -> int:
+    return max(size.frozen for size in sizes_of(folder).values())
+
+
+def proof_summary(report: dict) -> str:
+    """Return the outcome in words, some lines for each task."""
+    lines = []
+    for task, part in report["tasks"].items():
+        same, layers = part["same_bits"], part["layers"]
+        words = "equal to the bit" if same["equal"] else "NOT equal to the bit"
+        lines.append(f"{task}: {words} to the single run on {same['examples']} examples; {layers['counted']} layers")
+        for split, compared in part["splits"].items():
+            lines.append(
+                f"  {split}: {compared['changed']} of {compared['answers']} predictions are others than recorded; "
+                f"largest difference from the run's own tensors {compared['largest_difference']:.1e}"
+            )
+    for name, part in report["inputs"].items():
+        words = "as alone" if part["equal"] else "NOT as alone"
+        layers = part["layers"]
+        lines.append(
+            f"{name}: {len(part['tasks'])} tasks at once predict {words}; {layers['counted']:g} layers ran, "
+            f"{layers['expected']} expected"
+        )
+    words = "equal" if report["trunk"]["equal"] else "NOT equal"
+    return "\n".join([*lines, f"trunk: {report['trunk']['tensors']} tensors, {words} to the pretrained encoder's"])

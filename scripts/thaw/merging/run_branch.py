@@ -1,0 +1,130 @@
+"""The branch of a finished run: which layers it shares with the pretrained encoder, and which are its own.
+
+L layers. Tensors decide, not the strategy's words: what is equal to the pretrained encoder's is shared.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from thaw.core.branch_counts import BranchSize
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.encoders.anatomy import Anatomy
+from thaw.encoders.transformers import Encoder
+from thaw.exporting.finished_run import FinishedRun, open_run
+from thaw.exporting.formats import facts, trained_encoder
+from thaw.schema.layers import OneLayerConfig
+
+
+@dataclass(frozen=True)
+class RunBranch:
+    """What a run adds to a trunk: it begins at boundary `frozen`, runs its `own` layers, and its head reads `top`."""
+
+    source: FinishedRun
+    frozen: int
+    own: list[int]
+    top: int
+    tensors: dict[str, torch.Tensor]
+
+    @property
+    def task(self) -> str:
+        """The id of its task."""
+        return self.source.task["id"]
+
+    @property
+    def size(self) -> BranchSize:
+        """How many layers it shares and has."""
+        return BranchSize(self.frozen, len(self.own))
+
+    @cached_property
+    def head(self) -> dict[str, torch.Tensor]:
+        """The tensors of its head, by name."""
+        return load_file(self.source.run / "head.safetensors")
+
+    @property
+    def about(self) -> dict:
+        """Return what the loader needs to know of it, as branch.json has it."""
+        counts = {"head_parameters": sum(tensor.numel() for tensor in self.head.values())}
+        said = facts(self.source, "branch", {}) | {"frozen": self.frozen, "layers": self.own, "top": self.top}
+        return said | counts
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The encoder that all runs of a merge share."""
+
+    folder: Path
+    about: dict  # its name, and the sha256 of its weights and of its tokenizer
+    anatomy: Anatomy
+    config: object
+    tensors: dict[str, torch.Tensor]
+    layers: int
+
+    @classmethod
+    def load(cls, folder: Path) -> "Pretrained":
+        """Load the encoder of a folder that fetch wrote."""
+        encoder, card = Encoder.load(folder), read_json(folder / "card.json")
+        tensors = {name: value.clone() for name, value in encoder.model.state_dict().items()}
+        about = {"name": folder.name} | {key: card[key] for key in ("sha256", "tokenizer_sha256")}
+        return cls(folder, about, encoder.anatomy, encoder.model.config, tensors, encoder.layers)
+
+    def up_to(self, boundary: int) -> dict[str, torch.Tensor]:
+        """Return the tensors of the embeddings and of the layers below a boundary."""
+        return {name: value for name, value in self.tensors.items() if self.anatomy.component(name) <= boundary}
+
+
+def branch_of(source: FinishedRun, pretrained: Pretrained) -> RunBranch:
+    """Return the branch of a run on an encoder; one that shares no layer, or reads several, is a UserError."""
+    entry, run = source.head.layers, source.run
+    if not isinstance(entry, OneLayerConfig):
+        raise UserError(
+            f"{run}: its head reads several layers ({entry.combine}); a branch ends in one. thaw export writes this "
+            "run as a model of its own"
+        )
+    (top,) = entry.reads(source.spec["layers"])
+    trained, component = trained_encoder(source).model.state_dict(), pretrained.anatomy.component
+    same = {name for name, value in pretrained.tensors.items() if _equal(trained.get(name), value)}
+    changed = {component(name) for name in pretrained.tensors.keys() - same}
+    if 0 in changed:
+        raise UserError(
+            f"{run}: its embeddings were trained, so it shares no layer with other tasks; merge a run that leaves them "
+            "frozen, as top-k fine-tuning does"
+        )
+    frozen = min([top, *(layer - 1 for layer in changed)])
+    kept = {component(name) for name in trained if name.startswith(pretrained.anatomy.layers + ".")}
+    own = [layer for layer in range(frozen + 1, top + 1) if layer in kept]
+    tensors = {name: value for name, value in trained.items() if frozen < component(name) <= top}
+    return RunBranch(source, frozen, own, top, tensors)
+
+
+def open_branches(runs: list[Path]) -> tuple[Pretrained, list[RunBranch]]:
+    """Return the encoder of some runs, and their branches; runs that do not fit together are a UserError."""
+    if not runs:
+        raise UserError("no run is named; name one for each task, results/runs/.../seed<n>")
+    sources = [open_run(run) for run in runs]
+    tasks = [source.task["id"] for source in sources]
+    if twice := [task for task in tasks if tasks.count(task) > 1]:
+        raise UserError(f"{twice[0]} is the task of two of the runs; a merge has one branch for each task")
+    pretrained = Pretrained.load(sources[0].encoder)
+    for source in sources[1:]:
+        check_encoder(pretrained.about, source.encoder, f"{sources[0].run}")
+    return pretrained, [branch_of(source, pretrained) for source in sources]
+
+
+def check_encoder(about: dict, encoder: Path, of: str) -> None:
+    """Raise UserError where an encoder has other weights or another tokenizer. Args: what the others have; of which."""
+    card = read_json(encoder / "card.json")
+    for key, what in (("sha256", "weights"), ("tokenizer_sha256", "tokens")):
+        if card[key] != about[key]:
+            raise UserError(
+                f"{encoder.name} has other {what} than {about['name']}, the encoder of {of}; only runs of one "
+                "encoder share a trunk"
+            )
+
+
+def _equal(first: torch.Tensor | None, second: torch.Tensor) -> bool:
+    return first is not None and first.shape == second.shape and torch.equal(first, second)

@@ -1,0 +1,112 @@
+"""Which finished runs a merge takes, by their scores on validation, and what the choice costs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from thaw.core import branch_counts
+from thaw.core.branch_choice import Offer, choose
+from thaw.core.branch_counts import BranchSize, EncoderSize
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.evaluation.result_files import task_with_defaults
+from thaw.merging.merged_folder import branches_of, input_of, sizes_of
+from thaw.merging.run_branch import Pretrained
+
+
+@dataclass(frozen=True)
+class ServedRun:
+    """A run that a merge takes: its folder, where it comes from, its size, the mean validation score over seeds."""
+
+    folder: Path
+    strategy: str
+    variant: str
+    size: BranchSize
+    validation: float
+    test: float | None
+
+
+def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
+    """Return by task the run that is served. Args: spec of the merge; metrics.json of all its runs, tasks by name.
+
+    A point of which a run diverged or has no score is left out. A task without any other is a UserError.
+    """
+    waiting, offers, served = iter(runs), {}, {}
+    for task, points in sorted(spec["tasks"].items()):
+        offers[task] = []
+        for number, point in enumerate(points):
+            files = [next(waiting) for _ in point["runs"]]
+            records = [read_json(file) for file in files]
+            scores = [_score(record, "validation") for record in records]
+            if None in scores or any("diverged" in record["flags"] for record in records):
+                continue
+            place = spec["seeds"].index(spec["seed"])
+            size, mean = BranchSize(point["frozen"], point["own"]), 100 * sum(scores) / len(scores)
+            offers[task].append(Offer(str(number), size, mean))
+            test = _score(records[place], "test")
+            names = point["strategy"], point["variant"]
+            test = None if test is None else 100 * test
+            served[task, str(number)] = ServedRun(files[place].parent, *names, size, mean, test)
+        if not offers[task]:
+            raise UserError(f"{task}: every run that a branch may come from diverged or has no validation score")
+    chosen = choose(offers, spec["choose"], spec["margin"])
+    return {task: served[task, offer.id] for task, offer in chosen.items()}
+
+
+def counted(folder: Path, pretrained: Pretrained) -> dict:
+    """Return what a merged folder executes and stores, by closed form, next to other ways to serve its tasks."""
+    abouts, sizes, size = branches_of(folder), sizes_of(folder), encoder_size(pretrained)
+    heads = [about["head_parameters"] for about in abouts.values()]
+    inputs = {task: input_of(about) for task, about in abouts.items()}
+    layers, of = branch_counts.executed(sizes.values()), len(sizes) * size.layers
+    facts = {"embeddings": size.embeddings, "layer": size.layer, "layers": size.layers}
+    bytes_stored = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
+    return {
+        "layers": {"executed": layers, "of": of, "by_input": _by_input(sizes, inputs, size.layers)},
+        "parameters": {
+            "merged": branch_counts.stored_merged(sizes.values(), size, heads),
+            "separate": branch_counts.stored_separate(size, heads),
+        },
+        "encoder": facts | {"width": pretrained.config.hidden_size},
+        "bytes": bytes_stored,
+    }
+
+
+def encoder_size(pretrained: Pretrained) -> EncoderSize:
+    """Return the numbers of parameters of an encoder; those of a layer are the mean over layers."""
+    names = dict(pretrained.tensors)
+    embeddings = sum(value.numel() for name, value in names.items() if pretrained.anatomy.component(name) == 0)
+    every = sum(value.numel() for value in names.values())
+    return EncoderSize(embeddings, round((every - embeddings) / pretrained.layers), pretrained.layers)
+
+
+def record(spec: dict, digest: str, served: dict[str, ServedRun], results: Path) -> dict:
+    """Return what merge.json says of the choice."""
+    tasks = {
+        task: {
+            "run": run.folder.resolve().relative_to(results.resolve()).as_posix(),
+            "strategy": run.strategy,
+            "variant": run.variant,
+            "frozen": run.size.frozen,
+            "own": run.size.own,
+            "validation": run.validation,
+            "test": run.test,
+        }
+        for task, run in served.items()
+    }
+    return {"spec": spec, "digest": digest, "tasks": tasks}
+
+
+def _by_input(sizes: dict[str, BranchSize], inputs: dict[str, str], layers: int) -> dict[str, dict]:
+    counts = branch_counts.executed_by_input(sizes, inputs)
+    readers = {name: [task for task in sizes if inputs[task] == name] for name in counts}
+    return {
+        name: {"executed": count, "of": layers * len(readers[name]), "tasks": readers[name]}
+        for name, count in counts.items()
+    }
+
+
+def _score(record: dict, role: str) -> float | None:
+    """Return the main metric of a run on validation, or on the first test split; None where it has none there."""
+    task = task_with_defaults(record["spec"]["task"], record["spec"]["subset"])
+    split = task["validation"] if role == "validation" else next(iter(task["test"]), None)
+    return record["scores"].get(split, {}).get(task["metrics"][0])

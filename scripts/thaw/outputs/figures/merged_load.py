@@ -1,0 +1,149 @@
+"""Figures of merged folders: layers, stored parameters and time against the number of tasks; score against storage."""
+
+from functools import partial
+
+from thaw.core import branch_counts
+from thaw.core.branch_counts import BranchSize, EncoderSize
+from thaw.outputs import wording
+from thaw.outputs.figures import figure_style, label_placement, panels
+from thaw.outputs.frame import aggregate
+
+MOST = 16  # tasks that closed forms are drawn up to
+LORA = 2 * 2 * 8  # numbers by unit of width in a layer: rank 8 on two matrices of d x d (Hu et al. 2021)
+ADAPTER = 64  # size of the two adapters of a layer (Houlsby et al. 2019)
+MIB_FP32 = 4 / 2**20
+
+
+def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
+    """Return the stored parameters of some tasks by way to serve them; branches are those of a merge, in turn.
+
+    Heads count as in the merge, a mean one for each task. LoRA and adapters in all layers.
+    """
+    facts = record["encoder"]
+    size = EncoderSize(facts["embeddings"], facts["layer"], facts["layers"])
+    width, layers = facts["width"], facts["layers"]
+    sizes = [BranchSize(one["frozen"], one["own"]) for one in record["tasks"].values()]
+    sizes = [sizes[number % len(sizes)] for number in range(tasks)]
+    known = len(record["tasks"])
+    separate = known * (size.embeddings + layers * size.layer)
+    heads = [(record["parameters"]["separate"] - separate) // known] * tasks
+    lora, adapters = LORA * width * layers, 2 * (2 * ADAPTER * width + ADAPTER + width) * layers
+    return {
+        "One model per task": branch_counts.stored_separate(size, heads),
+        "Merged": branch_counts.stored_merged(sizes, size, heads),
+        "Adapters": branch_counts.stored_inserted(size, [adapters] * tasks, heads),
+        "LoRA": branch_counts.stored_inserted(size, [lora] * tasks, heads),
+    }
+
+
+def executed_by_way(record: dict, tasks: int) -> dict[str, int]:
+    """Return the executed layers of some tasks on one text; what is inserted in all layers shares none of them."""
+    sizes = [BranchSize(one["frozen"], one["own"]) for one in record["tasks"].values()]
+    chosen = [sizes[number % len(sizes)] for number in range(tasks)]
+    whole = tasks * record["encoder"]["layers"]
+    return {"One model per task, LoRA, adapters": whole, "Merged": branch_counts.executed(chosen)}
+
+
+def build(data, spec: dict) -> panels.Figure:
+    """Return three panels for each merge against the number of tasks: layers, stored parameters, measured time."""
+    import pandas
+
+    drawn, rows = [], []
+    for (subset, encoder, name), record in data.merges.items():
+        title = spec["merges"].get(name, name)
+        counts = {"layers": executed_by_way, "MiB": stored_by_way}
+        for unit, counted in counts.items():
+            values = {tasks: counted(record, tasks) for tasks in range(1, MOST + 1)}
+            factor = MIB_FP32 if unit == "MiB" else 1
+            lines = {way: [factor * values[tasks][way] for tasks in values] for way in values[1]}
+            what = "Stored, MiB (fp32)" if unit == "MiB" else "Layers executed for a text"
+            drawn.append(panels.Panel(f"{title}: {unit}", partial(_lines, x=list(values), lines=lines, name=what)))
+            for way, ys in lines.items():
+                rows += [[subset, encoder, name, unit, way, tasks, y] for tasks, y in zip(values, ys, strict=True)]
+        measured = data.latencies[subset, encoder, name]["rows"]
+        times = _times(measured)
+        drawn.append(panels.Panel(f"{title}: time", partial(_time_lines, lines=times)))
+        for (way, kind), points in times.items():
+            rows += [[subset, encoder, name, "ms", f"{way} {kind}", tasks, ms] for tasks, ms in points]
+    header = "subset encoder merge unit way tasks value".split()
+    return panels.compose(drawn, panels.csv_of(pandas.DataFrame(rows, columns=header)), wide=3)
+
+
+def build_storage(data, spec: dict) -> panels.Figure:
+    """Return the mean test score over a merge's tasks against stored parameters: merged, and each strategy alone.
+
+    A strategy stores what it trains for each task, and once the encoder, unless it trains all of that.
+    """
+    import pandas
+
+    summary = aggregate.summarise(data.runs, "test", spec["order"])
+    rows = []
+    for (subset, encoder, name), record in data.merges.items():
+        tasks = list(record["tasks"])
+        known = [one["test"] for one in record["tasks"].values()]
+        if None not in known:
+            label = spec["merges"].get(name, name)
+            rows.append([subset, encoder, name, label, sum(known) / len(known), record["parameters"]["merged"]])
+        same = summary[(summary["subset"] == subset) & (summary["encoder"] == encoder) & summary["task"].isin(tasks)]
+        for (strategy, variant), runs in same[same["fitted"]].groupby(["strategy", "variant"], sort=False):
+            runs = runs.drop_duplicates("task")
+            if set(runs["task"]) == set(tasks) and runs["mean"].notna().all():
+                label = spec["labels"]["strategies"].get(strategy, strategy)
+                label += "" if variant == "base" else f" {wording.point(variant)}"
+                rows.append([subset, encoder, name, label, runs["mean"].mean(), _stored(runs, record["encoder"])])
+    frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
+    drawn = [
+        panels.Panel(spec["merges"].get(key[2], key[2]), partial(_storage, rows=part), partial(_labels, rows=part))
+        for key, part in frame.groupby(["subset", "encoder", "merge"], sort=False)
+    ]
+    return panels.compose(drawn, panels.csv_of(frame))
+
+
+def _stored(runs, encoder: dict) -> float:
+    """Return what the runs of a strategy store. Args: a row for each task; embeddings, layer and layers."""
+    whole = encoder["embeddings"] + encoder["layers"] * encoder["layer"]
+    return runs["parameters"].sum() + whole * (not runs["embeddings"].all())
+
+
+def _times(rows: list[dict]) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    """Return (tasks, ms) of the smallest batch and shortest text by way and by median or P99."""
+    batch, tokens = (min(row[key] for row in rows) for key in ("batch", "tokens"))
+    chosen = [row for row in rows if (row["batch"], row["tokens"]) == (batch, tokens)]
+    ways = dict.fromkeys(row["way"] for row in chosen)
+    return {
+        (way, kind): sorted((row["tasks"], 1e3 * row[kind]) for row in chosen if row["way"] == way)
+        for way in ways
+        for kind in ("median", "p99")
+    }
+
+
+def _lines(axis, x: list[int], lines: dict[str, list[float]], name: str) -> None:
+    for number, (way, ys) in enumerate(lines.items()):
+        axis.plot(x, ys, color=f"C{number}", label=way)
+    axis.set_xlabel("Tasks")
+    axis.set_ylabel(name)
+
+
+def _time_lines(axis, lines: dict) -> None:
+    names = {"merged": "Merged", "separate": "One model per task"}
+    for (way, kind), points in lines.items():
+        style = "-" if kind == "median" else ":"
+        colour = "C1" if way == "merged" else "C0"
+        label = names[way] + ("" if kind == "median" else ", P99")
+        axis.plot(*zip(*points, strict=True), color=colour, linestyle=style, marker="o", label=label)
+    axis.set_xticks(sorted({tasks for points in lines.values() for tasks, _ in points}))
+    axis.set_xlabel("Tasks")
+    axis.set_ylabel("Time of a call, ms")
+
+
+def _storage(axis, rows) -> None:
+    for row in rows.itertuples():
+        axis.plot(row.parameters * MIB_FP32, row.mean, marker="o", color=figure_style.GREY)
+    axis.margins(0.2)
+    axis.set_xlabel("Stored for all tasks, MiB (fp32)")
+    axis.set_ylabel("Mean score × 100, test")
+
+
+def _labels(axis, rows) -> None:
+    points = list(zip(rows["parameters"] * MIB_FP32, rows["mean"], strict=True))
+    label_placement.label_points(axis, points, list(rows["way"]), [])

@@ -1,0 +1,81 @@
+"""Tables of merged folders: what each executes, stores and scores, and how fast it is against separate models."""
+
+from thaw.outputs import wording
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+
+HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes"
+TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
+MIB = 2**20
+
+
+def build(data, spec: dict) -> TextTable:
+    """Return a line for each merge: its tasks with their layers and scores, layers executed and stored parameters."""
+    groups, lines = [], []
+    for (subset, encoder, name), record in data.merges.items():
+        tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
+        rows = []
+        for task, one in tasks.items():
+            score = "–" if one["test"] is None else wording.number(one["test"])
+            label = wording.task_name(spec["labels"]["tasks"], task)
+            choice = f"{one['strategy']} {one['variant']}"
+            layers_of_task = f"{one['frozen']} + {one['own']}"
+            rows.append(_row(label, [choice, layers_of_task, wording.number(one["validation"]), score]))
+        known = [one["test"] for one in tasks.values() if one["test"] is not None]
+        mean = sum(known) / len(known) if known else None
+        for reads, group in layers["by_input"].items():
+            share = f"{100 * group['executed'] / group['of']:.1f} %"
+            names = ", ".join(wording.task_name(spec["labels"]["tasks"], task) for task in group["tasks"])
+            rows.append(_row(f"Layers, {reads}", [names, f"{group['executed']} of {group['of']}", share, ""]))
+        overhead = 100 * layers["executed"] / layers["of"]
+        total = f"{layers['executed']} of {layers['of']}"
+        rows.append(_row("Layers, all tasks on one text", ["", total, f"{overhead:.1f} %", ""]))
+        share = f"{100 * stored['merged'] / stored['separate']:.1f} %"
+        counts = f"{wording.count(stored['merged'])} of {wording.count(stored['separate'])}"
+        rows.append(_row("Parameters stored", ["", counts, share, ""]))
+        rows.append(_row("Mean", ["", "", "", "–" if mean is None else wording.number(mean)]))
+        groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
+        branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
+        numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
+        shown = "" if mean is None else f"{mean:.4f}"
+        lines.append([subset, encoder, name, " ".join(tasks), branches, shown, *numbers, record["bytes"]])
+    titles = ["Run", "Layers: shared + own", "Validation", "Test"]
+    notes = [
+        "Scores × 100; validation: mean over seeds, by which the branch was chosen; test: of the run that is served. "
+        "Layers are counted for one text: tasks that read the same input share one pass of the frozen layers. "
+        "All tasks on one text is the count of Wei et al. 2022, which holds only where all tasks read the same text.",
+    ]
+    return text_table(spec, titles, groups, notes, HEADER, lines, of="Task")
+
+
+def build_latency(data, spec: dict) -> TextTable:
+    """Return the measured times of each merge and of separate models, a line for each setting."""
+    groups, lines, notes = [], [], []
+    for (subset, encoder, name), record in data.latencies.items():
+        rows = []
+        for row in record["rows"]:
+            way = {"merged": "merged", "separate": "one model per task"}[row["way"]]
+            copies = f" ({row['copies']} copies)" if row["copies"] else ""
+            times = [f"{1e3 * row[key]:.1f}" for key in ("median", "p95", "p99")]
+            cells = [f"{row['tasks']}{copies}", str(row["batch"]), str(row["tokens"]), str(row["layers"]), *times]
+            rows.append(_row(way, [*cells, f"{row['queries_per_second']:.0f}"]))
+            numbers = [row[key] for key in ("way", "tasks", "copies", "batch", "tokens", "layers")]
+            seconds = [f"{row[key]:.6f}" for key in ("median", "p95", "p99")]
+            lines.append([subset, encoder, name, *numbers, *seconds, f"{row['queries_per_second']:.2f}"])
+        groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
+        notes.append(_facts(record))
+    titles = ["Tasks", "Batch", "Tokens", "Layers", "Median, ms", "P95, ms", "P99, ms", "Texts/s"]
+    notes.insert(0, "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn.")
+    return text_table(spec, titles, groups, notes, TIMES, lines, of="Models")
+
+
+def _facts(record: dict) -> str:
+    sizes, peak = record["bytes"], record["peak_mib"]
+    return (
+        f"Stored: {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model per task; peak "
+        f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB. {record['threads']} threads, "
+        f"{record['hardware']['device']}."
+    )
+
+
+def _row(name: str, cells: list[str]) -> Row:
+    return Row({}, name, [TextCell(cell) for cell in cells])

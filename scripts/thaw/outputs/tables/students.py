@@ -1,0 +1,84 @@
+"""A table of students: their teacher's score, their own alone and taught, the share that they keep, layers and cost."""
+
+from thaw.core import layout
+from thaw.core.errors import UserError
+from thaw.encoders.parameter_counts import parameter_counts
+from thaw.outputs import wording
+from thaw.outputs.frame import aggregate
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+
+HEADER = "subset encoder head strategy variant taught_by layers bytes task split metric seeds score full kept seconds"
+
+
+def build(data, spec: dict) -> TextTable:
+    """Return a line for the full model and for each student: score and share kept by task, layers, seconds, bytes.
+
+    Args: spec with `whole`, the strategy that trains everything, and `students`, the points that are one: encoder,
+    strategy, variant, layers, and taught_by, the strategy of its teacher (empty for a student alone). Raises UserError
+    where an experiment has none with a result.
+    """
+    summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
+    labels, columns = spec["labels"], aggregate.columns(summary, spec["labels"])
+    groups, lines = [], []
+    for group, name in aggregate.group_names(summary, labels).items():
+        mine = aggregate.runs_of(summary, group)
+        sizes = parameter_counts(data.results / layout.folder("fetch", {"encoder": group[1]}))
+        points = _points(spec, group[1], sizes.layers)
+        full = mine[mine["strategy"] == spec["whole"]].set_index(["task", "split"])["mean"].to_dict()
+        rows = []
+        for (strategy, variant), point in points.items():
+            own = mine[(mine["strategy"] == strategy) & (mine["variant"] == variant) & mine["mean"].notna()]
+            if own.empty:
+                continue
+            size = 4 * (sizes.embeddings + point["layers"] * sizes.in_layers / max(1, sizes.layers))
+            rows.append(
+                Row({}, aggregate.row_name(next(own.itertuples()), labels), _cells(own, columns, full, size, point))
+            )
+            for row in own.itertuples():
+                whole = full.get((row.task, row.split))
+                facts = [strategy, variant, point["taught_by"], point["layers"], round(size)]
+                numbers = [
+                    "" if x is None else f"{x:.4f}" for x in (row.mean, whole, _kept(row.mean, whole), row.seconds)
+                ]
+                lines.append([*group, *facts, row.task, row.split, row.metric, row.seeds, *numbers])
+        groups += [Group(name, [], rows)] if len(rows) > 1 else []
+    if not groups:
+        raise UserError("a student_table needs results of the full model and of a student")
+    titles = [*(column.title for column in columns), "Taught", "Layers", "Seconds", "MB"]
+    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    return text_table(spec, titles, groups, _notes(whole), HEADER, lines)
+
+
+def _points(spec: dict, encoder: str, layers: int) -> dict[tuple[str, str], dict]:
+    """Return what is known of each point that is shown: the full model, then the students of an encoder in order."""
+    students = {
+        (point["strategy"], point["variant"]): point for point in spec["students"] if point["encoder"] == encoder
+    }
+    return {(spec["whole"], "base"): {"layers": layers, "taught_by": ""}} | students
+
+
+def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell | None]:
+    """Return the cells of a line: score with the share kept by task; whether it was taught, layers, seconds, MB."""
+    cells: list[TextCell | None] = [None] * len(columns)
+    for row in rows.itertuples():
+        kept = _kept(row.mean, full.get((row.task, row.split)))
+        share = "" if kept is None else f" ({kept:.1f} %)"
+        cells[aggregate.column_index(columns, row.task, row.split)] = TextCell(
+            wording.number(row.mean) + share, row.mean
+        )
+    facts = ["yes" if point["taught_by"] else wording.DASH, str(point["layers"])]
+    numbers = [f"{rows['seconds'].mean():.0f}", f"{size / 1e6:.1f}"]
+    return cells + [TextCell(text) for text in [*facts, *numbers]]
+
+
+def _kept(score: float, full: float | None) -> float | None:
+    """Return a score in % of the full model's, None where that is not above 0."""
+    return 100 * score / full if full is not None and full > 0 else None
+
+
+def _notes(whole: str) -> list[str]:
+    return [
+        f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
+        "Seconds: of training, with those of the teacher and of its outputs. MB: of the encoder's weights in fp32, "
+        "without the head; a layer counts with the mean of all.",
+    ]

@@ -1,0 +1,174 @@
+"""The merges of an experiment: which runs may be a branch, and what each branch shares. No torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from thaw.adaptation.selectors import boundary
+from thaw.core import layout
+from thaw.core.branch_counts import BranchSize
+from thaw.core.errors import UserError, suggestion
+from thaw.core.versions import VERSIONS
+from thaw.declarations.heads import EXPORTED
+from thaw.planning.run_plan import RunPlan, named_points
+from thaw.schema.entry import spec_of
+from thaw.schema.experiment import ExperimentConfig
+from thaw.schema.layers import OneLayerConfig
+from thaw.schema.merges import MergeConfig
+
+
+@dataclass(frozen=True)
+class CandidateBranch:
+    """The runs of a point of a strategy on a task, one for each seed, and the size of their branches."""
+
+    size: BranchSize
+    runs: list[RunPlan]
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """A merge: its key, its entry, and by task the branches that it may take."""
+
+    name: str
+    key: str
+    entry: MergeConfig
+    seed: int
+    layers: int
+    candidates: dict[str, list[CandidateBranch]]
+
+    @property
+    def runs(self) -> list[RunPlan]:
+        """All runs that it reads, tasks by name as in canonical JSON, point by point, seed by seed."""
+        return [run for _, some in sorted(self.candidates.items()) for one in some for run in one.runs]
+
+
+def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:
+    """Yield the merges of an experiment, one for each subset. Args: its RunPlanner."""
+    for name, entry in experiment.merges.items():
+        place = experiment.place("merges", name)
+        encoder, head = (_only(kind, entry, experiment, place) for kind in ("encoder", "head"))
+        seed = _seed(entry, experiment)
+        if seed not in experiment.seeds:
+            raise UserError(f"{place}: seed {seed} is none of the experiment's; add it to seeds:")
+        layers = planner.catalogue.get("encoders", encoder, place).layers
+        tasks = _tasks(entry, experiment, place)
+        for subset in experiment.subsets:
+            candidates = {
+                task: list(_candidates(entry, (task, subset, encoder, head), experiment, planner, place))
+                for task in tasks
+            }
+            if empty := [task for task, some in candidates.items() if not some]:
+                raise UserError(f"{place}: none of its strategies is run on {empty[0]}; add one, or leave the task out")
+            key = layout.key("merge", {"subset": subset, "encoder": encoder, "merge": name})
+            yield MergePlan(name, key, entry, seed, layers, candidates)
+
+
+def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
+    """Return the spec of a merge. Args: the digests of its runs, by folder."""
+    tasks = {
+        task: [
+            {
+                "strategy": one.runs[0].strategy,
+                "variant": one.runs[0].variant,
+                "frozen": one.size.frozen,
+                "own": one.size.own,
+                "runs": [digests[run.folder] for run in one.runs],
+            }
+            for one in some
+        ]
+        for task, some in merge.candidates.items()
+    }
+    chosen = {"choose": merge.entry.choose, "margin": merge.entry.margin, "seed": merge.seed}
+    seeds = [run.seed for run in next(iter(merge.candidates.values()))[0].runs]
+    return {"version": VERSIONS["merge"], "merge": merge.name, **chosen, "seeds": seeds, "tasks": tasks}
+
+
+def latency_spec(experiment: ExperimentConfig, merge: str) -> dict:
+    """Return the spec of measuring a merge. Args: the digest of the merge."""
+    settings = {"latency": spec_of(experiment.latency), "compute": spec_of(experiment.compute)}
+    return {"version": VERSIONS["latency"], "merge": merge, **settings}
+
+
+def is_merged(planner, run: RunPlan) -> bool:
+    """Return whether a run may be a branch of a merge, so that it has to keep what it trains."""
+    if run.trial or not any(chosen != ["head"] for one in (run, *run.earlier()) for chosen in planner.trained(one)):
+        return False
+    experiment = planner.experiment
+    for entry in experiment.merges.values():
+        named = dict(map(named_points, entry.strategies))
+        served = run.task in (entry.tasks or experiment.tasks) and run.seed == _seed(entry, experiment)
+        if served and run.strategy in named:
+            points = named[run.strategy]
+            if points is None or run.value in points:
+                return True
+    return False
+    experiment = planner.experiment
+    for entry in experiment.merges.values():
+        named = dict(map(named_points, entry.strategies))
+        if (
+            run.strategy in named
+            and run.task in (entry.tasks or experiment.tasks)
+            and run.seed == _seed(entry, experiment)
+        ):
+            points = named[run.strategy]
+            if points is None or run.value in points:
+                return True
+    return False
+
+
+def _candidates(
+    entry: MergeConfig, cell: tuple, experiment: ExperimentConfig, planner, place: str
+) -> Iterator[CandidateBranch]:
+    """Yield the branches that a task may take. Args: task, subset, encoder, head."""
+    task, _, encoder, head = cell
+    for item in entry.strategies:
+        name, points = named_points(item)
+        planner.catalogue.get("strategies", name, place)
+        if not planner.applies(name, task) or not planner.head_of(head, task):
+            continue
+        for value in planner.points(name, encoder) if points is None else points:
+            runs = [planner.run_of(*cell, name, value, seed) for seed in experiment.seeds]
+            if planner.serves(runs[0], task):
+                yield CandidateBranch(_size(runs[0], planner, place), runs)
+
+
+def _size(run: RunPlan, planner, place: str) -> BranchSize:
+    """Return the size of a run's branch; a run that can be none is a UserError."""
+    head, point = planner.head_under(run), f"{run.strategy} {run.variant}"
+    if head.kind not in EXPORTED:
+        raise UserError(
+            f"{place}: {point} on {run.task} has the head {head.kind}; a branch has {' or '.join(EXPORTED)}"
+        )
+    read = planner.read(run)
+    if len(read) > 1 or not isinstance(head.layers, OneLayerConfig):
+        raise UserError(f"{place}: {point} reads several layers; a branch ends in one")
+    layers = planner.catalogue.get("encoders", run.encoder, place).layers
+    trained = [chosen for one in (run, *run.earlier()) for chosen in planner.trained(one)]
+    lowest = [boundary(chosen, layers) for chosen in trained]
+    if None in lowest or run.weights.further:
+        why = "trains the embeddings" if None in lowest else "starts from further pretraining"
+        raise UserError(f"{place}: {point} {why}, so it shares no layer with other tasks; leave it out")
+    frozen, shape = min([read[-1], *lowest]), planner.shape(run)
+    if shape is None:
+        return BranchSize(frozen, read[-1] - frozen)
+    frozen = min(frozen, shape.unchanged_below(layers))
+    return BranchSize(frozen, sum(layer > frozen for layer in shape.layers))
+
+
+def _tasks(entry: MergeConfig, experiment: ExperimentConfig, place: str) -> list[str]:
+    if unknown := [task for task in entry.tasks if task not in experiment.tasks]:
+        raise UserError(f"{place}: the experiment has no task {unknown[0]!r}{suggestion(unknown[0], experiment.tasks)}")
+    return [task for task in experiment.tasks if task in (entry.tasks or experiment.tasks)]
+
+
+def _only(kind: str, entry: MergeConfig, experiment: ExperimentConfig, place: str) -> str:
+    """Return the encoder or head of a merge, which is the experiment's only one where the entry names none."""
+    known, chosen = getattr(experiment, f"{kind}s"), getattr(entry, kind)
+    if chosen is None and len(known) > 1:
+        raise UserError(f"{place}: the experiment has several {kind}s; say {kind}: {known[0]}")
+    if chosen is not None and chosen not in known:
+        raise UserError(f"{place}: {chosen} is no {kind} of the experiment{suggestion(chosen, known)}")
+    return chosen or known[0]
+
+
+def _seed(entry: MergeConfig, experiment: ExperimentConfig) -> int:
+    return experiment.seeds[0] if entry.seed is None else entry.seed

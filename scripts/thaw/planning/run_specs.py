@@ -1,0 +1,87 @@
+"""The spec of a run: all that its result depends on, but for the digests of what was made before it. No torch."""
+
+from thaw.adaptation.selectors import boundary
+from thaw.adaptation.stages import phases_to_spec
+from thaw.core import boundaries, plugins
+from thaw.core.errors import UserError
+from thaw.core.versions import VERSIONS
+from thaw.planning import compatibility, merge_plan
+from thaw.planning.run_grid import RunPlanner, task_spec
+from thaw.planning.run_plan import KEPT, RunPlan
+from thaw.schema.entry import spec_of
+
+
+def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
+    """Return all that a run's result depends on, but for the digests of what was made before it.
+
+    `layers` is L of the encoder as it was pretrained; a student says in `student` which of them it keeps.
+    """
+    task = planner.catalogue.get("tasks", run.task, "tasks")
+    encoder = planner.catalogue.get("encoders", run.encoder, "run")
+    corpus = planner.catalogue.get("corpora", task.corpus, "corpora")
+    store = planner.experiment.store
+    tokens = corpus.size.tokens if corpus.size else None
+    stored = boundaries.cacheable_layers(encoder.layers, encoder.width, tokens, store.dtype, store.max_gib)
+    lowest, read, head = _lowest_of_start(planner, run), planner.read(run), planner.head_under(run)
+    vectors = compatibility.vectors_read(planner.strategy(run), head, task.type)
+    shape = planner.shape(run)
+    phases = phases_to_spec(planner.phases(run), encoder.layers, stored, lowest, read, vectors)
+    return {
+        "version": VERSIONS[run.step],
+        "task": task_spec(run.task, task),
+        "subset": spec_of(planner.catalogue.get("subsets", run.subset, "subsets")),
+        "head": spec_of(head),
+        "layers": encoder.layers,
+        **({"student": shape.entry()} if shape else {}),
+        "phases": _with_pairs(planner, run, phases),
+        "after": None,
+        "seed": run.seed,
+        **({"trial": True} if run.trial else {}),
+        "keep": False,
+        **dict.fromkeys(kept(planner, run), True),
+        "compute": spec_of(planner.experiment.compute),
+        **_parts(planner, run),
+    }
+
+
+def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[dict]:
+    """Return the phases of a spec, with the boundaries that are matched to the teacher's where states are compared."""
+    layers, shape = planner.layers(run.encoder), planner.shape(run)
+    kept = list(shape.layers) if shape else list(range(1, layers + 1))
+    for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
+        for term, key in (("hidden", "pairs"), ("attention", "attended")):
+            if not (phase.distil and getattr(phase.distil, term)):
+                continue
+            pairs = getattr(phase.distil, term).pairs(kept, layers, boundary(chosen, layers))
+            place = f"{planner.catalogue.place('strategies', run.strategy, 'phases')}: distil: {term}: map"
+            if wrong := [pair for pair in pairs if pair[0] not in (0, *kept, layers) or not 0 <= pair[1] <= layers]:
+                raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the student keeps layers {kept} of {layers}")
+            if not pairs:
+                raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
+            entry[key] = [list(pair) for pair in pairs]
+    return entries
+
+
+def kept(planner: RunPlanner, run: RunPlan) -> set[str]:
+    """Return what a run is asked to leave in addition to its scores, as keys of its spec."""
+    needed = run.folder in planner.kept_for_students or merge_plan.is_merged(planner, run)
+    keep = planner.strategy(run).keep or planner.is_probed(run) or needed
+    gradients = planner.experiment.gradients and run.step == "train" and not run.trial
+    return {name for name, asked in zip(KEPT, (keep, gradients), strict=True) if asked}
+
+
+def _parts(planner: RunPlanner, run: RunPlan) -> dict:
+    """Return what a spec says of a run's own parts: under `parts` each file's sha256; nothing where it has none."""
+    trained = [item for phase in planner.strategy(run).phases for item in phase.train]
+    words = [word for item in trained for word in ([item] if isinstance(item, str) else item)]
+    words += planner.catalogue.get("tasks", run.task, "tasks").metrics
+    return plugins.in_spec([*words, planner.head_of(run.head, run.task)[1].kind])
+
+
+def _lowest_of_start(planner: RunPlanner, run: RunPlan) -> int | None:
+    """Return the boundary under which a run starts as the pretrained encoder: L without another start or shape."""
+    layers, shape = planner.layers(run.encoder), planner.shape(run)
+    lowest = [boundary(chosen, layers) for before in run.earlier() for chosen in planner.trained(before)]
+    if shape:
+        lowest.append(shape.unchanged_below(layers))
+    return None if None in lowest else min(lowest, default=layers)

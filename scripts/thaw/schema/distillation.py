@@ -1,0 +1,210 @@
+"""What a phase takes from a teacher: the terms of its loss, each with a weight.
+
+Conventions of thaw.training.distillation_losses: means over examples (over words that have a target), sums over
+classes; hidden states: means over texts or tokens, and over their width.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from thaw.core.phrases import listing
+from thaw.schema.entry import Id
+from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
+
+Weight = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class LogitsConfig(ConfigModel):
+    """The teacher's logits as targets (Hinton et al. 2015)."""
+
+    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
+    temperature: Annotated[float, Key(lambda t, *_: f"temperature {written(t)}" if t != 1 else "")] = Field(
+        1.0, gt=0, description="what both logits are divided by; the term is multiplied by its square"
+    )
+    loss: Annotated[Literal["kl", "mse"], Key({"kl": "KL divergence", "mse": "mean squared error"})] = Field(
+        "kl", description="kl: KL divergence of the probabilities; mse: mean squared error; of scores always mse"
+    )
+
+    @model_validator(mode="after")
+    def _temperature_of_probabilities(self):
+        if self.loss == "mse" and self.temperature != 1:
+            raise ValueError("distil: logits: loss: mse compares logits as they are; leave out temperature")
+        return self
+
+
+def _say_map(pairs, hidden, context: Context) -> str:
+    if isinstance(pairs, dict):
+        matched = listing(f"{student} to {teacher}" for student, teacher in pairs.items())
+        return f"layers matched {matched}"
+    return {"same": "each layer matched to the teacher's at its depth", "last": "matched to the teacher's last ones"}[
+        pairs
+    ]
+
+
+def _say_attended(pairs, attention, context: Context) -> str:
+    if isinstance(pairs, dict):
+        return _say_map(pairs, attention, context)
+    return {"same": "each layer matched to the teacher's at its place", "top": "the last layer to the last"}[pairs]
+
+
+class HiddenConfig(ConfigModel):
+    """The teacher's hidden states as targets, layer by layer."""
+
+    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
+    of: Annotated[Literal["first", "tokens"], Key({"first": "first token", "tokens": "all tokens"})] = Field(
+        "first", description="first: the state of the first token (PKD); tokens: those of all tokens (DistilBERT)"
+    )
+    loss: Annotated[Literal["mse", "cosine"], Key({"mse": "mean squared error", "cosine": "1 - cosine"})] = Field(
+        "mse", description="mse: mean squared error; cosine: one minus the cosine"
+    )
+    normalise: Annotated[bool, Key({True: "states scaled to length 1"})] = Field(
+        False, description="scale both states to length 1 first (Sun et al. 2019)"
+    )
+    map: Annotated[Literal["same", "last"] | dict[int, int], Key(_say_map)] = Field(
+        "same",
+        description="which boundary of the student is matched to which of the teacher. same: each layer that is kept "
+        "to the same depth; last: the student's layers to the teacher's last ones; or {2: 4, 4: 8}",
+    )
+    last: Annotated[bool, Key({True: "the last layer among them"})] = Field(
+        False, description="whether the student's last layer is matched too, whose state the head reads"
+    )
+    project: Annotated[bool, Key({True: "after a learned projection of the student's states"})] = Field(
+        False, description="whether one matrix, thrown away afterwards, projects the student's states first (TinyBERT)"
+    )
+
+    def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
+        """Return boundaries of the student with those of the teacher that they are matched to, ascending.
+
+        Args: the layers that the student keeps; layers L; the boundary under which nothing of the student trains, None
+        where its embeddings train. What does not train is matched to nothing.
+        """
+        if isinstance(self.map, dict):
+            pairs = sorted(self.map.items())
+        else:
+            own = kept if self.last else kept[:-1]
+            ends = range(layers - len(own) + self.last, layers + self.last) if self.map == "last" else own
+            ends = own if self.map == "same" else list(ends)
+            if self.last and self.map == "same":
+                ends = [*own[:-1], layers]
+            pairs = list(zip(own, ends, strict=True))
+        return [(student, teacher) for student, teacher in pairs if below is None or student > below]
+
+
+class AttentionConfig(ConfigModel):
+    """What attends to what as targets: shares of attention, scores, or relations between queries, keys and values."""
+
+    weight: Annotated[Weight, Key("weight {}")] = Field(1.0, description="weight of the term")
+    of: Annotated[list[Literal["qk", "qq", "kk", "vv"]], Key("of {}")] = Field(
+        ["qk"],
+        min_length=1,
+        description="what is multiplied: qk, queries with keys, is attention itself; qq, kk and vv are relations of "
+        "queries, keys or values among themselves (MiniLM); their distances are averaged",
+    )
+    form: Annotated[Literal["shares", "scores"], Key({"shares": "KL divergence", "scores": "scores"})] = Field(
+        "shares",
+        description="shares: KL divergence after the softmax; scores: mean squared error before it (TinyBERT)",
+    )
+    heads: Annotated[int | None, Key("in {} heads")] = Field(
+        None, ge=1, description="into how many heads queries, keys and values are divided; null: those of the encoder"
+    )
+    map: Annotated[Literal["same", "top"] | dict[Count, Count], Key(_say_attended)] = Field(
+        "same",
+        description="which layer of the student is matched to which of the teacher. same: each layer that is kept to "
+        "the teacher's at its place; top: the last to the last; or {2: 4, 4: 8}",
+    )
+
+    def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
+        """Return layers of the student with those of the teacher; args as of `HiddenConfig.pairs`."""
+        pairs = (
+            {"same": [(n, n) for n in kept], "top": [(kept[-1], layers)]}.get(self.map)
+            if isinstance(self.map, str)
+            else sorted(self.map.items())
+        )
+        return [(student, teacher) for student, teacher in pairs if below is None or student > below]
+
+
+def _term(name: str):
+    return lambda term, distil, context: f"{name} ({', '.join(clauses(term, context))})" if term else ""
+
+
+class DistilConfig(ConfigModel):
+    """The loss of a phase that is trained towards a teacher: a weighted sum."""
+
+    hard: Annotated[Weight, Key(lambda w, *_: f"the task's own loss with weight {written(w)}" if w else "")] = Field(
+        1.0, description="weight of the task's own loss; with 0 no label is read"
+    )
+    logits: Annotated[LogitsConfig | None, Key(_term("the teacher's logits"))] = Field(
+        None, description="the teacher's logits as targets; null: not"
+    )
+    hidden: Annotated[HiddenConfig | None, Key(_term("the teacher's hidden states"))] = Field(
+        None, description="the teacher's hidden states as targets; null: not"
+    )
+
+    attention: Annotated[AttentionConfig | None, Key(_term("the teacher's attention"))] = Field(
+        None, description="what attends to what in the teacher's layers as targets; null: not"
+    )
+
+    @property
+    def terms(self) -> list[str]:
+        """The terms that read the teacher."""
+        return [name for name in ("logits", "hidden", "attention") if getattr(self, name)]
+
+    @model_validator(mode="after")
+    def _something_to_learn_from(self):
+        if not self.hard and not any(getattr(self, name).weight for name in self.terms):
+            raise ValueError("distil: all weights are 0, and nothing would train; give hard or a term a weight")
+        return self
+
+
+def say_distil(distil: DistilConfig | None, phase, context: Context) -> str:
+    """Return the sentence on what a phase minimises."""
+    return f"The loss is the sum of {listing(clauses(distil, context))}." if distil else ""
+
+
+class ReplaceConfig(ConfigModel):
+    """How fast a student's layers take over from those of the run that it starts from (Xu et al. 2020)."""
+
+    start: Annotated[float, Key("replacing rate from {}")] = Field(
+        0.3, ge=0, le=1, description="probability, at the first update, that a module is the student's"
+    )
+    full: Annotated[float, Key("to 1 after {} of the updates")] = Field(
+        0.5, gt=0, le=1, description="share of the phase's updates after which all modules are the student's"
+    )
+    way: Annotated[
+        Literal["rising", "constant", "falling"],
+        Key(
+            {"rising": "rising linearly", "constant": "constant till then", "falling": "1 less a rising one till then"}
+        ),
+    ] = Field("rising", description="rising: linearly from start to 1; constant: start until full; falling: 1 - rising")
+
+    def rate(self, share: float) -> float:
+        """Return the probability that a module is the student's, after a share of the updates."""
+        if share >= self.full:
+            return 1.0
+        rising = self.start + (1 - self.start) * share / self.full
+        return {"rising": rising, "constant": self.start, "falling": 1 - rising}[self.way]
+
+
+def say_replace(replace: ReplaceConfig | None, phase, context: Context) -> str:
+    """Return the sentence on module replacement."""
+    if not replace:
+        return ""
+    return (
+        f"The layers take over from the modules of the run that it starts from: {', '.join(clauses(replace, context))}."
+    )
+
+
+class TeacherConfig(ConfigModel):
+    """The run that a strategy's runs are trained towards: of the same task, subset, encoder and head."""
+
+    strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
+        description="id of the strategy"
+    )
+    variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
+        "base", description="a point of its sweep, as k03; the variable of this strategy's own sweep: the same point"
+    )
+    seed: Annotated[int | None, Key("seed {}")] = Field(
+        None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
+    )

@@ -1,0 +1,112 @@
+"""Parts of a strategy: the run that it starts from, and the grid of a search."""
+
+import re
+from itertools import product
+from typing import Annotated, Literal
+
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
+
+from thaw.core.errors import suggestion
+from thaw.core.phrases import listing, plural
+from thaw.schema.entry import Id
+from thaw.schema.keys import ConfigModel, Context, Key, documented, key_of, names, written
+from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
+from thaw.schema.phases import PhaseConfig
+
+PHASE_NAMES = names(PhaseConfig)
+_SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
+_GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
+
+
+def _setting(key: str) -> str:
+    """Return what a key of a grid is called: `2.rate` is the learning rate of phase 2."""
+    number, _, name = key.rpartition(".")
+    called = key_of(PhaseConfig, name).name
+    return f"{called} of phase {number}" if number else called
+
+
+def written_key(key: str) -> str:
+    """Return a key of a grid as it is documented: `2.rate` is 2.learning_rate."""
+    number, dot, name = key.rpartition(".")
+    return number + dot + documented(PhaseConfig, name)
+
+
+class StartConfig(ConfigModel):
+    """The run that a strategy starts from."""
+
+    strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
+        description="id of the strategy"
+    )
+    variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
+        "base", description="a point of its sweep, as k03; base where it has none"
+    )
+    epoch: Annotated[
+        Literal["last", "best"],
+        Key({"last": "last epoch", "best": "best epoch on validation"}, aliases=("checkpoint",)),
+    ] = Field("last", description="which weights of its last phase: of the last epoch, or of the best on validation")
+    task: Annotated[Id | None, Key(lambda id, _, context: id and f"on the task {context.name('tasks', id)}")] = Field(
+        None, description="an intermediate task: the encoder of its run is the start, with a new head; null: the same"
+    )
+    subset: Annotated[
+        Id, Key(lambda id, start, context: f"on the subset {context.name('subsets', id)}" if start.task else "")
+    ] = Field("all", description="training examples of the intermediate task")
+
+    @model_validator(mode="after")
+    def _subset_of_a_task(self):
+        if self.task is None and "subset" in self.model_fields_set:
+            raise ValueError("after: subset is for an intermediate task; without task: it is the run's own")
+        return self
+
+
+def _grid(grid: dict, search, context: Context) -> str:
+    settings = listing(f"{_setting(key)} in {{{', '.join(map(written, values))}}}" for key, values in grid.items())
+    return settings + (f" ({len(search.trials())} combinations)" if len(grid) > 1 else "")
+
+
+def _seeds(seeds: list, search, context: Context) -> str:
+    used = seeds[: context.search_seeds]
+    over = f"{plural(len(used), 'seed')} ({', '.join(map(str, used))})"
+    return f"chosen by the best mean validation score over {over} and used for all seeds"
+
+
+class SearchConfig(ConfigModel):
+    """A grid of settings, of which validation chooses one."""
+
+    grid: Annotated[dict[Annotated[str, WithJsonSchema(_GRID_SCHEMA)], list[int | float]], Key(_grid)] = Field(
+        min_length=1,
+        description="key of a phase: values to try; all combinations are trained. 2.learning_rate is that of phase 2",
+    )
+    seeds: Annotated[list[int], Key(_seeds)] = Field(
+        [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
+    )
+    penalty: Penalty = NO_PENALTY
+
+    @field_validator("grid", mode="before")
+    @classmethod
+    def _stored_keys(cls, grid):
+        """Store each key of a phase under the field's own name."""
+        if not isinstance(grid, dict):
+            return grid
+        by_field = {}
+        for written_key, values in grid.items():
+            number, _, word = str(written_key).rpartition(".")
+            name = PHASE_NAMES.get(word)
+            if name not in SEARCHED or not re.fullmatch(r"[1-9]?", number):
+                known = [documented(PhaseConfig, name) for name in SEARCHED]
+                raise ValueError(f"{written_key} is no key that a search can choose{suggestion(word, known)}")
+            key = f"{number}.{name}" if number else name
+            if key in by_field:
+                raise ValueError(f"{written_key} is here twice, under two names; leave one out")
+            by_field[key] = values
+        return by_field
+
+    @model_validator(mode="after")
+    def _something_to_choose(self):
+        for key, values in self.grid.items():
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"grid: {written_key(key)} needs one value or more, each once")
+        return self
+
+    def trials(self) -> list[dict]:
+        """Return the settings of each trial: all combinations, the last key's values changing fastest."""
+        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]

@@ -1,0 +1,94 @@
+"""The objective of a student: its own loss and distances to what its teacher gave for the same rows.
+
+B examples, W words, S sequences, T tokens, d width.
+"""
+
+import torch
+from torch import nn
+
+from thaw.core.runtime import seeded
+from thaw.features.batch import Batch
+from thaw.schema.distillation import DistilConfig
+from thaw.training.distillation_losses import (
+    relation_distance,
+    soft_targets,
+    squared_error,
+    state_distance,
+    yes_or_no,
+)
+from thaw.training.objectives import Supervised
+from thaw.training.task_model import TaskModel
+from thaw.training.taught import Taught
+
+
+class Distilled(Supervised):
+    """A weighted sum of the head's loss and of the terms of `distil`; a term of weight 0 is not computed."""
+
+    on_vectors = False
+
+    def __init__(self, gold, distil: DistilConfig, taught: Taught, phase: dict, width: int, seed: int):
+        """Keep what is compared.
+
+        Args: encoded targets of all rows of train; the phase's entry; the teacher's outputs; the phase in the spec, for
+        its pairs of boundaries and of layers, student's and teacher's; width of the states and the run's seed, for
+        learned projections.
+        """
+        super().__init__(gold)
+        self.distil, self.taught = distil, taught
+        self.pairs = phase.get("pairs", []) if distil.hidden and distil.hidden.weight else []
+        self.attended = phase.get("attended", []) if distil.attention and distil.attention.weight else []
+        self.projections = nn.ModuleDict()
+        if distil.hidden and distil.hidden.project:
+            with seeded(seed, "projections"):
+                self.projections.update({str(n): nn.Linear(width, width, bias=False) for n, _ in self.pairs})
+
+    def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
+        matched = [n for n, _ in self.pairs], [n for n, _ in self.attended]
+        logits, states, taken = model.with_states(batch, stored, *matched)
+        terms = []
+        if self.distil.hard:
+            hard = model.head.loss(logits, self.targets(model.head, rows, batch))
+            terms.append(hard if self.distil.hard == 1 else self.distil.hard * hard)
+        if self.distil.logits and self.distil.logits.weight:
+            terms.append(self.distil.logits.weight * self._logit_distance(model.head, logits, rows, batch))
+        if self.pairs:
+            terms.append(self.distil.hidden.weight * self._state_distance(states, rows, batch))
+        if self.attended:
+            terms.append(self.distil.attention.weight * self._attention_distance(taken, rows, batch))
+        return sum(terms[1:], terms[0])
+
+    def _logit_distance(self, head, logits: torch.Tensor, rows, batch: Batch) -> torch.Tensor:
+        """Return the distance of logits: of all examples, or of all words that have a piece."""
+        teacher, entry = self.taught.logits_of(rows, batch), self.distil.logits
+        if head.words:
+            seen = batch.first_pieces >= 0
+            logits, teacher = logits[seen], teacher[seen]
+        if head.scores or entry.loss == "mse":
+            return squared_error(logits, teacher)
+        if head.label_sets:
+            logits, teacher = yes_or_no(logits), yes_or_no(teacher)
+        return soft_targets(logits, teacher, entry.temperature)
+
+    def _attention_distance(self, taken: dict[int, tuple], rows, batch: Batch) -> torch.Tensor:
+        """Return the mean distance over the pairs of layers and over what is multiplied with what."""
+        entry, distances = self.distil.attention, []
+        for own, other in self.attended:
+            student = dict(zip("qkv", (x.transpose(1, 2).flatten(2) for x in taken[own]), strict=True))
+            teacher = dict(zip("qkv", self.taught.attention(other, rows, batch), strict=True))
+            heads = entry.heads or taken[own][0].shape[1]
+            for first, second in entry.of:
+                both = [(one[first], one[second]) for one in (student, teacher)]
+                distances.append(relation_distance(*both, batch.mask, heads, entry.form))
+        return torch.stack(distances).mean()
+
+    def _state_distance(self, states: dict[int, torch.Tensor], rows, batch: Batch) -> torch.Tensor:
+        """Return the mean distance over the pairs of boundaries."""
+        entry, distances = self.distil.hidden, []
+        for own, other in self.pairs:
+            student = states[own]
+            if str(own) in self.projections:
+                student = self.projections[str(own)](student.float())
+            teacher = self.taught.states(other, rows, batch)
+            distances.append(state_distance(student, teacher, batch.mask, entry.of, entry.loss, entry.normalise))
+        return torch.stack(distances).mean()

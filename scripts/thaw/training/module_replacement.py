@@ -1,0 +1,40 @@
+"""The objective of module replacement: the task's own loss, while a student's layers take over from its predecessor's.
+
+Xu et al. 2020 (BERT-of-Theseus): in each batch each module is the student's with probability p, which rises to 1.
+"""
+
+import random
+
+import torch
+
+from thaw.core.runtime import derive_seed
+from thaw.encoders.replacing import Replacement
+from thaw.features.batch import Batch
+from thaw.schema.distillation import ReplaceConfig
+from thaw.training.objectives import Supervised
+from thaw.training.task_model import TaskModel
+
+
+class Replacing(Supervised):
+    """The head's loss on a model of which some modules are the predecessor's; draws follow from seed and step alone."""
+
+    on_vectors = False
+
+    def __init__(self, gold, replace: ReplaceConfig, seed: int, number: int):
+        """Keep the schedule. Args: encoded targets of train; the phase's entry; the run's seed; the phase's number."""
+        super().__init__(gold)
+        self.replace, self.seed, self.name = replace, seed, f"replace:{number}"
+        self.step, self.steps = 0, 1
+        self.replacement: Replacement | None = None
+
+    def at_step(self, step: int, steps: int) -> None:
+        """Note how many updates were made, of how many planned."""
+        self.step, self.steps = step, steps
+
+    def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Draw which modules are the student's, and return the mean loss of a batch, a scalar."""
+        draw = random.Random(derive_seed(self.seed, f"{self.name}:{self.step}"))
+        rate = self.replace.rate(self.step / self.steps)
+        for layer in self.replacement.now:
+            self.replacement.now[layer] = draw.random() >= rate
+        return super().loss(model, rows, batch, stored)

@@ -1,0 +1,149 @@
+"""What a finished run, as a teacher, gives on training rows: logits, and hidden states where students ask for them.
+
+A folder holds `logits.safetensors` (rows, logits, and of words where each row's begin), `card.json` under whose digest
+students name it, and a store of the teacher's hidden states, by the rules of thaw.features.store: tokens.json, and for
+each boundary that was asked for a card `b<n>.json` with its payload.
+
+n rows, B rows of a batch, W words of the longest, C outputs, S sequences, T tokens, d width.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from thaw.compute_cost.flops import encoder_flops
+from thaw.core.boundaries import ATTENTION
+from thaw.core.errors import UserError, wrap_corruption
+from thaw.core.files import read_json
+from thaw.encoders.transformers import Encoder
+from thaw.evaluation.result_files import check_digest, save_tensors
+from thaw.features.batch import Batch
+from thaw.features.row_sets import batches
+from thaw.features.store import FeatureStore
+from thaw.schema.head import HeadConfig
+from thaw.training.adapted import AdaptedEncoder
+from thaw.training.context import TaskContext
+from thaw.training.distillation_losses import yes_or_no
+from thaw.training.run_inputs import Inputs
+from thaw.training.task_model import Feed, TaskModel
+
+LOGITS = "logits.safetensors"
+
+
+class Teacher:
+    """A finished run that is to teach: its model, in eval mode, from text, in fp32."""
+
+    def __init__(self, inputs: Inputs, metrics: Path, expected: str):
+        """Load the run. Args: what it has read; its metrics.json; its digest.
+
+        Raises UserError for another run, one that diverged, and one whose trained tensors were not kept.
+        """
+        check_digest(metrics, expected)
+        record, folder = read_json(metrics), metrics.parent
+        spec = record["spec"]
+        if "diverged" in record["flags"]:
+            raise UserError(f"{folder}: its training diverged; there is nothing to teach")
+        self.context = TaskContext(spec, inputs)
+        if (folder / "encoder.safetensors").is_file():
+            encoder = AdaptedEncoder.of(inputs.encoder, metrics, expected).encoder()
+        elif all(set(phase["components"]) <= {"head"} for phase in spec["phases"]) and not spec["after"]:
+            encoder = Encoder.load(inputs.encoder)
+        else:
+            raise UserError(f"{folder}/encoder.safetensors is missing; delete {metrics} and run the workflow again")
+        head = self.context.build_head(HeadConfig.of_run(spec, record["chosen"]))
+        with wrap_corruption(folder, str(metrics)):
+            head.load_state_dict(load_file(folder / "head.safetensors"))
+        self.model = TaskModel(encoder, head, "fp32").eval()
+
+    def flops(self, rows: np.ndarray) -> float:
+        """Return the operations of one pass over some rows of train, without the head's."""
+        lengths = self.context.store.sequences("train", rows)
+        return encoder_flops(self.context.shape_below(self.model.head), lengths)
+
+    def write_logits(self, out: Path, rows: np.ndarray, device: torch.device) -> dict:
+        """Write the logits of some rows of train, and return what the card says of them."""
+        model, store = self.model.to(device), self.context.store
+        feed, outputs = Feed(store, [], device), [None] * len(rows)
+        with torch.no_grad():
+            for places in batches(store.sizes("train")[rows]):
+                batch, stored = feed("train", rows[places])
+                logits = model(batch, stored).float().cpu()
+                for index, place in enumerate(places):
+                    outputs[place] = logits[index]
+        counts = self.context.word_counts("train", rows)
+        width = next(one for one in outputs if one is not None).shape[-1:]
+        if counts is not None:
+            outputs = [
+                torch.zeros(count, *width) if one is None else _cut(one, count)
+                for one, count in zip(outputs, counts, strict=True)
+            ]
+        tensors = {"rows": torch.from_numpy(rows.astype(np.int64))}
+        if counts is None:
+            tensors["logits"] = torch.stack(outputs)
+        else:
+            tensors["logits"], tensors["words"] = torch.cat(outputs), torch.tensor(counts)
+        if not tensors["logits"].isfinite().all():
+            raise UserError(f"{out}: the teacher gives values that are not finite; there is nothing to teach")
+        save_tensors(out / LOGITS, tensors)
+        return {"rows": len(rows), "entropy": self._entropy(tensors["logits"])}
+
+    def _entropy(self, logits: torch.Tensor) -> float | None:
+        """Return the mean entropy in nats of the probabilities: near 0, soft targets say no more than labels."""
+        if not self.context.labels:
+            return None
+        classes = yes_or_no(logits) if self.model.head.label_sets else logits
+        return float(torch.special.entr(classes.double().softmax(-1)).sum(-1).mean())
+
+
+class Taught:
+    """The outputs of a teacher as students read them."""
+
+    def __init__(self, card: Path, read: list[int | str]):
+        """Open a folder by its card.json. Args: read, the boundaries that are compared, and attention.
+
+        Payloads are checked against their cards.
+        """
+        folder = card.parent
+        with wrap_corruption(folder, str(card)):
+            tensors = load_file(folder / LOGITS)
+        self.store, self.logits = FeatureStore(folder), tensors["logits"]
+        self.store.require(read)
+        rows = tensors["rows"].numpy()
+        self.place = np.full(int(rows.max(initial=-1)) + 1, -1)
+        self.place[rows] = np.arange(len(rows))
+        counts = tensors.get("words")
+        self.ends = None if counts is None else torch.cumsum(counts, 0).numpy()
+        self.folder = folder
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        """Raise UserError where the teacher has not read some rows of train."""
+        if rows.max(initial=-1) >= len(self.place) or (self.place[rows] < 0).any():
+            raise UserError(f"{self.folder}: the teacher has not read all rows that its student trains on; delete it")
+
+    def logits_of(self, rows: np.ndarray, batch: Batch) -> torch.Tensor:
+        """Return the logits of some rows on the batch's device: [B, C], scores [B], or of words [B, W, C]."""
+        places = self.place[rows]
+        if self.ends is None:
+            return self.logits[places].to(batch.mask.device)
+        padded = torch.zeros(*batch.host.first_pieces.shape, self.logits.shape[-1])
+        for index, place in enumerate(places):
+            begin = self.ends[place - 1] if place else 0
+            words = self.logits[begin : self.ends[place]]
+            padded[index, : len(words)] = words
+        return padded.to(batch.mask.device)
+
+    def attention(self, layer: int, rows: np.ndarray, batch: Batch) -> tuple[torch.Tensor, ...]:
+        """Return queries, keys and values [S, T, d] of some rows in a layer, on the batch's device."""
+        inputs = self.store.states(f"{ATTENTION}{layer}", "train").gather(rows, batch.host)
+        return inputs.to(batch.mask.device).chunk(3, -1)
+
+    def states(self, boundary: int, rows: np.ndarray, batch: Batch) -> torch.Tensor:
+        """Return the hidden states [S, T, d] of some rows at a boundary, on the batch's device."""
+        return self.store.states(boundary, "train").gather(rows, batch.host).to(batch.mask.device)
+
+
+def _cut(logits: torch.Tensor, count: int) -> torch.Tensor:
+    """Return the logits of a sentence's words [count, C]: words beyond the longest sequence have zeros."""
+    return torch.cat([logits[:count], logits.new_zeros(max(0, count - len(logits)), logits.shape[-1])])

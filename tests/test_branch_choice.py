@@ -1,0 +1,105 @@
+"""Tasks on one trunk: what is executed and stored, by closed form, and the choice of branches against brute force."""
+
+import itertools
+import random
+
+import pytest
+
+from thaw.core import branch_counts
+from thaw.core.branch_choice import RULES, Offer, choose
+from thaw.core.branch_counts import BranchSize, EncoderSize, executed, top_k
+from thaw.core.errors import UserError
+
+# Frozen and own layers as Wei et al. 2022 state them for RTE (7 + 5), CoLA (4 + 8), MNLI (4 + 3) and QQP (2 + 1); those
+# of the other four are ours, such that there are 26 own layers on a trunk of 7, as in the paper.
+WEI = [BranchSize(7 - down, own) for down, own in ((0, 5), (3, 8), (3, 3), (5, 1), (0, 3), (1, 2), (2, 2), (2, 2))]
+BERT = EncoderSize(23_837_184, 7_087_872, 12)
+MINILM = EncoderSize(11_918_592, 1_774_464, 6)
+
+
+def offers(rng: random.Random, layers: int, tasks: int, each: int) -> dict[str, list[Offer]]:
+    """Return random offers; scores are of few values, so that ties occur."""
+    drawn = {}
+    for task in range(tasks):
+        sizes = [BranchSize(f := rng.randint(0, layers), rng.randint(0, layers - f)) for _ in range(each)]
+        drawn[f"t{task}"] = [Offer(f"{task}.{n}", size, rng.randint(70, 76)) for n, size in enumerate(sizes)]
+    return drawn
+
+
+def layers_of(choice: dict[str, Offer]) -> int:
+    return executed(offer.size for offer in choice.values())
+
+
+def test_the_papers_overhead_is_33_of_96_layers():
+    assert executed(WEI) == 33 and sum(branch.own for branch in WEI) == 26 and 12 * len(WEI) == 96
+
+
+def test_stored_parameters_of_the_papers_choice():
+    poolers = [590_592] * 8
+    merged, separate = branch_counts.stored_merged(WEI, BERT, poolers), branch_counts.stored_separate(BERT, poolers)
+    assert (merged, separate) == (262_461_696, 875_857_920)
+    assert merged / separate == pytest.approx(0.300, abs=5e-4)
+
+
+def test_seven_tasks_of_minilm_with_one_layer_each():
+    branches = [BranchSize(3, 1)] * 7
+    share = branch_counts.stored_merged(branches, MINILM, [0] * 7) / branch_counts.stored_separate(MINILM, [0] * 7)
+    assert executed(branches) == 10 and share == pytest.approx(0.188, abs=5e-4)
+
+
+def test_lora_stores_little_and_is_no_branch():
+    size = EncoderSize(100, 10, 4)
+    assert branch_counts.stored_inserted(size, [3, 3], [2, 2]) == 100 + 40 + 6 + 4
+
+
+@pytest.mark.parametrize("k, expected", [(0, BranchSize(6, 0)), (6, BranchSize(0, 6)), (2, BranchSize(4, 2))])
+def test_top_k_as_a_branch(k, expected):
+    assert top_k(k, 6) == expected
+
+
+def test_only_tasks_that_read_the_same_input_share_a_pass():
+    branches = {"sick_e": BranchSize(4, 2), "sick_r": BranchSize(3, 2), "trec6": BranchSize(5, 1)}
+    counted = branch_counts.executed_by_input(branches, {"sick_e": "pair", "sick_r": "pair", "trec6": "text"})
+    assert counted == {"pair": 8, "text": 6}
+    assert sum(counted.values()) > executed(branches.values())
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_cheapest_choice_is_that_of_brute_force(seed):
+    rng = random.Random(seed)
+    drawn = offers(rng, rng.choice([4, 6, 12]), rng.randint(1, 4), rng.randint(1, 5))
+    margin = rng.choice([0, 1, 2.5, 10])
+    near = [[o for o in some if o.score >= max(p.score for p in some) - margin] for some in drawn.values()]
+    expected = min(executed(offer.size for offer in choice) for choice in itertools.product(*near))
+    chosen = choose(drawn, "cheapest", margin)
+    assert layers_of(chosen) == expected and list(chosen) == list(drawn)
+    for task, offer in chosen.items():
+        assert offer.score >= max(other.score for other in drawn[task]) - margin
+    assert expected <= layers_of(choose(drawn, "smallest", margin))
+    assert expected >= layers_of(choose(drawn, "cheapest", margin + 1))
+
+
+def test_one_task_that_needs_a_long_trunk_gives_it_to_all():
+    """Alone, task b has 2 layers at boundary 3, as cheap as 1 layer at 5; the trunk is there for task a."""
+    drawn = {"a": [Offer("a", BranchSize(6, 0), 80)]}
+    drawn["b"] = [Offer("low", BranchSize(3, 2), 80), Offer("high", BranchSize(5, 1), 80)]
+    assert choose(drawn, "cheapest")["b"].id == "high"
+
+
+def test_mixed_adds_layers_while_each_step_gains_enough():
+    steps = {1: 80, 2: 81.5, 3: 82, 6: 90}
+    drawn = {"t": [Offer(f"l{own}", BranchSize(6 - own, own), score) for own, score in steps.items()]}
+    assert choose(drawn, "mixed", 1.0)["t"].id == "l2"
+    assert choose(drawn, "mixed", 0.5)["t"].id == "l6"
+    assert choose(drawn, "mixed", 2.0)["t"].id == "l1"
+
+
+def test_best_and_smallest_go_by_validation():
+    drawn = {"t": [Offer(f"k{k}", top_k(k, 6), score) for k, score in ((1, 70), (2, 79.5), (3, 80))]}
+    assert choose(drawn, "best")["t"].id == "k3" and choose(drawn, "smallest", 1)["t"].id == "k2"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_task_without_an_offer_is_a_sentence(rule):
+    with pytest.raises(UserError, match="mrpc: no run offers a branch"):
+        choose({"mrpc": []}, rule)

@@ -1,0 +1,426 @@
+"""Distillation: each formula against another one, a teacher's outputs against its model, students against both."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+
+from test_progress import Stopped, stop_after
+from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.encoders.transformers import Encoder
+from thaw.features.batch import Batch
+from thaw.schema.distillation import DistilConfig, ReplaceConfig
+from thaw.steps import train as train_step
+from thaw.training import progress
+from thaw.training.distillation_losses import relation_distance, soft_targets, state_distance, yes_or_no
+from thaw.training.distilled import Distilled
+from thaw.training.progress import Progress
+from thaw.training.task_model import Feed, TaskModel
+from thaw.training.taught import LOGITS, Taught, Teacher
+from thaw.training.training_run import TrainingRun, train
+from tiny import tiny_encoder
+from tiny_corpus import small_berts
+from trained import equal, tensors
+
+bench_of = pytest.fixture(scope="module")(small_berts)
+TYPES = ("classification", "regression", "pair_classification", "spans")
+
+
+def logits(seed: int, classes: int = 3) -> torch.Tensor:
+    return torch.randn(7, classes, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_soft_targets_are_what_torch_computes(temperature):
+    student, teacher = logits(1), logits(2)
+    loss = torch.nn.KLDivLoss(reduction="batchmean")
+    expected = loss((student / temperature).log_softmax(-1), (teacher / temperature).softmax(-1)) * temperature**2
+    assert soft_targets(student, teacher, temperature).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert soft_targets(teacher, teacher, temperature).item() == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_the_gradient_of_soft_targets_has_a_closed_form(temperature):
+    """It is t times the difference of the probabilities, by the number of examples (Hinton et al. 2015, section 2)."""
+    student, teacher = logits(1).float().requires_grad_(), logits(2).float()
+    soft_targets(student, teacher, temperature).backward()
+    share = (student / temperature).softmax(-1) - (teacher / temperature).softmax(-1)
+    assert torch.allclose(student.grad, temperature * share / len(student), atol=1e-6)
+
+
+def test_at_a_high_temperature_centred_logits_are_matched():
+    """(z_S - mean z_S - z_T + mean z_T) / C: Hinton et al. 2015, equation 4."""
+    student, teacher = logits(1).float().requires_grad_(), logits(2).float()
+    soft_targets(student, teacher, 1000.0).backward()
+    centred = [x - x.mean(-1, keepdim=True) for x in (student.detach(), teacher)]
+    assert torch.allclose(student.grad * len(student), (centred[0] - centred[1]) / 3, atol=1e-3)
+
+
+def test_states_are_compared_as_other_libraries_do():
+    draw = torch.Generator().manual_seed(3)
+    student, teacher = (torch.randn(4, 5, 8, generator=draw) for _ in range(2))
+    mask = torch.arange(5) < torch.tensor([5, 3, 1, 4])[:, None]
+    first, real = (student[:, 0], teacher[:, 0]), (student[mask], teacher[mask])
+    ones = torch.ones(len(real[0]))
+    cosine = torch.nn.CosineEmbeddingLoss()(*real, ones)
+    assert state_distance(student, teacher, mask, "tokens", "cosine", False).item() == pytest.approx(cosine.item())
+    plain = np.square((first[0] - first[1]).numpy()).mean()
+    assert state_distance(student, teacher, mask, "first", "mse", False).item() == pytest.approx(plain, rel=1e-6)
+    # PKD sums over d in the paper; here is a mean: (2 - 2 cos) / d
+    angles = functional.cosine_similarity(*first, dim=-1)
+    expected = ((2 - 2 * angles) / 8).mean()
+    assert state_distance(student, teacher, mask, "first", "mse", True).item() == pytest.approx(
+        expected.item(), rel=1e-5
+    )
+    student[~mask], teacher[~mask] = 5.0, -7.0
+    again = torch.nn.CosineEmbeddingLoss()(*real, ones)
+    assert state_distance(student, teacher, mask, "tokens", "cosine", False).item() == pytest.approx(again.item())
+
+
+def test_labels_that_each_hold_or_not_are_two_classes_each():
+    """Soft targets are then binary cross-entropy less the teacher's own entropy, the mean over examples and labels."""
+    student, teacher = logits(1), logits(2)
+    target = teacher.sigmoid()
+    own = functional.binary_cross_entropy(target, target)
+    expected = functional.binary_cross_entropy_with_logits(student, target) - own
+    assert soft_targets(yes_or_no(student), yes_or_no(teacher), 1.0).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_the_weights_of_published_code_become_ours():
+    """PKD's code averages KL over classes too: its alpha is alpha / C here; TextBrewer leaves out t squared."""
+    student, teacher, t, alpha = logits(1), logits(2), 5.0, 0.7
+    parts = (student / t).log_softmax(-1), (teacher / t).softmax(-1)
+    pkd = alpha * functional.kl_div(*parts, reduction="mean") * t**2
+    assert (alpha / 3) * soft_targets(student, teacher, t).item() == pytest.approx(pkd.item(), rel=1e-5)
+    brewer = functional.kl_div(*parts, reduction="batchmean")
+    assert soft_targets(student, teacher, t).item() / t**2 == pytest.approx(brewer.item(), rel=1e-5)
+
+
+def test_relations_are_the_attention_that_transformers_gives(tmp_path):
+    """With the encoder's heads, the shares of qk are those of `output_attentions`, and padding changes nothing."""
+    from transformers import AutoModel
+
+    ids = torch.randint(5, 40, (2, 5), generator=torch.Generator().manual_seed(3))
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    taken, maps = [], []
+    for name in ("one", "two"):
+        folder = tiny_encoder("bert", tmp_path / name, layers=2)
+        model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+        encoder = Encoder.load(folder)
+        if name == "two":
+            for one in (model, encoder.model):
+                for parameter in one.parameters():
+                    parameter.data.mul_(1.1)
+        with torch.no_grad(), encoder.recording([2]) as recorded:
+            encoder.states(Batch(ids, mask, None, None, torch.arange(2)), [2])
+        taken.append([x.transpose(1, 2).flatten(2) for x in recorded[2]])
+        with torch.no_grad():
+            given = model(input_ids=ids, attention_mask=mask.long(), output_attentions=True)
+        maps.append(given.attentions[1])
+    ours = relation_distance(taken[0][:2], taken[1][:2], mask, 4, "shares")
+    each = torch.special.xlogy(maps[1], maps[1]) - torch.special.xlogy(maps[1], maps[0])
+    expected = each.sum(-1).transpose(1, 2)[mask].mean()
+    assert ours.item() == pytest.approx(expected.item(), rel=1e-4) and ours.item() > 0
+    assert relation_distance(taken[1][:2], taken[1][:2], mask, 4, "shares").item() == pytest.approx(0, abs=1e-6)
+    for x in taken[0]:
+        x[~mask] = 9.0
+    again = relation_distance(taken[0][:2], taken[1][:2], mask, 4, "shares")
+    assert again.item() == pytest.approx(ours.item(), rel=1e-6)
+    scores = [q.unflatten(-1, (2, 16)).transpose(1, 2) for q in (taken[0][2], taken[1][2])]
+    products = [x @ x.transpose(-1, -2) / 4 for x in scores]
+    both = (mask[:, :, None] & mask[:, None, :])[:, None].expand_as(products[0])
+    expected = (products[0] - products[1])[both].square().mean()
+    values = [(one[2], one[2]) for one in taken]
+    assert relation_distance(*values, mask, 2, "scores").item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+class Taught3:
+    """A bench with a finished run that has trained its last two layers, and what it gives on train."""
+
+    def __init__(self, bench, folder):
+        self.bench, self.folder = bench, folder
+        self.spec = bench.spec({"train": ["head", {"top": 2}], "epochs": 3}, keep=True)
+        self.run = bench.step("train", self.spec, folder / "teacher") / "metrics.json"
+        self.card = self.teach("taught", 1, 2, 3, "attention2")
+
+    def teach(self, name: str, *boundaries, **changes):
+        spec = {key: self.spec[key] for key in ("version", "task", "subset", "compute", "data", "encoder", "features")}
+        spec |= {"run": read_json(self.run)["digest"], "dtype": "fp32"} | changes
+        more = ("--run", self.run, "--boundaries", *boundaries)
+        return self.bench.step("teach", spec, self.folder / name, *more) / "card.json"
+
+    def student(self, distil: dict | None, pairs=(), train=("all",), **changes) -> dict:
+        phase = {"train": list(train)} | ({"distil": distil} if distil else {})
+        spec = self.bench.spec(phase, **changes)
+        if pairs:
+            spec["phases"][0]["pairs"] = [list(pair) for pair in pairs]
+        return spec | ({"teacher": {"taught": read_json(self.card)["digest"]}} if distil else {})
+
+    def objective(self, pairs=(), card=None, **distil) -> tuple[Distilled, object]:
+        """Return an objective and the teacher's own model."""
+        inputs = self.bench.inputs()
+        teacher = Teacher(inputs, self.run, read_json(self.run)["digest"])
+        taught = Taught(card or self.card, [*sorted({n for _, n in pairs}), "attention2"])
+        gold = inputs.corpus.targets(teacher.context.task, "train")
+        entry = DistilConfig.model_validate(distil)
+        phase = {"pairs": [list(pair) for pair in pairs], "attended": [[2, 2]]}
+        return Distilled(gold, entry, taught, phase, 32, 1), teacher
+
+    def loss(self, pairs=(), card=None, **distil) -> float:
+        """Return the loss of the teacher's own model on rows 3 to 8."""
+        objective, teacher = self.objective(pairs, card, **distil)
+        rows = np.arange(3, 9)
+        batch, stored = Feed(self.bench.store, [], torch.device("cpu"))("train", rows)
+        with torch.no_grad():
+            return objective.loss(teacher.model, rows, batch, stored).item()
+
+
+@pytest.fixture(scope="module")
+def taught_of(bench_of, tmp_path_factory):
+    made = {}
+
+    def of(kind: str) -> Taught3:
+        if kind not in made:
+            made[kind] = Taught3(bench_of(kind), tmp_path_factory.mktemp(f"taught_{kind}"))
+        return made[kind]
+
+    return of
+
+
+SAME = [(1, 1), (2, 2), (3, 3)]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_student_that_equals_its_teacher_has_loss_0(taught_of, kind):
+    taught = taught_of(kind)
+    assert taught.loss(hard=0, logits={"temperature": 2}) == pytest.approx(0, abs=1e-6)
+    assert taught.loss(SAME, hard=0, hidden={"weight": 10}) == pytest.approx(0, abs=1e-6)
+    assert taught.loss(SAME, hard=0, hidden={"of": "tokens", "loss": "cosine"}) == pytest.approx(0, abs=1e-5)
+    every = {"of": ["qk", "qq", "kk", "vv"]}
+    assert taught.loss(hard=0, attention=every | {"heads": 2}) == pytest.approx(0, abs=1e-5)
+    assert taught.loss(hard=0, attention={"form": "scores"}) == pytest.approx(0, abs=1e-5)
+
+
+def by_hand(taught: Taught3, teacher: Teacher, student: TaskModel, rows: np.ndarray) -> dict[str, float]:
+    """Return each term of a student's loss from its teacher's own pass, now, with nothing but torch."""
+    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    with torch.no_grad():
+        (ours, own, heads), (theirs, other, taken) = (
+            model.with_states(batch, stored, [1, 2, 3], [2]) for model in (student, teacher.model)
+        )
+    if student.head.words:
+        ours, theirs = ours[batch.first_pieces >= 0], theirs[batch.first_pieces >= 0]
+    terms = {"mse": functional.mse_loss(ours, theirs)}
+    if not student.head.scores:
+        parts = (ours / 2).log_softmax(-1), (theirs / 2).softmax(-1)
+        terms["kl"] = 4 * functional.kl_div(*parts, reduction="batchmean")
+    first = [[functional.normalize(states[n][:, 0]) for n in (1, 2)] for states in (own, other)]
+    terms["pkd"] = functional.mse_loss(torch.stack(first[0]), torch.stack(first[1]))
+    last = (states[3][batch.mask] for states in (own, other))
+    terms["cosine"] = functional.cosine_embedding_loss(*last, torch.ones(int(batch.mask.sum())))
+    kinds = []
+    for a, b in ((0, 1), (2, 2)):
+        products = [x[a] @ x[b].transpose(-1, -2) / x[a].shape[-1] ** 0.5 for x in (heads[2], taken[2])]
+        shares = [x.masked_fill(~batch.mask[:, None, None], -1e30).softmax(-1) for x in products]
+        each = (torch.special.xlogy(shares[1], shares[1]) - torch.special.xlogy(shares[1], shares[0])).sum(-1)
+        kinds.append(each.transpose(1, 2)[batch.mask].mean())
+    return {name: term.item() for name, term in terms.items()} | {"minilm": torch.stack(kinds).mean().item()}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_is_stored_of_a_teacher_gives_the_loss_of_the_teacher_itself(taught_of, kind):
+    """Each term of another model's loss, on rows in another batch than the teacher read them in."""
+    taught, rows = taught_of(kind), np.array([7, 2, 11, 5])
+    hidden = {"hidden": {"of": "tokens", "loss": "cosine"}}
+    entries = {
+        "kl": ((), {"logits": {"temperature": 2}}),
+        "mse": ((), {"logits": {"loss": "mse"}}),
+        "pkd": ([(1, 1), (2, 2)], {"hidden": {"normalise": True}}),
+        "cosine": ([(3, 3)], hidden),
+        "minilm": ((), {"attention": {"of": ["qk", "vv"]}}),
+    }
+    _, teacher = taught.objective(logits={})
+    head = taught.bench.run(taught.student(None, seed=2)).head
+    student = TaskModel(Encoder.load(taught.bench.encoder), head, "fp32").eval()
+    expected = by_hand(taught, teacher, student, rows)
+    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    for name in expected:
+        pairs, entry = entries[name]
+        objective, _ = taught.objective(pairs, hard=0, **entry)
+        with torch.no_grad():
+            loss = objective.loss(student, rows, batch, stored).item()
+        assert loss == pytest.approx(expected[name], rel=1e-4, abs=1e-7) and loss > 1e-6, name
+
+
+def test_a_teacher_left_in_training_mode_is_noticed(taught_of, tmp_path):
+    """Its dropout would then be in the logits: the loss of the teacher's own model is no longer 0."""
+    taught = taught_of("classification")
+    objective, teacher = taught.objective(hard=0, logits={})
+    assert not any(module.training for module in teacher.model.modules())
+    rows = np.arange(24)
+    taken = {}
+    for mode in (False, True):
+        teacher.model.train(mode)
+        (tmp_path / str(mode)).mkdir()
+        torch.manual_seed(1)
+        teacher.write_logits(tmp_path / str(mode), rows, torch.device("cpu"))
+        taken[mode] = load_file(tmp_path / str(mode) / LOGITS)["logits"]
+    assert torch.equal(taken[False], load_file(taught.card.parent / LOGITS)["logits"])
+    assert not torch.allclose(taken[True], taken[False], atol=1e-3)
+
+
+def test_no_label_reaches_a_student_that_learns_from_its_teacher_alone(taught_of):
+    """With hard: 0 other labels on train give the same student, to the bit; with labels in the loss they do not."""
+    taught = taught_of("classification")
+    left = {}
+    for hard in (0, 1):
+        spec = taught.student({"hard": hard, "logits": {}})
+        for shift in (0, 1):
+            run = TrainingRun(spec, taught.bench.inputs(), taught=Taught(taught.card, []))
+            run.gold = np.roll(run.gold, shift)
+            left[hard, shift] = tensors(train([run], Stopwatch())[0])
+    assert equal(left[0, 0], left[0, 1]) and not equal(left[1, 0], left[1, 1])
+
+
+def test_only_training_rows_are_read_by_a_teacher(taught_of):
+    folder = taught_of("classification").card.parent
+    splits = read_json(folder / "tokens.json")["splits"]
+    assert splits["train"]["kept"] == 24
+    assert all(facts["tokens"] == 0 for split, facts in splits.items() if split != "train")
+
+
+def test_a_layer_map_that_is_off_by_one_is_noticed(taught_of):
+    assert taught_of("classification").loss([(2, 1), (3, 2)], hard=0, hidden={}) > 1e-3
+
+
+def test_rows_that_are_shifted_are_noticed(taught_of, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    taught = taught_of("classification")
+    path = taught.card.parent / LOGITS
+    before, tensors = path.read_bytes(), load_file(path)
+    save_file(tensors | {"logits": tensors["logits"].roll(1, 0).contiguous()}, path)
+    try:
+        assert taught.loss(hard=0, logits={}) > 1e-4
+    finally:
+        path.write_bytes(before)
+
+
+def test_with_weight_0_nothing_of_the_teacher_is_left(taught_of):
+    taught = taught_of("classification")
+    _, plain = taught.bench.train(taught.student(None))
+    spec = taught.student({"logits": {"weight": 0}, "hidden": {"weight": 0}}, SAME)
+    run = TrainingRun(spec, taught.bench.inputs(), taught=Taught(taught.card, [1, 2, 3]))
+    left = train([run], Stopwatch())[0]
+    assert left.history == plain.history
+    assert left.outcome == plain.outcome
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_student_is_trained_from_the_files_of_its_teacher(taught_of, kind, tmp_path):
+    taught = taught_of(kind)
+    hidden = {"normalise": True, "weight": 10, "project": True}
+    spec = taught.student({"logits": {"temperature": 2}, "hidden": hidden}, [(1, 1)], student={"layers": [1, 3]})
+    spec["phases"][0]["components"].remove("layer.2")
+    need = ("--need", "teacher", taught.card)
+    out = taught.bench.step("train", spec, tmp_path / "student", *need)
+    record = read_json(out / "metrics.json")
+    assert record["flags"] == [] or "diverged" not in record["flags"]
+    assert not any("projection" in name for name in record)
+    cost = read_json(out / "cost.json")
+    assert cost["inference"]["layers"] == 2
+    again = taught.bench.step("train", spec, tmp_path / "again", *need)
+    assert read_json(again / "metrics.json")["scores"] == record["scores"]
+
+
+def test_another_boundary_makes_no_logits_again(taught_of):
+    """What students name is the digest of the card, which says nothing of boundaries."""
+    taught = taught_of("classification")
+    fewer = taught.teach("fewer", 2)
+    assert read_json(fewer) == read_json(taught.card)
+    assert (fewer.parent / LOGITS).read_bytes() == (taught.card.parent / LOGITS).read_bytes()
+    assert (fewer.parent / "b2.safetensors").read_bytes() == (taught.card.parent / "b2.safetensors").read_bytes()
+
+
+def test_a_teacher_of_some_rows_teaches_no_others(taught_of):
+    taught = taught_of("classification")
+    few = Taught(taught.teach("few", subset={"rows": 5}), [])
+    with pytest.raises(UserError, match="has not read all rows that its student trains on"):
+        few.check_rows(np.arange(24))
+
+
+def test_a_teacher_that_diverged_or_kept_nothing_is_refused(taught_of, tmp_path):
+    taught = taught_of("classification")
+    record = read_json(taught.run)
+    for flags, sentence in ((["diverged"], "there is nothing to teach"), ([], "encoder.safetensors is missing")):
+        folder = tmp_path / f"run{len(flags)}"
+        folder.mkdir()
+        write_json(folder / "metrics.json", record | {"flags": flags})
+        with pytest.raises(UserError, match=sentence):
+            Teacher(taught.bench.inputs(), folder / "metrics.json", record["digest"])
+
+
+def replaced(taught: Taught3, start: float, **changes) -> tuple[TrainingRun, object]:
+    """Train layers 2 and 3 of a student, which take over from the teacher's; return the run and what it leaves."""
+    phase = {"train": [{"top": 2}], "replace": {"start": start, "full": 1.0}, "epochs": 2, "weight_decay": 0} | changes
+    if phase["replace"] is None:
+        del phase["replace"]
+    spec = taught.bench.spec(phase, student={"layers": [1, 3]}, after={"run": "r", "epoch": "last"})
+    spec["phases"][0] |= {"components": ["layer.3"], "boundary": 1}
+    torch.set_num_threads(1)
+    run = TrainingRun(spec, taught.bench.inputs(), train_step.start(spec, {"start": taught.run}))
+    return run, train([run], Stopwatch())[0]
+
+
+def test_modules_that_are_all_the_students_are_no_replacement(taught_of):
+    taught = taught_of("classification")
+    _, always = replaced(taught, 1.0)
+    _, plain = replaced(taught, 1.0, replace=None)
+    assert equal(tensors(always), tensors(plain)) and always.history == plain.history
+    assert always.outcome == plain.outcome
+    _, seldom = replaced(taught, 0.1)
+    assert seldom.history != plain.history
+
+
+def test_a_predecessor_in_all_modules_is_the_teacher(taught_of):
+    """With rate 0 the first loss is the teacher's own, the student learns nothing, and the predecessor never moves."""
+    taught = taught_of("classification")
+    run, left = replaced(taught, 0.0, replace={"start": 1.0, "full": 1.0, "way": "falling"}, epochs=1)
+    assert run.objective_of(run.phases[0]).replace.rate(0.0) == 0.0
+    again = TrainingRun(run.spec, taught.bench.inputs(), train_step.start(run.spec, {"start": taught.run}))
+    assert equal(again.predecessor, run.predecessor)
+    assert left.history[0]["loss"] != pytest.approx(left.history[-1]["loss"], rel=1e-9)
+
+
+def test_replacing_rates_follow_their_schedules():
+    rates = {way: ReplaceConfig(start=0.2, full=0.5, way=way).rate for way in ("rising", "constant", "falling")}
+    assert [rates["rising"](share) for share in (0, 0.25, 0.5, 1)] == pytest.approx([0.2, 0.6, 1, 1])
+    assert [rates["constant"](share) for share in (0, 0.49, 0.5)] == pytest.approx([0.2, 0.2, 1])
+    assert [rates["falling"](share) for share in (0, 0.25, 0.5)] == pytest.approx([0.8, 0.4, 1])
+
+
+@pytest.mark.parametrize("way", ["projections", "replacement"])
+def test_a_student_that_goes_on_ends_as_one_that_was_never_stopped(way, taught_of, tmp_path, monkeypatch):
+    taught = taught_of("classification")
+    if way == "projections":
+        distil = {"logits": {"temperature": 2}, "hidden": {"project": True, "weight": 5}}
+        spec, start = taught.student(distil, [(1, 1), (2, 2)]), None
+    else:
+        spec = replaced(taught, 0.3)[0].spec
+        start = train_step.start(spec, {"start": taught.run})
+
+    def trained(folder):
+        watch = Stopwatch()
+        run = TrainingRun(spec, taught.bench.inputs(), start, taught=Taught(taught.card, [1, 2]))
+        return train([run], watch, Progress(folder, spec, watch))[0]
+
+    monkeypatch.setattr(progress, "SPACING", 0.0)
+    whole = trained(tmp_path / "whole")
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        stop_after(patched, 1)
+        trained(tmp_path / "stopped")
+    again = trained(tmp_path / "stopped")
+    assert equal(tensors(again), tensors(whole)) and again.history == whole.history and again.cost == whole.cost

@@ -1,0 +1,244 @@
+"""Merging: several runs of small encoders on one trunk, read again by a fresh process; what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from thaw.core.branch_counts import BranchSize
+from thaw.core.digests import file_sha256
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.exporting.finished_run import open_run
+from thaw.merging.merge_runs import change, merge
+from thaw.merging.merged_model import MergedModel
+from thaw.merging.proof import prove
+from thaw.merging.run_branch import Pretrained, branch_of, open_branches
+from tiny_corpus import Bench, tiny_corpus
+
+FROZEN = {"train": ["head"], "epochs": 1}
+
+
+def top(k: int) -> dict:
+    return {"train": ["head", {"top": k}], "epochs": 1}
+
+
+class Rooms:
+    """A results folder with one encoder, in which runs of several tasks are trained, each on its own corpus."""
+
+    def __init__(self, folder: Path, family: str):
+        self.folder, self.family, self.benches = folder, family, {}
+
+    def run(self, task: str, kind: str, phase: dict, name: str = "base", **changes) -> Path:
+        """Train a run where there is none; return its folder. Tasks of one kind read the same text."""
+        if kind not in self.benches:
+            bench = Bench(self.folder / kind, self.family, tiny_corpus(self.folder / kind / "corpus", kind), kind)
+            results = self.folder / kind / "results"
+            made = {"encoders/e": bench.encoder, "data/mine": bench.corpus.folder, "features/e/mine/v": bench.features}
+            for place, target in made.items():
+                (results / place).parent.mkdir(parents=True)
+                (results / place).symlink_to(target)
+            self.benches[kind] = bench
+        bench = self.benches[kind]
+        out = self.folder / kind / "results/runs" / task / "all/e/linear" / name / "base/seed1"
+        if not out.exists():
+            spec = bench.spec(phase, keep=True, **changes)
+            spec["task"] |= {"id": task}
+            bench.step("train", spec, out)
+        return out
+
+
+@pytest.fixture(scope="module")
+def rooms(tmp_path_factory):
+    made = {}
+    return lambda family="bert": made.setdefault(family, Rooms(tmp_path_factory.mktemp(family), family))
+
+
+@pytest.fixture(scope="module")
+def runs(rooms) -> dict[str, Path]:
+    """Three tasks, two of which read the same text; the third reads pairs."""
+    one = rooms()
+    return {
+        "sings": one.run("sings", "classification", top(1), head={"pooling": "mean"}),
+        "rivers": one.run("rivers", "classification", top(2)),
+        "pairs": one.run("pairs", "pair_classification", FROZEN),
+    }
+
+
+@pytest.fixture(scope="module")
+def merged(runs, tmp_path_factory):
+    """The merged folder of these runs, and its check."""
+    folder = tmp_path_factory.mktemp("merged") / "out"
+    return folder, merge(list(runs.values()), folder)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
+
+
+def test_a_merged_folder_predicts_as_its_runs_to_the_bit_and_runs_its_trunk_once(merged):
+    folder, report = merged
+    assert report["passed"] and report == read_json(folder / "check.json")
+    for task, frozen, own in (("sings", 2, 1), ("rivers", 1, 2), ("pairs", 3, 0)):
+        part = report["tasks"][task]
+        assert part["same_bits"] == {"examples": 8, "equal": True}
+        assert part["layers"] == {"counted": frozen + own, "expected": frozen + own}
+        assert part["splits"]["test"]["changed"] == 0 and part["splits"]["test"]["largest_difference"] < 1e-5
+    together = report["inputs"]["text, at most 64 tokens"]
+    assert sorted(together["tasks"]) == ["rivers", "sings"] and together["equal"]
+    assert together["layers"] == {"counted": 2 + 1 + 2, "expected": 5}
+    assert report["trunk"]["equal"] and report["trunk"]["below_a_branch"] == []
+
+
+def test_the_folder_needs_no_thaw_and_holds_the_trunk_once(merged):
+    folder, _ = merged
+    code = {path.name: path.read_text() for path in folder.glob("*.py")}
+    assert set(code) == {"model.py", "resume.py", "standalone_model.py"}
+    assert "thaw." not in code["model.py"].replace("thaw.json", "")
+    trunk = load_file(folder / "trunk.safetensors")
+    layers = {name.split(".")[2] for name in trunk if name.startswith("encoder.layer.")}
+    assert layers == {"0", "1", "2"}
+    own = {name.split(".")[2] for name in load_file(folder / "branches/rivers/layers.safetensors")}
+    assert own == {"1", "2"} and load_file(folder / "branches/pairs/layers.safetensors") == {}
+
+
+def test_a_task_is_removed_and_added_and_the_others_keep_their_bytes(merged, runs, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    before = digests(folder)
+    report = change(folder, [], ["pairs"])
+    assert report["kept"] == {"sings": True, "rivers": True}
+    assert read_json(folder / "thaw.json")["trunk"]["layers"] == 2 and "2" not in "".join(
+        name.split(".")[2] for name in load_file(folder / "trunk.safetensors") if name.startswith("encoder.layer.")
+    )
+    assert change(folder, [runs["pairs"]], [])["kept"] == {"rivers": True, "sings": True}
+    after = digests(folder)
+    assert before.keys() == after.keys()
+    assert {name for name in before if before[name] != after[name]} <= {"check.json"}
+
+
+def test_a_replaced_task_is_the_new_run(merged, rooms, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    before = digests(folder)
+    change(folder, [rooms().run("sings", "classification", FROZEN, "frozen")], [])
+    after = digests(folder)
+    branch = {f"branches/sings/{name}" for name in ("branch.json", "layers.safetensors", "head.safetensors")}
+    moved = {name for name in before if before[name] != after.get(name)}
+    assert moved == branch | {"thaw.json", "check.json", "README.md"}
+
+
+def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    path = folder / "branches/sings/layers.safetensors"
+    tensors = load_file(path)
+    first = next(iter(tensors.values()))
+    first.view(-1)[0] += 1e-3
+    save_file(tensors, path)
+    pretrained, branches = open_branches([runs["sings"]])
+    report = prove(pretrained, branches, folder)
+    assert not report["passed"] and not report["tasks"]["sings"]["same_bits"]["equal"]
+    with pytest.raises(UserError, match=r"branches/sings/layers.safetensors is not as it was written"):
+        change(folder, [], ["pairs"])
+
+
+def test_what_is_asked_wrongly_is_one_sentence(merged):
+    model = MergedModel(merged[0])
+    with pytest.raises(ValueError, match="no task 'songs'; there are pairs, rivers, sings"):
+        model.predict(["a"], ["songs"])
+    with pytest.raises(ValueError, match="pairs reads lists of two strings, not 'a'"):
+        model.predict(["a"], ["pairs"])
+    with pytest.raises(ValueError, match="one text or more"):
+        model.predict([], ["sings"])
+    found = model.predict(["Anna sings", "the river"], ["sings", "rivers"])
+    assert {task: len(labels) for task, labels in found.items()} == {"sings": 2, "rivers": 2}
+
+
+@pytest.mark.parametrize(
+    "mistake, sentence",
+    [
+        ("full", "its embeddings were trained, so it shares no layer"),
+        ("twice", "sings is the task of two of the runs"),
+        ("encoder", "has other weights than e"),
+        ("layers", r"its head reads several layers \(concat\)"),
+        ("there", "is there already"),
+    ],
+)
+def test_runs_that_do_not_fit_are_refused(merged, runs, rooms, tmp_path, mistake, sentence):
+    target, asked = tmp_path / "out", [runs["sings"]]
+    if mistake == "full":
+        asked = [rooms().run("sings", "classification", {"train": ["all"], "epochs": 1}, "full")]
+    elif mistake == "twice":
+        asked = [runs["sings"], runs["sings"]]
+    elif mistake == "encoder":
+        card = runs["pairs"].parents[7] / "encoders/e"
+        other = tmp_path / "pair_results"
+        shutil.copytree(runs["pairs"].parents[7], other, symlinks=True)
+        (other / "encoders/e").unlink()
+        shutil.copytree(card.resolve(), other / "encoders/e")
+        write_json(other / "encoders/e/card.json", read_json(card / "card.json") | {"sha256": "0"})
+        asked = [runs["sings"], other / runs["pairs"].relative_to(runs["pairs"].parents[7])]
+    elif mistake == "layers":
+        phase = FROZEN | {"reads": [0, 1, 2], "boundary": 3}
+        asked = [rooms().run("sings", "classification", phase, "concat", head={"layers": {"combine": "concat"}})]
+    else:
+        target = merged[0]
+    with pytest.raises(UserError, match=sentence):
+        merge(asked, target)
+    assert mistake == "there" or not target.exists()
+
+
+@pytest.mark.parametrize("family", ["modernbert", "deberta_v2_conv", "gpt2"])
+@pytest.mark.slow
+def test_other_architectures_are_merged_to_the_bit(rooms, tmp_path, family):
+    one = rooms(family)
+    asked = [
+        one.run("sings", "classification", top(1), head={"pooling": "mean"}),
+        one.run("tags", "spans", top(2)),
+        one.run("low", "classification", FROZEN | {"boundary": 1}, head={"layers": {"layer": 1}, "pooling": "mean"}),
+    ]
+    report = merge(asked, tmp_path / "out")
+    assert report["passed"] and all(part["same_bits"]["equal"] for part in report["tasks"].values())
+
+
+def taught_student(one: Rooms, teacher: Path, folder: Path) -> Path:
+    """Train a student of layers 1 and 2, from its teacher's weights and towards its logits; return its folder."""
+    bench, run = one.benches["classification"], read_json(teacher / "metrics.json")
+    spec = bench.spec(top(2), keep=True, student={"layers": [1, 2]})
+    spec["task"] |= {"id": "rivers"}
+    spec["phases"][0] |= {"components": ["head", "layer.2"], "distil": {"logits": {"temperature": 2}}}
+    asked = {key: spec[key] for key in ("version", "task", "subset", "compute", *bench.upstream)}
+    asked |= {"run": run["digest"], "dtype": "fp32"}
+    taught = bench.step("teach", asked, folder / "taught", "--run", teacher / "metrics.json", "--boundaries")
+    spec |= {"after": {"run": run["digest"], "epoch": "last"}}
+    spec |= {"teacher": {"taught": read_json(taught / "card.json")["digest"]}}
+    needs = ("--need", "start", teacher / "metrics.json", "--need", "teacher", taught / "card.json")
+    return bench.step("train", spec, teacher.parents[2] / "student/base/seed1", *needs)
+
+
+def test_a_student_is_a_branch_of_the_layers_that_it_keeps(rooms, runs, tmp_path):
+    """Teacher, student, merge: the folder predicts as the student did, and has no layer that the student dropped."""
+    student = taught_student(rooms(), runs["rivers"], tmp_path)
+    report = merge([runs["sings"], student], tmp_path / "out")
+    part = report["tasks"]["rivers"]
+    assert report["passed"] and part["same_bits"]["equal"] and part["layers"] == {"counted": 2, "expected": 2}
+    assert part["splits"]["test"]["changed"] == 0 and part["splits"]["test"]["largest_difference"] < 1e-5
+    own = {name.split(".")[2] for name in load_file(tmp_path / "out/branches/rivers/layers.safetensors")}
+    assert own == {"1"} and read_json(tmp_path / "out/branches/rivers/branch.json")["frozen"] == 1
+    recorded = pandas.read_parquet(student / "predictions.parquet")
+    texts = pandas.read_parquet(open_run(student).corpus.folder / "test.parquet")["text"]
+    answers = MergedModel(tmp_path / "out").predict(list(texts), ["rivers"])["rivers"]
+    assert answers == list(recorded[recorded.split == "test"].prediction)
+
+
+def test_a_branch_follows_from_the_tensors_and_not_from_words(runs):
+    source = open_run(runs["rivers"])
+    branch = branch_of(source, Pretrained.load(source.encoder))
+    assert branch.size == BranchSize(1, 2) and branch.own == [2, 3] and branch.top == 3
+    assert all(torch.is_tensor(value) for value in branch.tensors.values()) and json.dumps(branch.about)

@@ -1,0 +1,156 @@
+"""The steps merge and latency on real runs of small encoders, what is drawn of them, and the plan of an experiment."""
+
+import csv
+import io
+
+import pandas
+import pytest
+
+import invented
+from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.files import read_json, write_json
+from thaw.merging.call_times import summary
+from thaw.merging.served_runs import select
+from thaw.outputs.figures import merged_load
+from thaw.outputs.frame.output_data import OutputData
+from thaw.outputs.tables import merged as tables
+from thaw.outputs.tables import writers
+from thaw.planning.configuration import load_plan, read_config
+from tiny_corpus import run_in_process
+
+
+@pytest.fixture(scope="module")
+def made(rooms, runs):  # noqa: F811
+    """Run both steps on two tasks, one of which has two candidates; return the results folder."""
+    low = rooms().run("sings", "classification", FROZEN, "low")
+    results, place = runs["sings"].parents[7], "n/e/one"
+    files = [run / "metrics.json" for run in (runs["rivers"], low, runs["sings"])]
+    digests = [read_json(file)["digest"] for file in files]
+    points = [("base", 1, 2), ("low", 3, 0), ("base", 2, 1)]
+    every = [
+        {"strategy": name, "variant": "base", "frozen": frozen, "own": own, "runs": [digest]}
+        for (name, frozen, own), digest in zip(points, digests, strict=True)
+    ]
+    spec = {"version": 1, "merge": "one", "choose": "best", "margin": 1.0, "seed": 1, "seeds": [1]}
+    spec["tasks"] = {"sings": every[1:], "rivers": every[:1]}
+    out = results / "merges" / place
+    run_in_process("merge", "--spec", canonical(spec), "--runs", *files, "--out", out)
+    settings = {"tasks": [1, 3], "batch": [1, 2], "tokens": [8], "calls": 20}
+    more = {"version": 1, "merge": read_json(out / "merge.json")["digest"], "latency": settings}
+    times = results / "latency" / place
+    run_in_process("latency", "--spec", canonical(more | {"compute": {"threads": 1}}), "--merge", out, "--out", times)
+    return results, spec, files
+
+
+def data_of(results) -> OutputData:
+    records = [results / "merges/n/e/one/merge.json", results / "latency/n/e/one/latency.json"]
+    return OutputData(results, merges=records)
+
+
+def test_the_step_takes_the_best_on_validation_and_counts(made):
+    results, spec, files = made
+    record = read_json(results / "merges/n/e/one/merge.json")
+    scores = [read_json(file)["scores"]["validation"]["accuracy"] for file in files[1:]]
+    own = record["tasks"]["sings"]["own"]
+    assert own == (0 if scores[0] >= scores[1] else 1)
+    frozen = record["tasks"]["sings"]["frozen"]
+    assert record["layers"]["executed"] == max(frozen, 1) + own + 2 and record["layers"]["of"] == 6
+    assert record["spec"] == spec and list(record["layers"]["by_input"]) == ["text, at most 64 tokens"]
+    stored = sum(file.stat().st_size for file in results.glob("merges/n/e/one/**/*.safetensors"))
+    assert record["bytes"] == stored and record["parameters"]["merged"] < record["parameters"]["separate"]
+    assert read_json(results / "merges/n/e/one/check.json")["passed"]
+
+
+def test_a_run_that_diverged_is_not_taken(made, tmp_path):
+    _, spec, files = made
+    copies = []
+    for number, file in enumerate(files):
+        record = read_json(file)
+        copies.append(tmp_path / str(number) / "metrics.json")
+        write_json(copies[-1], record | {"flags": ["diverged"] if number == 2 else []})
+    assert select(spec, copies)["sings"].strategy == "low"
+    write_json(copies[0], read_json(files[0]) | {"flags": ["diverged"]})
+    with pytest.raises(UserError, match="rivers: every run that a branch may come from diverged"):
+        select(spec, copies)
+
+
+def test_times_of_each_setting_are_on_record(made):
+    record = read_json(made[0] / "latency/n/e/one/latency.json")
+    rows = pandas.read_csv(made[0] / "latency/n/e/one/latency.csv")
+    assert len(record["rows"]) == len(rows) == 8 and set(rows["way"]) == {"merged", "separate"}
+    assert (rows["median"] <= rows["p95"]).all() and (rows["p95"] <= rows["p99"]).all()
+    assert rows.loc[rows["tasks"] == 3, "copies"].tolist() == [1] * 4
+    three = rows[(rows["tasks"] == 3) & (rows["batch"] == 1)].set_index("way")["layers"]
+    assert three["merged"] < three["separate"] == 9
+    assert record["bytes"]["merged"] < record["bytes"]["separate"] and min(record["peak_mib"].values()) > 50
+
+
+def test_percentiles_are_those_of_the_seconds():
+    found = summary([0.001 * n for n in range(1, 101)], 4)
+    assert found["median"] == pytest.approx(0.0505) and found["p95"] == pytest.approx(0.09505)
+    assert found["queries_per_second"] == pytest.approx(400 / 5.05)
+
+
+def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
+    data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
+    spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
+    header, line = csv.reader(io.StringIO(writers.to_csv(tables.build(data, spec))))
+    row = dict(zip(header, line, strict=True))
+    assert row["layers"] == str(record["layers"]["executed"]) and row["tasks"] == " ".join(record["tasks"])
+    times = list(csv.DictReader(io.StringIO(writers.to_csv(tables.build_latency(data, spec)))))
+    assert len(times) == 8 and all(float(one["median"]) > 0 for one in times)
+    figure = merged_load.build(data, spec)
+    figure.write(tmp_path / "load")
+    drawn = pandas.read_csv(tmp_path / "load.csv")
+    merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
+    assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8
+
+
+def test_stored_parameters_by_way_are_the_closed_forms():
+    tasks = {"a": {"frozen": 7, "own": 5}, "b": {"frozen": 4, "own": 8}}
+    bert = {"embeddings": 23_837_184, "layer": 7_087_872, "layers": 12, "width": 768}
+    whole = 23_837_184 + 12 * 7_087_872
+    record = {"tasks": tasks, "encoder": bert, "parameters": {"separate": 2 * (whole + 10)}}
+    found = merged_load.stored_by_way(record, 2)
+    assert found["LoRA"] == whole + 2 * (2 * 147_456 + 10)  # in all 12 layers; 147,456 in six
+    assert found["Merged"] == 23_837_184 + 20 * 7_087_872 + 20 and found["One model per task"] == 2 * (whole + 10)
+    assert found["Adapters"] == whole + 2 * (12 * 2 * (2 * 768 * 64 + 768 + 64) + 10)
+
+
+def test_an_experiment_with_merges_is_planned(home):
+    files = [str(home / "config/experiments/merge.yaml")]
+    plan = load_plan(read_config(files, {"sources": ["hub"]}), home)
+    spec = plan.job("merge", "n1000_d1/minilm/near").spec
+    sizes = [(point["frozen"], point["own"]) for point in spec["tasks"]["trec6"]]
+    assert sizes == [(6 - k, k) for k in range(7)] and spec["seeds"] == [1, 2, 3]
+    kept = {key for key, job in plan.jobs["train"].items() if job.spec["keep"] and "/top_k/" in key}
+    assert kept and all(key.endswith("seed1") for key in kept)
+    assert len(plan.merged("merge")) == 6 and len(plan.merged("merge", "table", "merges")) == 3
+    assert plan.merged("merge", "table", "main_table") == []
+
+
+def test_a_scaled_down_experiment_merges_what_is_left(home):
+    files = [str(home / "config/experiments/merge.yaml")]
+    small = {"sources": ["hub"], "scale_down": {"subsets": ["n100_d1"], "seeds": [2]}}
+    plan = load_plan(read_config(files, small), home)
+    assert {key.partition("/")[0] for key in plan.jobs["merge"]} == {"n100_d1"}
+    assert {job.spec["seed"] for job in plan.jobs["merge"].values()} == {2}
+
+
+MISTAKES = [
+    ({"strategies": ["full"]}, "full base trains the embeddings, so it shares no layer"),
+    ({"strategies": ["top_q"]}, "did you mean 'top_k'"),
+    ({"strategies": ["top_k"], "tasks": ["mrpq"]}, "has no task 'mrpq'; did you mean 'mrpc'"),
+    ({"strategies": ["top_k"], "seed": 9}, "seed 9 is none of the experiment's"),
+    ({"strategies": ["frozen_all_layers"]}, "reads several layers"),
+    ({"strategies": ["top_k"], "encoder": "bert"}, "bert is no encoder of the experiment"),
+]
+
+
+@pytest.mark.parametrize("entry, sentence", MISTAKES)
+def test_what_can_not_be_merged_is_refused_before_anything_runs(home, entry, sentence):
+    files = [str(home / "config/experiments/merge.yaml")]
+    with pytest.raises(UserError, match=sentence):
+        load_plan(read_config(files, {"sources": ["hub"], "merges": {"near": entry}}), home)

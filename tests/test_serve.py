@@ -1,0 +1,125 @@
+"""The server: requests of a real client on a free port, what it refuses, and several clients at once."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from test_merge import merged, rooms, runs  # noqa: F401 - fixtures
+from thaw.core.errors import UserError
+from thaw.exporting import formats
+from thaw.exporting.finished_run import open_run
+from thaw.exporting.standalone_model import Model
+from thaw.merging.http_app import Limits, answer, load
+from thaw.merging.merged_model import MergedModel
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def address(merged):  # noqa: F811
+    """Give the address of a server in a process of its own."""
+    pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ["serve", str(merged[0]), "--port", str(port), "--max-texts", "16", "--max-bytes", "4000"]
+    setting = os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "thaw.cli.main", *words], env=setting)
+    try:
+        for _ in range(600):
+            assert process.poll() is None
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+                break
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def ask(address: str, body) -> tuple[int, dict]:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(f"{address}/predict", data, {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=120) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+TEXTS = ["Anna sings sings", "the river river river", "sings"]
+
+
+def test_a_request_is_answered_as_the_folder_predicts(merged, address):  # noqa: F811
+    model, asked = MergedModel(merged[0]), {"texts": TEXTS, "tasks": ["sings", "rivers"]}
+    assert ask(address, asked) == (200, model.predict(TEXTS, ["sings", "rivers"]))
+    full = ask(address, asked | {"probabilities": True})[1]
+    assert full == model.predict_with_probabilities(TEXTS, ["sings", "rivers"])
+    pair = {"texts": [["Anna sings", "the river"]], "tasks": ["pairs"]}
+    assert ask(address, pair)[1] == model.predict(pair["texts"], ["pairs"])
+    with urllib.request.urlopen(f"{address}/health") as reply:
+        assert json.loads(reply.read()) == {"status": "ok", "tasks": ["pairs", "rivers", "sings"]}
+    with urllib.request.urlopen(f"{address}/tasks") as reply:
+        assert json.loads(reply.read())["rivers"] == {"reads": "text", "labels": ["no", "yes"], "frozen": 1, "own": 2}
+
+
+REFUSED = [
+    (b"{", 400, "not JSON"),
+    (b"\xff\xfe{}", 400, "the body is not"),
+    ([], 400, 'expected a JSON object with "texts"'),
+    ({"texts": []}, 400, "0 texts; a request has 1 to 16"),
+    ({"texts": ["a"] * 17}, 400, "17 texts; a request has 1 to 16"),
+    ({"texts": ["a"], "tasks": ["songs"]}, 400, "no task 'songs'"),
+    ({"texts": ["a"], "tasks": []}, 400, '"tasks" is a list of names'),
+    ({"texts": ["a"], "tasks": ["pairs"]}, 400, "pairs reads lists of two strings"),
+    ({"texts": [1], "tasks": ["sings"]}, 400, "sings reads strings"),
+    ({"texts": ["a"], "task": "sings"}, 400, 'there is no "task"'),
+    ({"texts": ["a"], "tasks": ["sings"], "probabilities": 1}, 400, '"probabilities" is true or false'),
+    ({"texts": ["a" * 5000], "tasks": ["sings"]}, 413, "more than 4000 bytes"),
+]
+
+
+def test_what_is_refused_is_one_sentence(address):
+    for body, status, sentence in REFUSED:
+        code, reply = ask(address, body)
+        assert code == status and sentence in reply["error"], (body, code, reply)
+    assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200  # it is still up
+
+
+def test_eight_clients_at_once_get_what_one_gets(address):
+    """A bounded load: 48 requests of eight threads, each with its own texts."""
+    bodies = [{"texts": TEXTS[: 1 + n % 3], "tasks": [("sings", "rivers")[n % 2]]} for n in range(48)]
+    alone = {json.dumps(body): ask(address, body) for body in bodies[:6]}
+    with ThreadPoolExecutor(8) as clients:
+        replies = list(clients.map(lambda body: ask(address, body), bodies))
+    assert [reply == alone[json.dumps(body)] for body, reply in zip(bodies, replies, strict=True)] == [True] * 48
+
+
+def test_without_the_extra_and_without_a_folder_one_sentence_says_what_to_do(merged, tmp_path):  # noqa: F811
+    with pytest.raises(UserError, match="has no thaw.json; name a folder that thaw merge or thaw export wrote"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match="a text has more than 5 characters"):
+        answer(load(merged[0]), {"texts": ["sings sings"], "tasks": ["sings"]}, Limits(characters=5))
+
+
+def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811
+    formats.write(open_run(runs["sings"]), tmp_path)
+    model = load(tmp_path)
+    assert answer(model, {"texts": TEXTS}, Limits()) == {"sings": Model(tmp_path).predict(TEXTS)}
+    assert model.tasks == {"sings": {"reads": "text", "labels": ["no", "yes"]}}
+    with pytest.raises(ValueError, match="there is no task 'songs'; there are sings"):
+        answer(model, {"texts": TEXTS, "tasks": ["songs"]}, Limits())
+    with pytest.raises(ValueError, match="sings reads a text"):
+        answer(model, {"texts": [["a", "b"]]}, Limits())

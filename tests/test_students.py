@@ -1,0 +1,95 @@
+"""Students: an encoder that keeps some of its layers trains, is resumed, counted and exported like any other."""
+
+import pytest
+import torch
+
+from thaw.core.errors import UserError
+from thaw.encoders.shortening import compact, starting_tensors
+from thaw.encoders.transformers import Encoder
+from thaw.exporting.cutting import cut
+from thaw.features.batch import Batch
+from tiny import tiny_encoder
+from tiny_corpus import small_berts
+from trained import equal, losses, tensors
+
+bench_of = pytest.fixture(scope="module")(small_berts)
+
+
+def batch(encoder: Encoder) -> Batch:
+    """Return two texts of five and three tokens."""
+    ids = torch.randint(5, 40, (2, 5), generator=torch.Generator().manual_seed(3))
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    return Batch(ids, mask, None, None, torch.arange(2))
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "modernbert", "gpt2", "deberta_v2"])
+def test_a_dropped_layer_is_as_if_it_was_not_there(family, tmp_path):
+    """Layers that pass their input on compute what a model without them does, to the bit."""
+    folder = tiny_encoder(family, tmp_path / family, layers=4)
+    kept = [1, 2, 3] if family == "modernbert" else [1, 3]
+    student, deleted = Encoder.load(folder).shorten(kept), Encoder.load(folder)
+    compact(deleted, kept)
+    given = batch(student)
+    states, expected = student.boundaries(given), deleted.boundaries(given)
+    assert torch.equal(states[4], expected[len(kept)])
+    assert torch.equal(states[3], student.states(given, [3])[3])
+    assert not torch.equal(states[4], Encoder.load(folder).boundaries(given)[4])
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_a_student_is_resumed_at_any_boundary(start, tmp_path):
+    folder = tiny_encoder("bert", tmp_path / "bert", layers=4)
+    whole = Encoder.load(folder).shorten([1, 2, 4])
+    given = batch(whole)
+    states = whole.boundaries(given)
+    resumed = Encoder.load(folder).shorten([1, 2, 4]).resume_at(start)
+    with torch.no_grad():
+        assert torch.allclose(resumed(given, states[start]), states[4], atol=1e-6)
+
+
+def test_keeping_all_layers_is_no_student_at_all(bench_of):
+    bench = bench_of("classification")
+    spec = bench.spec({"train": ["all"]})
+    _, plain = bench.train(spec)
+    _, student = bench.train(spec | {"student": {"layers": [1, 2, 3]}})
+    assert equal(tensors(plain), tensors(student)) and losses(plain) == losses(student)
+    assert plain.outcome == student.outcome and plain.cost["flops"] == student.cost["flops"]
+    assert plain.cost["parameters"] == student.cost["parameters"]
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert", "gpt2"])
+def test_a_student_is_loaded_by_transformers_with_as_many_layers_as_it_keeps(family, tmp_path):
+    from transformers import AutoModel
+
+    folder = tiny_encoder(family, tmp_path / family, layers=4)
+    kept = [1, 2, 3] if family == "modernbert" else [2, 4]
+    student, exported = Encoder.load(folder).shorten(kept), Encoder.load(folder).shorten(kept)
+    compact(exported, kept)
+    cut(exported, [len(kept)])
+    exported.model.save_pretrained(tmp_path / "exported")
+    loaded = AutoModel.from_pretrained(tmp_path / "exported").eval()
+    given = batch(student)
+    assert loaded.config.num_hidden_layers == len(kept)
+    with torch.no_grad():
+        state = loaded(input_ids=given.input_ids, attention_mask=given.mask.long())[0]
+    assert torch.allclose(state[given.mask], student.states(given, [4])[4][given.mask], atol=1e-5)
+
+
+def test_layers_start_from_those_that_are_named(tmp_path):
+    folder = tiny_encoder("bert", tmp_path / "bert", layers=4)
+    named = dict(Encoder.load(folder).model.named_parameters())
+    student = {"layers": [2, 4], "start": {"2": 1, "4": "random"}}
+    tensors = starting_tensors(folder, student, {"encoder.layer.0.output.dense.bias": torch.ones(32)}, 1)
+    assert {name.split(".")[2] for name in tensors} == {"1", "3"}
+    assert torch.equal(tensors["encoder.layer.1.output.dense.bias"], torch.ones(32)), "as the earlier run left it"
+    weight = "output.dense.weight"
+    assert torch.equal(tensors[f"encoder.layer.1.{weight}"], named[f"encoder.layer.0.{weight}"])
+    again = starting_tensors(folder, student, {}, 1)[f"encoder.layer.3.{weight}"]
+    assert torch.equal(tensors[f"encoder.layer.3.{weight}"], again)
+    assert not torch.equal(again, named[f"encoder.layer.3.{weight}"])
+
+
+def test_a_layer_that_works_otherwise_gives_no_weights(tmp_path):
+    folder = tiny_encoder("modernbert", tmp_path / "modernbert", layers=4)
+    with pytest.raises(UserError, match="works otherwise than layer 1"):
+        starting_tensors(folder, {"layers": [2], "start": {"2": 1}}, {}, 1)

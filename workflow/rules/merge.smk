@@ -1,0 +1,55 @@
+"""
+Merges: runs of several tasks on one frozen trunk, as one folder that serves, and how fast it does.
+
+INPUTS      metrics.json of all runs that may be a branch, with the tensors of those of the seed that is served
+OUTPUTS     results/merges/<subset>/<encoder>/<id>/merge.json (with trunk, branches, model.py, check.json)
+            results/latency/<subset>/<encoder>/<id>/latency.json (with latency.csv)
+SPEC        how a branch is chosen, seeds, by task the candidates: what each shares, digests of its runs
+
+Times are of this machine: latency takes all cores, so that no other job runs meanwhile.
+"""
+
+
+rule merge:
+    """Choose a run for each task, merge them on one trunk, and verify the folder in a fresh process."""
+    input:
+        runs=made("merge", "runs"),
+    output:
+        record="<results>/merges/{subset}/{encoder}/{merge}/merge.json",
+        folder=directory("<results>/merges/{subset}/{encoder}/{merge}"),
+    log:
+        "<logs>/merge/{subset}/{encoder}/{merge}.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        **requested("merge"),
+    params:
+        spec=lambda w: PLAN.canonical("merge", w),
+    message:
+        "merge: {wildcards.merge}, {wildcards.encoder}"
+    shell:
+        "python -m thaw.steps.merge --spec {params.spec:q} --runs {input.runs:q}"
+        " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"
+
+
+rule latency:
+    """Measure a merged folder against one model for each task."""
+    input:
+        merge=made("latency", "merge"),
+    output:
+        record="<results>/latency/{subset}/{encoder}/{merge}/latency.json",
+        rows="<results>/latency/{subset}/{encoder}/{merge}/latency.csv",
+    log:
+        "<logs>/latency/{subset}/{encoder}/{merge}.log",
+    conda:
+        "../../environment.yml"
+    threads: workflow.cores or PLAN.threads
+    resources:
+        **requested("latency"),
+    params:
+        spec=lambda w: PLAN.canonical("latency", w),
+    message:
+        "latency: {wildcards.merge}, {wildcards.encoder}"
+    shell:
+        "python -m thaw.steps.latency --spec {params.spec:q} --merge $(dirname {input.merge:q})"
+        " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"
