@@ -5,7 +5,7 @@ A result carries the digest of its spec. Where the planned digest is already the
 and their time stamps say nothing: they are ancient. Where it is not, they are plain inputs, because Snakemake looks at
 no job's params once a job above it runs: an ancient chain would stop after its first link.
 
-Each rule declares all files that it writes. On a shared file system a job names one file of each result that it reads:
+Rules declare all files that they write. On a shared file system a job names one file of each result that it reads:
 Snakemake looks for no other, so that a result without a file that an older version did not write, or whose payload was
 deleted to free disk, is as finished as before. With storage, where a job sees what it names, it names all of them.
 
