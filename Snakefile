@@ -132,7 +132,11 @@ rule all:
     """Tables, figures and report of the chosen experiment."""
     default_target: True
     input:
-        [f"{PLAN.results}/outputs/{name}/report.html" for name in PLAN.jobs["report"]],
+        [
+            f"{PLAN.results}/outputs/{name}/{page}.html"
+            for name in PLAN.jobs["report"]
+            for page in ("report", "examples")
+        ],
         f"{PLAN.results}/advice.md" if PLAN.advice() else [],
         [file for name in PLAN.jobs["report"] for file in PLAN.merged(name)],
         [f"{folder}/freed" for folder in PLAN.freed()],

@@ -12,7 +12,8 @@ when, with what and on what. A page names what it shows, and everything up to th
     <!-- scores: read_before_thaw/small -->
     <!-- end -->
 
-`scores` is a table of a few tasks and strategies of runs.csv, which SMALL names.
+A note that two tables of a page share is written below the first of them. `scores` is a table of a few tasks and
+strategies of runs.csv, which SMALL names.
 
 tests/test_documents.py compares pages and records.
 """
@@ -86,11 +87,16 @@ def circumstances(runs: Path) -> dict:
 
 
 def with_records(page: str) -> str:
-    """Return a page's text with the tables and notes that it names."""
+    """Return a page's text with the tables and notes that it names; a note that it already has is left out."""
+    noted: list[str] = []
 
     def written(match: re.Match) -> str:
         kind, experiment, name = match[2], match[3], match[4]
         rows = small(experiment, **SMALL[name]) if kind == "scores" else part(experiment, name, kind)
+        if kind == "notes":
+            lines = [line for line in rows.splitlines(keepends=True) if line not in noted]
+            noted.extend(lines)
+            rows = "".join(lines)
         return match[1] + "\n" + rows + "\n" + match[5]
 
     return SHOWN.sub(written, page)

@@ -104,7 +104,7 @@ def table_of(results, frame):
 
 def cells_of(table) -> dict[str, str]:
     (row,) = table.groups[0].rows
-    return dict(zip(recommendation.TITLES, (cell.text for cell in row.cells), strict=True))
+    return dict(zip((column.label for column in table.columns), (cell.text for cell in row.cells), strict=True))
 
 
 def lines_of(table) -> dict[tuple, dict]:
@@ -187,7 +187,7 @@ def test_where_cosine_or_the_majority_class_is_not_beaten_nothing_is_recommended
     recommended = cells_of(table)["Recommended"]
     assert recommended.startswith("None: on validation Cosine similarity (no training) is ahead of every strategy (")
     assert "no strategy is shown to be above the majority class" in recommended and "Bag" not in recommended
-    assert {line["advised"] for line in lines_of(table).values()} == {"0"} and cells_of(table)["Test score"] == "–"
+    assert {line["advised"] for line in lines_of(table).values()} == {"0"} and "Test score" not in cells_of(table)
     beaten = with_baselines(tmp_path, runs_of(tmp_path, RATES), majority=0.5, cosine=0.72)
     assert cells_of(table_of(tmp_path, beaten))["Recommended"] == "Top k (k = 1)"
 

@@ -37,6 +37,7 @@ def runs_of(scores: dict, tasks=("odd", "even"), seeds=SEEDS) -> pd.DataFrame:
             common |= {"train_seconds": training, "after_seconds": 0.0, "extraction_whole_seconds": extraction}
             common |= {"extraction_seconds": extraction / 2, "flops": 0.0, "after_flops": 0.0, "flags": ""}
             common |= {"peak_memory_mb": 0.0, "trained_parameters": 0.0, "inference_flops": 0.0, "search_seconds": 0.0}
+            common |= {"updates": 0.0}
             common |= {"thawed": 0, "embeddings": False, "optimizer": "adamw", "pairs": "", "synthetic": False}
             for seed in seeds:
                 for role, value in (("validation", validation), ("test", test)):
@@ -59,6 +60,13 @@ def test_regret_and_cost_by_hand(tmp_path):
     cells = [[cell.text for cell in row.cells] for row in table.groups[0].rows]
     assert cells[0] == ["0.0", "0.0", "0.0 [0.0, 0.0]", "1.00 (1.00)", "–"]
     assert cells[2] == ["5.0", "5.0", "5.0 [5.0, 5.0]", "1.62 (1.50)", "0.500"], "two tasks have four flips"
+
+
+def test_a_run_on_a_stalled_machine_makes_no_rule_cheap(tmp_path):
+    runs = runs_of(SCORES)
+    runs.loc[(runs["strategy"] == "full") & (runs["seed"] == 3), "train_seconds"] = 999.0
+    _, lines = drawn(tmp_path, runs)
+    assert float(lines["All", "even"]["cost"]) == 26 / 16
 
 
 def test_the_luckiest_of_equal_strategies_is_not_the_best(tmp_path):

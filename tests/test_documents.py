@@ -26,6 +26,8 @@ def test_a_page_with_an_old_table_is_written_again(tmp_path, monkeypatch):
     assert record.with_records(page) == page.replace("| a |", "\n| a |").replace("| 0 |\n", "| 1 |\n\n")
     notes = "<!-- notes: first/main -->\n"
     assert record.with_records(f"{notes}<!-- end -->") == f"{notes}\n- a note\n\n<!-- end -->"
+    again = f"{notes}<!-- end -->\n{notes}<!-- end -->"
+    assert record.with_records(again).count("- a note") == 1, "a page has a note once"
 
 
 KEPT = sorted(path for path in record.RECORDS.iterdir() if path.is_dir())

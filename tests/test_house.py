@@ -249,7 +249,9 @@ def test_only_prepare_and_fetch_reach_for_the_network():
     for path, node in nodes():
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) else []
-        reach.setdefault(path, set()).update({name.partition(".")[0] for name in names} & NETWORK)
+        reach.setdefault(path, set()).update(
+            {name.partition(".")[0] for name in names if name != "urllib.parse"} & NETWORK
+        )
     for step in STEPS - WITH_NETWORK:
         for module in closure(f"thaw.steps.{step}"):
             wrong += [f"{step} leads to {module}, which imports {name}" for name in reach[path_of(module)]]

@@ -61,7 +61,10 @@ def test_of_a_tie_the_cheaper_one_is_recommended_with_the_difference(tie):
     text = first_screen(tie)
     assert re.search(r"Linear probe 90\.6 \[", text)
     assert re.search(r"Difference to the highest on validation, Full fine-tuning: −0\.\d \[.*\] on validation, ", text)
-    assert re.search(r"9\.8\u202fs of training instead of 1\.5\u202fmin", text) or "times less" in text
+    assert (
+        re.search(r"9\.8\u202fs of training and feature extraction instead of 1\.5\u202fmin", text)
+        or "times less" in text
+    )
     assert "1\u202fk trainable parameters instead of 7\u202fk (7.0 times less)" in text
     assert "contradicted" not in tie.page
 
@@ -69,9 +72,16 @@ def test_of_a_tie_the_cheaper_one_is_recommended_with_the_difference(tie):
 def test_two_seeds_recommend_nothing_and_contradict_nobody(tmp_path):
     report = KnownReport(tmp_path, {"frozen": [0.70, 0.71], "full": [0.90, 0.91]})
     text = first_screen(report)
-    assert "No recommendation 2 seeds cannot support one: an interval over seeds needs 3, a test 6." in text
-    assert "Highest on validation: Full fine-tuning (90.5); on test it scores 90.5 [" in text
-    assert "of the test rows alone. To decide: 4 more seeds." in text
+    assert (
+        "No recommendation 2 seeds cannot support one: an interval over seeds needs 3, a significance test 6." in text
+    )
+    assert re.search(
+        r"Highest on validation: Full fine-tuning \(90\.5\); on test it scores 90\.5 \[.*\] \(over test rows only\)",
+        text,
+    )
+    assert re.search(
+        r"Next on validation and cheaper: Linear probe, −20\.0 \[.*\] points; .* To decide: 4 more seeds\.", text
+    )
     assert "contradicted" not in report.page and "undecided, −20.0" in report.page
     assert "<strong>9" not in report.page and "2 seeds, the test needs 6" in report.page
     assert "no recommendation. 2 seeds cannot support one" in report.article
@@ -91,8 +101,8 @@ def test_a_leak_and_a_diverged_run_are_in_the_warnings_and_in_all_numbers(tmp_pa
     report = KnownReport(tmp_path, rates, leaked=ROWS, flags=flags)
     warnings = part(report.page, 'id="warnings"', 'id="provenance"')
     assert "2 runs of 12 have warnings and are included in all numbers." in warnings
-    assert "Full fine-tuning, seed 1: evaluated on a split whose rows all share a sentence with train" in warnings
-    assert "Full fine-tuning, seed 2: loss became NaN or inf" in warnings
+    assert "Full fine-tuning, seed 1 : evaluated on a split whose rows all share a sentence with train" in warnings
+    assert "Full fine-tuning, seed 2 : loss became NaN or inf" in warnings
     assert "400 (100.0 %)" in part(report.page, 'id="tasks"', "</figure>"), "the overlap of test with train"
     assert "83.3 ± 16.3" in report.page, "the run that diverged counts"
 

@@ -52,6 +52,18 @@ def test_spans_by_hand():
         span_f1([["O"]], [])
 
 
+TAG_LISTS = st.lists(st.sampled_from(["O", "B", "I", "B-A", "I-A", "B-B", "I-B", "B-I-A"]), max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(TAG_LISTS, TAG_LISTS), max_size=5))
+def test_spans_of_many_sentences_are_those_of_each(pairs):
+    gold, predicted = [one for one, _ in pairs], [other for _, other in pairs]
+    counts = METRICS["span_f1"].counts(gold, predicted)
+    both = [2 * len(spans(one) & spans(other)) for one, other in pairs]
+    assert counts.tolist() == [both, [len(spans(one)) + len(spans(other)) for one, other in pairs]]
+
+
 def test_strict_where_the_lenient_reading_is_perfect():
     gold = [["B-PER", "I-PER", "O", "B-LOC"]]
     assert span_f1(gold, [["I-PER", "I-PER", "O", "B-LOC"]]) == pytest.approx(2 / 3)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -229,7 +230,7 @@ def test_a_planted_answer_is_learnt_and_recorded(strategy, least, shown):
     record, labels = json.loads((folder / "metrics.json").read_text()), corpus.labels("labels")
     assert record["scores"]["test"]["f1_micro"] > least
     frame = pandas.read_parquet(folder / "predictions.parquet").query("split == 'test'")
-    values = TARGET_KINDS["label_set"].read(frame, labels)
+    values = TARGET_KINDS["label_set"].read(pyarrow.chunked_array([frame["probabilities"].tolist()]), labels)
     again = score(TASK | {"metrics": ["f1_micro"]}, corpus.targets(TASK, "test"), values, labels)
     assert again["f1_micro"] == record["scores"]["test"]["f1_micro"]
     assert [list(row) for row in frame["prediction"]] == TARGET_KINDS["label_set"].named(values, labels)

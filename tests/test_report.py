@@ -41,7 +41,7 @@ def test_the_report_tells_what_was_run_and_flagged(page):
         "Pretrained by masked words, on a corpus and another.",
         "Linear probe: trains the head on the frozen encoder. L-BFGS to convergence",
         "Starts from the run of “frozen_sgd”, last epoch. Full fine-tuning: trains the head, all layers and",
-        "Frozen: bi-encoder for R&D_50%, selected on validation; Top k, Full and Stack: cross-encoder.",
+        "Bi-encoder for R&D_50%, selected on validation: Frozen. Cross-encoder: Top k, Full and Stack.",
         "For comparison: majority class; bag of words; cosine similarity (no training); and random weights, frozen.",
         "External: Our LSTM 77.0.",
         "Table 3. SYNTHETIC All scores.",

@@ -57,6 +57,13 @@ def test_share_and_costs_by_hand(tmp_path):
     assert row.cells[1].text == f"{float(line['share']):.1f} % over 1 task; cost 12.0 % (8.0 %)"
 
 
+def test_a_run_on_a_stalled_machine_makes_no_strategy_cheap(tmp_path):
+    frame = runs_of(tmp_path, RATES)
+    frame.loc[(frame["strategy"] == "full") & (frame["seed"] == 2), "train_seconds"] = 999.0
+    _, (line,) = drawn(tmp_path, frame)
+    assert (float(line["cost_alone"]), float(line["cost_shared"])) == (12, 8)
+
+
 def test_a_task_with_two_test_splits_counts_once_in_the_median(tmp_path):
     shares = {("a", "in"): 10.0, ("a", "out"): 50.0, ("b", "test"): 40.0, ("c", "test"): 90.0}
     rows = [

@@ -101,7 +101,7 @@ def test_the_notes_say_what_a_reader_must_know(table):
         "Blank: applies to sentence pairs only.",
         "–: undefined score",
         "Tiny: A stand-in.",
-        "† Warning: predicts a single class on validation.",
+        "† Warning: predicts a single class, or one set of labels, on validation.",
     ):
         assert expected in notes, expected
     assert "On similarity" not in notes and "Selected and reported" not in notes and "‡" not in notes

@@ -5,16 +5,31 @@ A result carries the digest of its spec. Where the planned digest is already the
 and their time stamps say nothing: they are ancient. Where it is not, they are plain inputs, because Snakemake looks at
 no job's params once a job above it runs: an ancient chain would stop after its first link.
 
+Rules declare all files that they write. On a shared file system a job names one file of each result that it reads:
+Snakemake looks for no other, so that a result without a file that an older version did not write, or whose payload was
+deleted to free disk, is as finished as before. With storage, where a job sees what it names, it names all of them.
+
 Memory and time follow from the encoder, the work and whether a GPU is asked for; on one machine they limit nothing.
 Partitions, accounts and GPUs are site-specific and set in no rule: workflow/profiles/slurm says how to ask for them.
 """
 
+from snakemake.persistence import PersistenceBase
+from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
+from thaw.planning import written_files
 from thaw.planning.cost_estimate import DAY, request
 
 # What a run needs of other jobs, by role; a step that trains reads it with these arguments.
 ROLES = [name for name, role in NEEDS.items() if role.digest]
 NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
+
+
+# Snakemake compares a job's params with the last ones only where it has a record of every declared file. Of files that
+# were not declared when a result was made there is none, and an edited setting would go unnoticed.
+PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.metadata, job.output))
+
+# Whether jobs have no disk in common: results are in a storage, and a job sees what it names.
+STORED = workflow.storage_settings.default_storage_provider is not None
 
 
 def keys_of(step, wildcards, key=None, seeds=()):
@@ -32,10 +47,42 @@ def made(step, name, key=None, seeds=()):
         for wanted in keys_of(step, wildcards, key, seeds):
             current = PLAN.is_current(step, wanted)
             for file in PLAN.job(step, wanted).inputs.get(name, []):
+                file = written_files.as_declared(PLAN, file) if STORED else file
                 found[file] = found.get(file, True) and current
         return [ancient(file) if current else file for file, current in found.items()]
 
     return files
+
+
+def next_to(step, key=None, seeds=()):
+    """Return an input function for the files next to those that a step's job reads, where they have to be named."""
+
+    def files(wildcards):
+        keys = keys_of(step, wildcards, key, seeds) if STORED else []
+        read = [file for wanted in keys for inputs in PLAN.job(step, wanted).inputs.values() for file in inputs]
+        return written_files.next_to(PLAN, read)
+
+    return files
+
+
+def folder_of(name):
+    """Return the folder of the card that a job reads under a name, for its shell line."""
+    return f"{{input.{name}:q}}" if STORED else f"$(dirname {{input.{name}:q}})"
+
+
+def cards_of(name):
+    """Return the cards that a job reads under a name, for its shell line."""
+    return f"$(for it in {{input.{name}:q}}; do echo $it/card.json; done)" if STORED else f"{{input.{name}:q}}"
+
+
+def of_users(step, name):
+    """Return an input function for files of the user that a step's job reads: they are here, in no storage."""
+    return lambda wildcards: [ancient(local(file)) for file in PLAN.job(step, *keys_of(step, wildcards)).inputs[name]]
+
+
+def shown():
+    """Return the results that outputs read, where they have to be named."""
+    return written_files.shown(PLAN) if STORED else []
 
 
 def specs_of(step, seeds):

@@ -13,9 +13,10 @@ SPEC        prepare: the corpus' catalogue entry, which source, sha256 of its fi
 rule prepare:
     """Read a corpus from its source, check it, carve validation, write Parquet and a card."""
     input:
-        files=ancient(lambda w: PLAN.job("prepare", w.corpus).inputs["files"]),
+        files=of_users("prepare", "files"),
     output:
         card="<results>/data/{corpus}/card.json",
+        folder=directory("<results>/data/{corpus}"),
     log:
         "<logs>/prepare/{corpus}.log",
     priority: 20  # what everything waits for comes first
@@ -36,6 +37,7 @@ rule fetch:
     """Bring an encoder here, check its hash and shape, write a card."""
     output:
         card="<results>/encoders/{encoder}/card.json",
+        folder=directory("<results>/encoders/{encoder}"),
     log:
         "<logs>/fetch/{encoder}.log",
     priority: 20  # what everything waits for comes first

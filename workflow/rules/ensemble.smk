@@ -12,8 +12,10 @@ rule ensemble:
     input:
         data=made("ensemble", "data"),
         members=made("ensemble", "members"),
+        others=next_to("ensemble"),
     output:
         metrics="<results>/ensembles/{task}/{subset}/{ensemble}/metrics.json",
+        others=multiext("<results>/ensembles/{task}/{subset}/{ensemble}/", *WRITTEN["ensemble"]),
     log:
         "<logs>/ensemble/{task}/{subset}/{ensemble}.log",
     localrule: True
@@ -26,4 +28,4 @@ rule ensemble:
     shell:
         "python -m thaw.steps.ensemble --spec {params.spec:q} --members {input.members:q}"
         f" --catalogues {PLAN.catalogues}"
-        " --data $(dirname {input.data:q}) --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"
+        f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

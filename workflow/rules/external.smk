@@ -11,9 +11,11 @@ rule external:
     """Match a file of predictions to a task's rows and score it."""
     input:
         data=made("external", "data"),
-        predictions=ancient(lambda w: PLAN.job("external", f"{w.task}/{w.external}").inputs["predictions"]),
+        predictions=of_users("external", "predictions"),
+        others=next_to("external"),
     output:
         metrics="<results>/external/{task}/{external}/metrics.json",
+        others=multiext("<results>/external/{task}/{external}/", *WRITTEN["external"]),
     log:
         "<logs>/external/{task}/{external}.log",
     localrule: True
@@ -26,4 +28,4 @@ rule external:
     shell:
         "python -m thaw.steps.external --spec {params.spec:q} --predictions {input.predictions:q}"
         f" --catalogues {PLAN.catalogues}"
-        " --data $(dirname {input.data:q}) --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"
+        f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

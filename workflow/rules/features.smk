@@ -22,9 +22,11 @@ for store in PLAN.jobs["features"]:
         input:
             data=made("features", "data", store),
             encoder=made("features", "encoder", store),
+            others=next_to("features", store),
         output:
             tokens=PLAN.cards(store)[0],
             boundaries=PLAN.cards(store)[1:],
+            payloads=written_files.next_to(PLAN, PLAN.cards(store)),
         log:
             f"<logs>/features/{store}.log",
         priority: 10  # runs wait for it
@@ -42,7 +44,7 @@ for store in PLAN.jobs["features"]:
         shell:
             "python -m thaw.steps.features --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --rows {params.rows:q}"
-            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
 
 

@@ -16,6 +16,7 @@ rule merge:
         runs=made("merge", "runs"),
     output:
         record="<results>/merges/{subset}/{encoder}/{merge}/merge.json",
+        folder=directory("<results>/merges/{subset}/{encoder}/{merge}"),
     log:
         "<logs>/merge/{subset}/{encoder}/{merge}.log",
     conda:

@@ -21,6 +21,7 @@ rule collect:
     """Gather scores and costs of all runs in one long table."""
     input:
         lambda w: PLAN.collected(w.experiment),
+        others=shown(),
     output:
         runs=f"{OUTPUTS}/runs.csv",
     log:
@@ -42,6 +43,7 @@ rule table:
     """Draw one table in four formats."""
     input:
         runs=f"{OUTPUTS}/runs.csv",
+        others=shown(),
         merges=lambda w: PLAN.merged(w.experiment, "table", w.id),
     output:
         html=report(
@@ -71,6 +73,7 @@ rule figure:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         probes=lambda w: PLAN.probed(w.experiment, w.id),
+        others=shown(),
         merges=lambda w: PLAN.merged(w.experiment, "figure", w.id),
     output:
         svg=report(
@@ -101,6 +104,8 @@ rule report:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         outputs=lambda w: PLAN.report_files(w.experiment),
+        others=shown(),
+        formats=lambda w: written_files.drawn(PLAN.report_files(w.experiment)) if STORED else [],
     output:
         page=report(f"{OUTPUTS}/report.html", caption="../report/report.rst", category="{experiment}"),
         examples=f"{OUTPUTS}/examples.html",

@@ -13,9 +13,11 @@ rule pretrain:
     input:
         encoder=made("pretrain", "encoder"),
         tokens=made("pretrain", "tokens"),
+        others=next_to("pretrain"),
     output:
         card="<results>/encoders/{encoder}.{further}.{corpus}/card.json",
         cost="<results>/encoders/{encoder}.{further}.{corpus}/cost.json",
+        folder=directory("<results>/encoders/{encoder}.{further}.{corpus}"),
     log:
         "<logs>/pretrain/{encoder}.{further}.{corpus}.log",
     conda:
@@ -28,5 +30,5 @@ rule pretrain:
     message:
         "pretrain: {wildcards.encoder} on the training text of {wildcards.corpus}, as {wildcards.further} says"
     shell:
-        "python -m thaw.steps.pretrain --spec {params.spec:q} --encoder $(dirname {input.encoder:q})"
+        f"python -m thaw.steps.pretrain --spec {{params.spec:q}} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

@@ -21,8 +21,10 @@ rule features_adapted:
         encoder=made("features_adapted", "encoder"),
         tokens=made("features_adapted", "tokens"),
         run=made("features_adapted", "run"),
+        others=next_to("features_adapted"),
     output:
         card="<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}/card.json",
+        folder=directory("<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}"),
     log:
         "<logs>/features_adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}.log",
     wildcard_constraints:
@@ -40,7 +42,7 @@ rule features_adapted:
     shell:
         f"python -m thaw.steps.features_adapted --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.card:q})"
-        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"
 
 
@@ -53,13 +55,10 @@ rule probe:
         boundaries=made("probe", "boundaries"),
         adapted=made("probe", "adapted"),
         runs=made("probe", "runs"),
+        others=next_to("probe"),
     output:
         metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json",
-        others=multiext(
-            "<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/",
-            "layers.csv",
-            "cost.json",
-        ),
+        others=multiext("<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/", *WRITTEN["probe"]),
     log:
         "<logs>/probe/{task}/{subset}/{encoder}/{probe}/{of}.log",
     wildcard_constraints:
@@ -76,6 +75,6 @@ rule probe:
     shell:
         f"python -m thaw.steps.probe --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q})"
-        " --adapted {input.adapted:q} --runs {input.runs:q} 2>&1 | tee {log:q}"
+        f" --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"

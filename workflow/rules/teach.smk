@@ -22,9 +22,11 @@ for taught in PLAN.jobs["teach"]:
             encoder=made("teach", "encoder", taught),
             tokens=made("teach", "tokens", taught),
             run=made("teach", "run", taught),
+            others=next_to("teach", taught),
         output:
             card=PLAN.files("teach", taught)[0],
             boundaries=PLAN.files("teach", taught)[1:],
+            others=written_files.next_to(PLAN, PLAN.files("teach", taught)),
         log:
             f"<logs>/teach/{taught}.log",
         conda:
@@ -39,5 +41,5 @@ for taught in PLAN.jobs["teach"]:
         shell:
             f"python -m thaw.steps.teach --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --boundaries {output.boundaries:q} --out $(dirname {output.card:q})"
-            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"

@@ -19,9 +19,11 @@ some epochs, all seeds in one job; search_heads all trials of a search over such
 """
 
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
-
-
 TOGETHER, ALONE = PLAN.trained_together()
+# Runs that keep their encoder have rules of their own, with that file more: a name says so of none, so the constraint of
+# `task` looks at what follows it.
+SPARING, KEEPING = written_files.cells_by_keeping(PLAN)
+KEPT = [*WRITTEN["train"], ENCODER]
 
 
 ruleorder: fit_heads > train
@@ -38,9 +40,10 @@ rule fit_heads:
         also_data=made("fit_heads", "also_data"),
         also_tokens=made("fit_heads", "also_tokens"),
         also_boundaries=made("fit_heads", "also_boundaries"),
+        others=next_to("fit_heads"),
     output:
         metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
-        costs=expand(f"{RUN}/seed{{seed}}/cost.json", seed=PLAN.seeds(), allow_missing=True),
+        others=expand(f"{RUN}/seed{{seed}}/{{name}}", seed=PLAN.seeds(), name=WRITTEN["fit_heads"], allow_missing=True),
     log:
         "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
@@ -58,9 +61,9 @@ rule fit_heads:
     shell:
         f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
         f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
-        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-        " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
+        f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
 
 
 rule search_heads:
@@ -70,10 +73,10 @@ rule search_heads:
         encoder=made("search_heads", "encoder"),
         tokens=made("search_heads", "tokens"),
         boundaries=made("search_heads", "boundaries"),
+        others=next_to("search_heads"),
     output:
         chosen=f"{RUN}/chosen.json",
-        cost=f"{RUN}/cost.json",
-        trials=f"{RUN}/trials.csv",
+        others=multiext(f"{RUN}/", *WRITTEN["search_heads"]),
     log:
         "<logs>/search_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
     wildcard_constraints:
@@ -90,7 +93,7 @@ rule search_heads:
     shell:
         f"python -m thaw.steps.search_heads --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.chosen:q})"
-        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
 
 
@@ -106,13 +109,15 @@ rule train:
         also_data=made("train", "also_data"),
         also_tokens=made("train", "also_tokens"),
         also_boundaries=made("train", "also_boundaries"),
+        others=next_to("train"),
     output:
         # update: the step looks whether they are there already, as when the number of seeds a job has changed
         metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-        cost=update(f"{RUN}/seed{{seed}}/cost.json"),
+        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=WRITTEN["train"], allow_missing=True)),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
+        task=SPARING,
         strategy=PLAN.strategies("train"),
         seed=ALONE if TOGETHER else "[0-9]+",
     conda:
@@ -127,17 +132,29 @@ rule train:
     shell:
         f"python -m thaw.steps.train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-        " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
+        f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
 
 
-for part, variants in TOGETHER.items():
+if KEEPING:
+
+    use rule train as train_kept with:
+        output:
+            metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=KEPT, allow_missing=True)),
+        wildcard_constraints:
+            task=KEEPING,
+            strategy=PLAN.strategies("train"),
+            seed=ALONE if TOGETHER else "[0-9]+",
+
+
+for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARING, KEEPING):
 
     rule:
         # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.
         name:
-            f"train_{'_'.join(map(str, part))}"
+            f"train_{'_'.join(map(str, part))}{'_kept' if tasks == KEEPING else ''}"
         input:
             **needed("train", part),
             teacher_states=made("train", "teacher_states", seeds=part),
@@ -148,12 +165,14 @@ for part, variants in TOGETHER.items():
             also_data=made("train", "also_data", seeds=part),
             also_tokens=made("train", "also_tokens", seeds=part),
             also_boundaries=made("train", "also_boundaries", seeds=part),
+            others=next_to("train", seeds=part),
         output:
             metrics=update(expand(f"{RUN}/seed{{seed}}/metrics.json", seed=part, allow_missing=True)),
-            costs=update(expand(f"{RUN}/seed{{seed}}/cost.json", seed=part, allow_missing=True)),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", seed=part, name=names, allow_missing=True)),
         log:
             f"<logs>/train/{{task}}/{{subset}}/{{encoder}}/{{head}}/{{strategy}}/{{variant}}/seeds{'_'.join(map(str, part))}.log",
         wildcard_constraints:
+            task=tasks,
             variant=variants,
         conda:
             "../envs/thaw.yaml"
@@ -168,15 +187,16 @@ for part, variants in TOGETHER.items():
         shell:
             f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --out {params.cell:q}"
-            " --data $(dirname {input.data:q}) --encoder $(dirname {input.encoder:q})"
+            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-            " --also-data {input.also_data:q} --also-tokens {input.also_tokens:q} 2>&1 | tee {log:q}"
+            f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
 
 
 rule select:
     """Choose among the trials of a strategy's grid, on validation."""
     input:
         trials=made("select", "trials"),
+        others=next_to("select"),
     output:
         chosen=f"{RUN}/chosen.json",
     log:
@@ -202,8 +222,10 @@ rule baseline:
     """Score what needs no encoder: the majority class or mean, and a bag of words."""
     input:
         data=made("baseline", "data"),
+        others=next_to("baseline"),
     output:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
+        others=multiext("<results>/baselines/{task}/{subset}/{baseline}/", *WRITTEN["baseline"]),
     log:
         "<logs>/baseline/{task}/{subset}/{baseline}.log",
     conda:
@@ -217,6 +239,6 @@ rule baseline:
     message:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
-        "python -m thaw.steps.baseline --spec {params.spec:q} --data $(dirname {input.data:q})"
+        f"python -m thaw.steps.baseline --spec {{params.spec:q}} --data {folder_of('data')}"
         f" --catalogues {PLAN.catalogues}"
         " --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"

@@ -55,6 +55,22 @@ PLACES = {
     "figure": Place("{experiment}/{id}", "outputs/{experiment}/figures/{id}.svg"),
     "report": Place("{experiment}", "outputs/{experiment}/report.html"),
 }
+_OF_RUNS = ("cost.json", "history.csv", "predictions.parquet", "head.safetensors")
+# What else a job of a step always writes into the folder of that file, by which its rule declares it.
+WRITTEN = {
+    "train": _OF_RUNS,
+    "fit_heads": _OF_RUNS,
+    "search_heads": ("cost.json", "trials.csv"),
+    "baseline": ("cost.json", "predictions.parquet"),
+    "external": ("predictions.parquet",),
+    "ensemble": ("predictions.parquet",),
+    "probe": ("layers.csv", "cost.json"),
+    "teach": ("logits.safetensors", "cost.json", "tokens.parquet", "tokens.json"),
+}
+ENCODER = "encoder.safetensors"  # of a run that keeps its encoder
+SPELLINGS = "spellings.safetensors"  # of a store whose tokens have no vocabulary
+# Steps that declare their folder as a whole, since the names of its files follow from what they read.
+WHOLE = ("prepare", "fetch", "pretrain", "features_adapted")
 _RUN_STEPS = ("train", "fit_heads", "search_heads")
 _USUAL = {"subset": "all", "head": "linear", "variant": "base"}  # not worth a word in a log
 _DOTTED = {"weights", "of"}  # names that may hold a dot
@@ -121,6 +137,12 @@ def makers(step: str) -> list[str]:
 def stored_part(store: str, part: int | str) -> str:
     """Return the card of a part of a store. Args: its folder; the number of a boundary, or pooled or words."""
     return f"{store}/b{part}.json" if isinstance(part, int) else f"{store}/{part}.json"
+
+
+def payload(card: str) -> str:
+    """Return what the card of a part of a store, or of its tokens, is about, by its path."""
+    stem = card.removesuffix(".json")
+    return stem + (".parquet" if stem.endswith("/tokens") else ".safetensors")
 
 
 def output(folder, step: str, id: str) -> Path:

@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 1,
     "latency": 1,
     "collect": 8,
-    "table": 7,
+    "table": 8,
     "figure": 9,
     "report": 10,
 }

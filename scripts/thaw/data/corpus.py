@@ -86,7 +86,10 @@ class Corpus:
             return column.to_numpy(np.float64)
         index = {label: i for i, label in enumerate(self.labels(task["target"]))}
         if kind == "label":
-            return np.array([index[label] for label in column], dtype=np.int64)
+            import pandas
+
+            codes, names = pandas.factorize(column)
+            return np.array([index[name] for name in names], dtype=np.int64)[codes]
         if kind == "label_set":
             sets = np.zeros((len(column), len(index)), dtype=np.int64)
             for row, labels in enumerate(column):
@@ -133,7 +136,10 @@ def scored_part(corpus: Corpus, split: str, task: dict, subset: dict) -> np.ndar
     Those of `held_out` and `reserved` are positions in train's frame.
     """
     entry = SubsetConfig.model_validate(subset)
-    rows = _divided(corpus, task, entry).get(split) if split in PARTS_OF_TRAIN else None
+    if split == RESERVED and entry.reserved:
+        rows = corpus.reserved(entry.reserved)
+    else:
+        rows = _divided(corpus, task, entry).get(split) if split in PARTS_OF_TRAIN else None
     rows = np.arange(len(corpus.frame(split))) if rows is None else rows
     if entry.scored is None:
         return rows

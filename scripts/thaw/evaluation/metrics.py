@@ -112,11 +112,38 @@ def _mcc(sums: np.ndarray) -> np.ndarray:
 
 def _spans(gold, predicted, classes: int | None = None) -> np.ndarray:
     """Count the spans of sentences of tag names: twice those that both sides have, and those of either side, [2, N]."""
-    counts = np.zeros((2, len(gold)))
-    for n, sides in enumerate(zip(gold, predicted, strict=True)):
-        mine, theirs = map(spans, sides)
-        counts[:, n] = 2 * len(mine & theirs), len(mine) + len(theirs)
-    return counts
+    if len(gold) != len(predicted):
+        raise ValueError(f"{len(predicted)} sentences of predictions for {len(gold)} of gold")
+    names = {tag: n for n, tag in enumerate(dict.fromkeys(chain(*gold, *predicted)))}
+    longest = 1 + max(map(len, chain(gold, predicted)), default=0)
+    mine, theirs = (_numbered_spans(side, names, longest) for side in (gold, predicted))
+    both = np.intersect1d(mine, theirs, assume_unique=True)
+    each = (part // (longest**2 * max(1, len(names))) for part in (both, mine, theirs))
+    shared, *sides = (np.bincount(sentences, minlength=len(gold)) for sentences in each)
+    return np.stack([2 * shared, sum(sides)]).astype(float)
+
+
+def _numbered_spans(sentences, names: dict[str, int], longest: int) -> np.ndarray:
+    """Return the spans of sentences of tag names, read as `spans` reads them, each as one number.
+
+    Its digits are sentence, first word, length and type. Args: a number for each tag name; more than the most words of
+    a sentence.
+    """
+    parts = [tag.partition("-") for tag in names]
+    types = {name: n for n, name in enumerate(dict.fromkeys(name for _, _, name in parts))}
+    begins, inside = (np.array([part[0] == prefix for part in parts], dtype=bool) for prefix in "BI")
+    type_of = np.array([types[name] for _, _, name in parts], dtype=np.int64)
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    tags = np.fromiter(map(names.__getitem__, chain.from_iterable(sentences)), np.int64, lengths.sum())
+    sentence = np.repeat(np.arange(len(sentences)), lengths)
+    goes_on = np.zeros(len(tags), dtype=bool)
+    goes_on[1:] = inside[tags[1:]] & (begins | inside)[tags[:-1]] & (type_of[tags[1:]] == type_of[tags[:-1]])
+    goes_on[1:] &= sentence[1:] == sentence[:-1]
+    first = np.flatnonzero(begins[tags])
+    breaks = np.append(np.flatnonzero(~goes_on), len(tags))
+    length = breaks[np.searchsorted(breaks, first, side="right")] - first
+    word = first - (np.cumsum(lengths) - lengths)[sentence[first]]
+    return ((sentence[first] * longest + word) * longest + length) * len(names) + type_of[tags[first]]
 
 
 def import_for(metrics: list[str]) -> None:
@@ -129,14 +156,14 @@ def pearson(gold, predicted) -> float:
     """Return Pearson's linear correlation; NaN where either side is constant."""
     from scipy.stats import pearsonr
 
-    return float(pearsonr(gold, predicted).statistic) if _varies(gold) and _varies(predicted) else math.nan
+    return float(pearsonr(gold, predicted).statistic) if varies(gold) and varies(predicted) else math.nan
 
 
 def spearman(gold, predicted) -> float:
     """Return Spearman's rank correlation, ties at their mean rank; NaN where either side is constant."""
     from scipy.stats import spearmanr
 
-    return float(spearmanr(gold, predicted).statistic) if _varies(gold) and _varies(predicted) else math.nan
+    return float(spearmanr(gold, predicted).statistic) if varies(gold) and varies(predicted) else math.nan
 
 
 def spans(tags) -> set[tuple[str, int, int]]:
@@ -228,9 +255,8 @@ def as_metric_wants(metric: str, gold, predicted, labels: list[str] | None) -> t
     """Return gold and predictions as a metric takes them: tags by name for spans, else encoded as they are."""
     if metric != "span_f1":
         return gold, predicted
-    return tuple(
-        [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in side] for side in (gold, predicted)
-    )
+    names = {**dict(enumerate(labels)), NO_TAG: "O"}
+    return tuple([list(map(names.__getitem__, tags)) for tags in side] for side in (gold, predicted))
 
 
 def _nested(values) -> bool:
@@ -242,7 +268,7 @@ def _flat(values):
     return list(chain.from_iterable(values)) if _nested(values) else values
 
 
-def _varies(values) -> bool:
+def varies(values) -> bool:
     """Return whether finite values differ by more than rounding: a correlation with less is noise."""
     values = np.asarray(values, dtype=np.float64)
     spread = np.ptp(values) if len(values) > 1 else 0.0

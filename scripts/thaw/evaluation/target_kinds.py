@@ -14,7 +14,9 @@ from thaw.evaluation.metrics import marked
 
 
 class ClassTarget:
-    """One label a row."""
+    """One label a row. `read_from`: the column of predictions.parquet that metrics are computed from."""
+
+    read_from = "prediction"
 
     def constant(self, gold):
         """Return the prediction of a model without input: here the most frequent class."""
@@ -32,9 +34,10 @@ class ClassTarget:
         """Return encoded predictions as the dataset writes them."""
         return [labels[value] for value in values]
 
-    def read(self, frame, labels: list[str]):
-        """Return the encoded predictions of some rows of predictions.parquet."""
-        return self.array([self.encoded(name, labels) for name in frame["prediction"]])
+    def read(self, column, labels: list[str]):
+        """Return encoded predictions. Args: `read_from` of some rows of predictions.parquet, as pyarrow reads it."""
+        coded = column.combine_chunks().dictionary_encode()
+        return self.array([self.encoded(name, labels) for name in coded.dictionary.to_pylist()])[coded.indices]
 
     def encoded(self, value, labels: list[str]):
         """Return one prediction, written as the dataset does, as metrics want it."""
@@ -79,6 +82,10 @@ class ScoreTarget(ClassTarget):
         """Return floats."""
         return [float(value) for value in values]
 
+    def read(self, column, labels: list[str]):
+        """Return the numbers."""
+        return column.to_numpy().astype(np.float64)
+
     def encoded(self, value, labels: list[str]):
         """Return the number itself."""
         return float(value)
@@ -111,6 +118,14 @@ class TagsTarget(ClassTarget):
         """Return lists of tags; a word that the model never saw is "O"."""
         return [["O" if tag == NO_TAG else labels[tag] for tag in tags] for tags in values]
 
+    def read(self, column, labels: list[str]):
+        """Return lists of tag indices, each name looked up once."""
+        sentences = column.combine_chunks()
+        coded = sentences.flatten().dictionary_encode()
+        indices = np.array(self.encoded(coded.dictionary.to_pylist(), labels), dtype=np.int64)[coded.indices].tolist()
+        ends = np.cumsum(sentences.value_lengths()).tolist()
+        return [indices[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
     def encoded(self, value, labels: list[str]):
         """Return tag indices."""
         index = {label: position for position, label in enumerate(labels)}
@@ -133,6 +148,8 @@ class TagsTarget(ClassTarget):
 class LabelSetTarget(ClassTarget):
     """Any number of labels a row."""
 
+    read_from = "probabilities"
+
     def constant(self, gold):
         """Return the share of rows [C] that have each label."""
         return np.mean(gold, axis=0)
@@ -149,9 +166,9 @@ class LabelSetTarget(ClassTarget):
         """Return the labels of each row, in their order."""
         return [[label for label, has in zip(labels, row, strict=True) if has] for row in marked(values).T]
 
-    def read(self, frame, labels: list[str]):
-        """Return the probabilities."""
-        return np.stack(frame["probabilities"].tolist())
+    def read(self, column, labels: list[str]):
+        """Return the probabilities [N, C]."""
+        return column.combine_chunks().flatten().to_numpy().reshape(len(column), len(labels))
 
     def encoded(self, value, labels: list[str]):
         """Return 0 or 1 for each label."""

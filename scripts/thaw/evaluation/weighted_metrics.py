@@ -4,16 +4,45 @@ N examples, D draws. Weights are whole numbers [D, N]: how often each draw holds
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from thaw.evaluation.metrics import METRICS, CountMetric, as_metric_wants, ratio, score, weighted_average_precision
+from thaw.evaluation.metrics import (
+    METRICS,
+    CountMetric,
+    as_metric_wants,
+    ratio,
+    score,
+    varies,
+    weighted_average_precision,
+)
 
-Scorer = Callable[[np.ndarray], np.ndarray]
+CANCELLED = 1e-12  # a variance that is less than this share of its terms is what rounding left of 0
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A run's score as a function of weights.
+
+    Args: value, from sums [D, K] of counts over the drawn examples to scores [D], or from the weights [D, N]
+    themselves; counts, what each example adds to each sum, [K, N], None for a score that does not follow from sums.
+    """
+
+    value: Callable[[np.ndarray], np.ndarray]
+    counts: np.ndarray | None = None
+
+    def __call__(self, weights: np.ndarray) -> np.ndarray:
+        """Return the scores [D], NaN where one is not defined."""
+        return self.value(weights if self.counts is None else weights @ self.counts.T)
+
+    def by_group(self, groups: np.ndarray) -> np.ndarray:
+        """Return the counts of whole groups, [G, K]. Args: the group [N] of each example, numbered without gaps."""
+        return np.stack([np.bincount(groups, count) for count in self.counts], axis=1)
 
 
 def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = None) -> Scorer:
-    """Return the function from weights [D, N] to the scores [D] of a run's predictions, NaN where one is not defined.
+    """Return the scores of a run's predictions as a function of weights.
 
     Args: a whole task; one of its metrics; gold and predicted as `metrics.score` takes them; the target's label names.
     With all weights 1 it gives the metric itself. A metric from a plug-in is computed again for every draw.
@@ -21,28 +50,47 @@ def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = 
     counted = METRICS.get(metric)
     if isinstance(counted, CountMetric):
         counts = counted.counts(*as_metric_wants(metric, gold, predicted, labels), len(labels)).astype(float)
-        return lambda weights: counted.value(weights @ counts.T)
-    if metric in ("pearson", "spearman"):
+        return Scorer(counted.value, counts)
+    if metric == "pearson":
+        return Scorer(_pearson, _moments(gold, predicted))
+    if metric == "spearman":
         sides = [np.asarray(side, dtype=np.float64) for side in (gold, predicted)]
-        return lambda weights: _correlation(*(_side(side, weights, metric == "spearman") for side in sides), weights)
+        return Scorer(lambda weights: _correlation(*(_ranks(side, weights) for side in sides), weights))
     if metric == "mean_average_precision":
-        return lambda weights: weighted_average_precision(gold, predicted, weights)
-    return lambda weights: np.array([_of_draw(task, metric, gold, predicted, labels, row) for row in weights])
+        return Scorer(lambda weights: weighted_average_precision(gold, predicted, weights))
+    return Scorer(lambda weights: np.array([_of_draw(task, metric, gold, predicted, labels, row) for row in weights]))
 
 
-def _side(values: np.ndarray, weights: np.ndarray, ranked: bool) -> np.ndarray:
-    """Return one side of a correlation: values [1, N], or each draw's own ranks [D, N], ties at their mean rank."""
-    if not ranked:
-        return values[None]
+def _moments(gold, predicted) -> np.ndarray:
+    """Return what Pearson's correlation is made of, [6, N]: 1, both sides, their squares and their product.
+
+    The sides are less their means, so that little cancels; one that does not vary is 0.
+    """
+    sides = [np.asarray(side, dtype=np.float64) for side in (gold, predicted)]
+    one, other = (side - side.mean() if varies(side) else np.zeros(len(side)) for side in sides)
+    return np.stack([np.ones(len(one)), one, other, one**2, other**2, one * other])
+
+
+def _pearson(sums: np.ndarray) -> np.ndarray:
+    """Return Pearson's correlation [D] from sums [D, 6] of `_moments`; NaN where one side does not vary."""
+    total, one, other, one_squared, other_squared, both = sums.T
+    spreads = []
+    for mean, squared in ((one, one_squared), (other, other_squared)):
+        spread = squared - ratio(mean**2, total)
+        spreads.append(np.where(spread > CANCELLED * squared, spread, 0.0))
+    return ratio(both - ratio(one * other, total), np.sqrt(spreads[0] * spreads[1]))
+
+
+def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return each draw's own ranks of values [N], ties at their mean rank, [D, N]."""
     _, group = np.unique(values, return_inverse=True)
-    drawn = np.zeros((len(weights), group.max() + 1))
-    for example, rank in enumerate(group):
-        drawn[:, rank] += weights[:, example]
+    order = np.argsort(group, kind="stable")
+    drawn = np.add.reduceat(weights[:, order], np.searchsorted(group[order], np.arange(group.max() + 1)), axis=1)
     return (drawn.cumsum(1) - (drawn - 1) / 2)[:, group]
 
 
 def _correlation(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted linear correlation [D] of two sides [D or 1, N]; NaN where one does not vary."""
+    """Return the weighted linear correlation [D] of two sides [D, N]; NaN where one does not vary."""
     total = weights.sum(1, keepdims=True)
     first, second = (side - (weights * side).sum(1, keepdims=True) / total for side in (first, second))
     both, one, other = ((weights * pair).sum(1) for pair in (first * second, first**2, second**2))

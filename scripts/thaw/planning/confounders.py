@@ -27,10 +27,6 @@ def sentences(experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPl
         differences["Pairs are read"] = {
             name: PAIRS.get(one.pairs, "in one sequence") for name, one in strategies.items()
         }
-    differences["The head"] = {
-        name: " and ".join(clauses(one.reads)) if one.reads else "reads what its entry says"
-        for name, one in strategies.items()
-    }
     partly = {name: one for name, one in strategies.items() if any("all" not in p.train for p in one.phases)}
     differences["Dropout in the frozen layers is"] = {
         name: "on" if any(phase.frozen_dropout for phase in one.phases) else "off" for name, one in partly.items()
@@ -39,7 +35,27 @@ def sentences(experiment: ExperimentConfig, catalogue: Catalogue, planner: RunPl
         name: _search(one, experiment, catalogue) for name, one in strategies.items()
     }
     labels = {name: one.label or name for name, one in strategies.items()}
-    return [text for about, values in differences.items() if (text := _sentence(about, values, labels))]
+    given = [text for about, values in differences.items() if (text := _sentence(about, values, labels))]
+    return given + _readings(strategies, labels)
+
+
+def _readings(strategies: dict[str, StrategyConfig], labels: dict[str, str]) -> list[str]:
+    """Return the sentence about strategies whose head reads other layers; empty where all heads read alike.
+
+    The settings of a reading, which follow its first comma, are in the Methods text.
+    """
+    reads = {
+        name: " and ".join(clause.split(",")[0] for clause in clauses(one.reads))
+        for name, one in strategies.items()
+        if one.reads
+    }
+    if not reads or (len(reads) == len(strategies) and len(set(reads.values())) == 1):
+        return []
+    by_text: dict[str, list[str]] = {}
+    for name, text in reads.items():
+        by_text.setdefault(text, []).append(labels[name])
+    listed = "; ".join(f"of {' and '.join(names)} it {text}" for text, names in by_text.items())
+    return [f"The head reads the layers that heads.yaml names, but {listed}."]
 
 
 def of_selection(experiment: ExperimentConfig, catalogue: Catalogue) -> list[str]:

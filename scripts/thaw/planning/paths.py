@@ -3,7 +3,7 @@
 The templates are those of thaw.core.layout, which steps and outputs read too; nothing else writes or reads a path.
 """
 
-from pathlib import Path
+from pathlib import PurePath
 
 from thaw.core import layout
 
@@ -43,8 +43,8 @@ class Paths:
         return [layout.stored_part(self.store(key), part) for part in parts]
 
     def store_of(self, tokens: str) -> str:
-        """Return the key of the store whose tokens a card lists."""
-        names = layout.names_in_folder("features", Path(tokens).parent.relative_to(self.results))
+        """Return the key of the store whose tokens a card lists; its results folder may be a copy."""
+        names = layout.names_in_folder("features", PurePath(*PurePath(tokens).parts[-5:-1]))
         return layout.key("features", names)
 
     def result(self, folder: str, name: str = "metrics.json") -> str:

@@ -41,18 +41,34 @@ class RowDraws:
         self.groups = np.arange(groups) if np.isscalar(groups) else np.unique(groups, return_inverse=True)[1]
         self.number, self.random_seed = number, random_seed
 
-    def examples(self) -> Iterator[np.ndarray]:
-        """Yield how often each example was drawn, [some draws, N], the same at every call; D draws in all."""
+    def drawn(self) -> Iterator[np.ndarray]:
+        """Yield how often each group was drawn, [some draws, G], the same at every call; D draws in all."""
         rng, count = np.random.default_rng((self.random_seed, 1)), int(self.groups.max()) + 1
         some = max(1, AT_ONCE // count)
         for start in range(0, self.number, some):
             size = min(some, self.number - start)
             drawn = rng.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
-            yield np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)[:, self.groups]
+            yield np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count).astype(float)
+
+    def examples(self) -> Iterator[np.ndarray]:
+        """Yield how often each example was drawn, [some draws, N], as `drawn`."""
+        yield from (drawn[:, self.groups] for drawn in self.drawn())
 
     def scores(self, runs: list[Scorer]) -> np.ndarray:
-        """Return what each run scores on each draw of the examples, [S, D]; NaN where that is not defined."""
-        return np.concatenate([np.stack([run(weights) for run in runs]) for weights in self.examples()], axis=1)
+        """Return what each run scores on each draw of the examples, [S, D]; NaN where that is not defined.
+
+        Runs whose scores follow from sums over examples share one product of matrices.
+        """
+        if any(run.counts is None for run in runs):
+            return np.concatenate([np.stack([run(weights) for run in runs]) for weights in self.examples()], axis=1)
+        counts = [run.by_group(self.groups) for run in runs]
+        together, ends = np.concatenate(counts, axis=1), np.cumsum([part.shape[1] for part in counts])[:-1]
+        some, scores = max(1, AT_ONCE // together.shape[1]), []
+        for drawn in self.drawn():
+            for start in range(0, len(drawn), some):
+                sums = np.split(drawn[start : start + some] @ together, ends, axis=1)
+                scores.append(np.stack([run.value(part) for run, part in zip(runs, sums, strict=True)]))
+        return np.concatenate(scores, axis=1)
 
 
 class PartDraws(RowDraws):
@@ -67,12 +83,16 @@ class PartDraws(RowDraws):
         super().__init__(groups, number, random_seed)
         self.names = np.unique(groups)
 
-    def examples(self) -> Iterator[np.ndarray]:
-        """Yield how often each example was drawn, as `RowDraws.examples`; a draw of N examples has about N."""
-        streams = (np.random.default_rng((self.random_seed, 2, crc32(str(name).encode()))) for name in self.names)
-        drawn = np.stack([stream.poisson(1.0, self.number) for stream in streams], axis=1)
+    def drawn(self) -> Iterator[np.ndarray]:
+        """Yield how often each group was drawn, as `RowDraws.drawn`; a draw of N examples has about N."""
         some = max(1, AT_ONCE // len(self.groups))
-        yield from (drawn[start : start + some, self.groups] for start in range(0, self.number, some))
+        yield from (self._all[start : start + some].astype(float) for start in range(0, self.number, some))
+
+    @functools.cached_property
+    def _all(self) -> np.ndarray:
+        """How often each group is drawn, [D, G]: a stream of random numbers for each takes long to begin."""
+        streams = (np.random.default_rng((self.random_seed, 2, crc32(str(name).encode()))) for name in self.names)
+        return np.stack([stream.poisson(1.0, self.number).astype(np.uint8) for stream in streams], axis=1)
 
 
 @dataclass(frozen=True)
@@ -118,12 +138,12 @@ def _multipliers(seeds: int, number: int) -> np.ndarray:
 
     Normal multipliers less their mean, over a chi that runs through its quantiles in a random order.
     """
-    from scipy.stats import chi2
+    from scipy.special import gammaincinv
 
     rng = np.random.default_rng((seeds, number))
     normal = rng.standard_normal((number, seeds))
     normal -= normal.mean(1, keepdims=True)
-    quantiles = chi2.ppf((rng.permutation(number) + 0.5) / number, seeds - 1)
+    quantiles = 2 * gammaincinv((seeds - 1) / 2, (rng.permutation(number) + 0.5) / number)  # of chi squared
     return normal / np.sqrt(seeds * quantiles)[:, None]
 
 

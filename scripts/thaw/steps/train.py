@@ -76,9 +76,10 @@ def run_folders(number: int, specs: list[dict], folders) -> Namespace:
 
 
 def is_done(folder: Path, spec: dict) -> bool:
-    """Return whether the records of a run are there, with the digest of its spec."""
-    record = folder / "metrics.json"
-    return (folder / "cost.json").is_file() and record.is_file() and read_json(record).get("digest") == digest(spec)
+    """Return whether the files of a run are there, and its record has the digest of its spec."""
+    record, names = folder / "metrics.json", (*layout.WRITTEN["train"], *([layout.ENCODER] if spec["keep"] else []))
+    there = all((folder / name).is_file() for name in ("metrics.json", *names))
+    return there and read_json(record).get("digest") == digest(spec)
 
 
 def execute(spec: dict, folders) -> None:

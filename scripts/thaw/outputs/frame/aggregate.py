@@ -34,12 +34,11 @@ class Column:
 def summarise(runs, shown: str, order: dict):
     """Return one row per task, split and `ROW`: the main metric over seeds.
 
-    Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns
-    besides the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without),
-    undefined (seeds without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all
-    seeds), fitted (a run), baseline, thawed, embeddings, pairs, seconds, flops (means), parameters, extraction,
-    extraction_whole, train, search, memory, inference (operations of one prediction), updates. Rows are in the
-    order given.
+    Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns besides
+    the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without), undefined
+    (without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all seeds), fitted, baseline,
+    thawed, embeddings, pairs, seconds, flops (means), seconds_median, parameters, extraction, extraction_whole, train,
+    search, memory, inference (operations of one prediction), updates. Rows are in the order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
@@ -75,6 +74,7 @@ def summarise(runs, shown: str, order: dict):
         optimizer=("optimizer", "max"),
         pairs=("pairs", "max"),
         seconds=("seconds", "mean"),
+        seconds_median=("seconds", "median"),
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
         extraction=("extraction_seconds", "mean"),

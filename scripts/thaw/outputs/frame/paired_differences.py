@@ -56,7 +56,7 @@ class Contrasts:
 
     def sides(self, cells: list[tuple], split: str) -> list[Resampled]:
         """Return the mean of each cell over the seeds that all of them have, with its draws; [] without such a seed."""
-        sides = _of_shared_seeds([of_cell(self.shown[self.shown["split"] == split], cell) for cell in cells])
+        sides = _of_shared_seeds([_on_split(self.shown, cell, split) for cell in cells])
         if sides[0].empty:
             return []
         return [self.predictions.resampled([(100.0, side)], side["metric"].iloc[0], split) for side in sides]
@@ -76,14 +76,18 @@ class Contrasts:
 
 def combined(rows, terms: list[tuple[float, tuple]], split: str, predictions: PredictionFiles) -> Contrast | None:
     """Return a weighted sum of cells; None where no seed has all. Args: runs of one metric; (weight, cell by CELL)."""
-    rows = rows[rows["split"] == split]
-    sides = _of_shared_seeds([of_cell(rows, cell) for _, cell in terms])
+    sides = _of_shared_seeds([_on_split(rows, cell, split) for _, cell in terms])
     if sides[0].empty:
         return None
     weighted = [(100 * times, side) for (times, _), side in zip(terms, sides, strict=True)]
     made = predictions.resampled(weighted, sides[0]["metric"].iloc[0], split)
     values = sum(times * side["value"].to_numpy() for times, side in weighted)
     return Contrast(dict(zip(sides[0]["seed"], values.tolist(), strict=True)), made)
+
+
+def _on_split(rows, cell: tuple, split: str):
+    rows = of_cell(rows, cell)
+    return rows[rows["split"] == split]
 
 
 def _of_shared_seeds(sides: list) -> list:

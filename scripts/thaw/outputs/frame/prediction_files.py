@@ -6,6 +6,7 @@ from zlib import crc32
 import numpy as np
 
 from thaw.core import layout
+from thaw.core.digests import canonical
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus, scored_part
@@ -25,8 +26,11 @@ class PredictionFiles:
     def __init__(self, results):
         self.results = Path(results)
         self._corpora: dict[str, Corpus] = {}
-        self._specs: dict[str, dict] = {}
+        self._read: dict[str, tuple[dict, dict]] = {}
+        self._draws: dict[tuple, RowDraws] = {}
         self._by_row: dict[tuple, np.ndarray] = {}
+        self._scored: dict[tuple, np.ndarray] = {}
+        self._gold: dict[tuple, np.ndarray | list] = {}
 
     def groups(self, folder: str, split: str) -> np.ndarray:
         """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
@@ -38,16 +42,15 @@ class PredictionFiles:
 
     def scorer(self, folder: str, metric: str, split: str) -> Scorer:
         """Return the function from weights [D, N] to a run's scores. Args: folder of the run below results."""
-        import pandas
-
-        path, task, rows = self.results / folder / "predictions.parquet", self._task(folder), self._rows(folder, split)
+        task, rows = self._task(folder), self._rows(folder, split)
+        data, target = self._corpus(task["corpus"]), target_of(task)
+        asked, labels = data.frame(split)["row"].to_numpy()[rows], data.labels(task["target"])
+        path = self.results / folder / "predictions.parquet"
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {path.parent}/metrics.json, so that the run is made again")
         with wrap_corruption(path, f"{path.parent}/metrics.json"):
-            data, frame = self._corpus(task["corpus"]), pandas.read_parquet(path)
-        asked, labels = data.frame(split)["row"].to_numpy()[rows], data.labels(task["target"])
-        predictions = target_of(task).read(frame[frame["split"] == split].set_index("row").loc[asked], labels)
-        return scorer(task, metric, select_rows(data.targets(task, split), rows), predictions, labels)
+            predictions = target.read(_column(path, target.read_from, split, asked), labels)
+        return scorer(task, metric, select_rows(self._targets(task, split), rows), predictions, labels)
 
     def resampled(self, terms: list[tuple[float, object]], metric: str, split: str) -> Resampled:
         """Return the mean over seeds of a weighted sum of scores, and its draws.
@@ -82,25 +85,56 @@ class PredictionFiles:
 
     def _drawn(self, folder: str, split: str) -> RowDraws:
         """Return the draws of the rows that a run was scored on, the same for all tasks of a corpus."""
-        corpus, groups = self._task(folder)["corpus"], self.groups(folder, split)
-        part = len(groups) < len(self._corpus(corpus).frame(split))
-        return (PartDraws if part else RowDraws)(groups, random_seed=crc32(f"{corpus}/{split}".encode()))
+        corpus, rows = self._task(folder)["corpus"], self._rows(folder, split)
+        key = (corpus, split, rows.tobytes())
+        if key not in self._draws:
+            kind = PartDraws if len(rows) < len(self._corpus(corpus).frame(split)) else RowDraws
+            self._draws[key] = kind(self.groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
+        return self._draws[key]
 
     def _task(self, folder: str) -> dict:
-        spec = self._spec(folder)
-        return task_with_defaults(spec["task"], spec.get("subset", {}))
+        return self._task_and_subset(folder)[0]
 
     def _rows(self, folder: str, split: str) -> np.ndarray:
         """Return the rows of a split that a run was scored on."""
-        spec, task = self._spec(folder), self._task(folder)
-        return scored_part(self._corpus(task["corpus"]), split, task, spec.get("subset", {}))
+        task, subset = self._task_and_subset(folder)
+        key = (task["corpus"], task["target"], split, canonical(subset))
+        if key not in self._scored:
+            self._scored[key] = scored_part(self._corpus(task["corpus"]), split, task, subset)
+        return self._scored[key]
 
-    def _spec(self, folder: str) -> dict:
-        if folder not in self._specs:
-            self._specs[folder] = read_json(self.results / folder / "metrics.json")["spec"]
-        return self._specs[folder]
+    def _targets(self, task: dict, split: str) -> np.ndarray | list:
+        key = (task["corpus"], task["target"], split)
+        if key not in self._gold:
+            self._gold[key] = self._corpus(task["corpus"]).targets(task, split)
+        return self._gold[key]
+
+    def _task_and_subset(self, folder: str) -> tuple[dict, dict]:
+        """Return the whole task of a run and its subset, as its spec has it."""
+        if folder not in self._read:
+            spec = read_json(self.results / folder / "metrics.json")["spec"]
+            subset = spec.get("subset", {})
+            self._read[folder] = task_with_defaults(spec["task"], subset), subset
+        return self._read[folder]
 
     def _corpus(self, name: str) -> Corpus:
         if name not in self._corpora:
             self._corpora[name] = Corpus(self.results / layout.folder("prepare", {"corpus": name}))
         return self._corpora[name]
+
+
+def _column(path: Path, name: str, split: str, asked: np.ndarray):
+    """Return a column of predictions.parquet, from pyarrow, for some rows of a split. Args: the numbers of the rows."""
+    from pyarrow.compute import equal
+    from pyarrow.parquet import ParquetFile
+
+    table = ParquetFile(path).read(columns=["split", "row", name], use_threads=False)
+    table = table.filter(equal(table["split"], split))
+    numbers = table["row"].to_numpy()
+    if not np.array_equal(numbers, asked):
+        order = np.argsort(numbers, kind="stable")
+        places = order[np.searchsorted(numbers, asked, sorter=order).clip(max=len(order) - 1)] if len(order) else order
+        if not np.array_equal(numbers[places], asked):
+            raise ValueError(f"rows of {split} are missing")
+        table = table.take(places)
+    return table[name]

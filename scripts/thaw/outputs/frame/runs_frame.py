@@ -29,6 +29,8 @@ One row per result, split and metric.
     folder              of the result, below the results folder
 """
 
+import numpy as np
+
 from thaw.core import layout
 from thaw.core.errors import UserError
 
@@ -68,7 +70,10 @@ def read_runs(path):
 
 def of_cell(frame, cell):
     """Return the rows of a cell. Args: its ids in the order of CELL."""
-    return frame[(frame[CELL] == list(cell)).all(axis=1)]
+    inside = np.ones(len(frame), dtype=bool)
+    for name, value in zip(CELL, cell, strict=True):
+        inside &= (frame[name] == value).to_numpy(dtype=bool)
+    return frame[inside]
 
 
 def head_alone(frame):

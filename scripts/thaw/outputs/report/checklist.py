@@ -2,6 +2,7 @@
 
 from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
+from thaw.schema.strategy import StrategyConfig
 
 OPEN = "Thaw does not know: answer it yourself."
 
@@ -36,10 +37,9 @@ def checklist(content: dict, command: str) -> str:
         ],
         "What is the set-up, what the hyperparameter search and the best values? (ACL C2, NeurIPS: settings)": [
             "Settings of each strategy: section Setup of report.html and paper.tex.",
-            f"Searched: {wording.listing(names)}."
-            if names
-            else "No hyperparameter is searched; all were set beforehand.",
-            "All choices are made on validation.",
+            f"Searched: {wording.listing(names)}." if names else "No learning rate or batch size is searched.",
+            *_tried(spec),
+            "All other settings were fixed beforehand. All choices are made on validation.",
         ],
         "Do you report error bars and descriptive statistics? (ACL C3, NeurIPS: statistical significance)": [
             f"Means over {wording.plural(seeds, 'seed')} ({', '.join(map(str, counts['seeds']))}), standard deviation "
@@ -51,7 +51,8 @@ def checklist(content: dict, command: str) -> str:
             *(f"{what} {' and '.join(values)}" for what, values in content["values"].items() if _is_version(what)),
         ],
         "Can the results be reproduced? (NeurIPS: reproducibility)": [
-            f"`{command}`, with Thaw {content['release']}. Each run's folder has its spec, seed and digest.",
+            f"`{command.removesuffix(' --')}`, with Thaw {content['release']}. "
+            "Each run's folder has its spec, seed and digest.",
         ],
         "Do you release code and data? Do you discuss limitations, risks, and the use of AI assistants?": [OPEN],
     }
@@ -63,6 +64,21 @@ def checklist(content: dict, command: str) -> str:
     for question, answer in questions.items():
         lines += ["", f"## {question}", "", *(f"- {line}" for line in answer)]
     return "\n".join(lines) + "\n"
+
+
+def _tried(spec: dict) -> list[str]:
+    """Return what validation chooses among the settings of a single run: L2 penalties, how pairs are read."""
+    entries = {id: StrategyConfig.model_validate(entry) for id, entry in spec["strategies"].items()}
+    chosen = {
+        "The L2 penalty": [id for id, one in entries.items() if one.fits_to_convergence and len(one.phases[0].l2) > 1],
+        "Cross-encoder or bi-encoder": [id for id, one in entries.items() if one.pairs == "best"],
+    }
+    labels = spec["labels"]["strategies"]
+    return [
+        f"{what} is chosen on validation: {wording.listing([labels.get(id, id) for id in ids])}."
+        for what, ids in chosen.items()
+        if ids
+    ]
 
 
 def _sizes(task: dict) -> str:

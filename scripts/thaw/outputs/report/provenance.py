@@ -76,16 +76,18 @@ def differences(runs: list[dict]) -> list[dict]:
 
 
 def flagged(present, labels: dict, linked) -> list[dict]:
-    """Return the runs with warnings: their name, the warnings in words, and a link. Args: linked, see `listing`."""
+    """Return the runs with warnings, those of a cell with the same ones together: name, warnings in words, runs.
+
+    The runs of an entry have seed, folder and link. Args: linked, see `listing`.
+    """
     rows = present[present["flags"] != ""].drop_duplicates(RUN)
-    return [
-        {
-            **_named(row, labels),
-            "flags": [wording.flag_label(flag) for flag in row.flags.split(";")],
-            "link": linked(row.folder),
-        }
-        for row in rows.itertuples()
-    ]
+    cells: dict[tuple, dict] = {}
+    for row in rows.itertuples():
+        named = _named(row, labels)
+        run = {"seed": named.pop("seed"), "folder": named.pop("folder"), "link": linked(row.folder)}
+        flags = [wording.flag_label(flag) for flag in row.flags.split(";")]
+        cells.setdefault((*named.values(), row.flags), {**named, "flags": flags, "runs": []})["runs"].append(run)
+    return [{**cell, "count": len(cell["runs"])} for cell in cells.values()]
 
 
 def missing(runs, labels: dict) -> list[dict]:

@@ -19,7 +19,7 @@ from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
 RUN = {"kind": "run"}
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
-    "seconds_alone": (wording.seconds, 1, "of training"),
+    "seconds_alone": (wording.seconds, 1, "of training and feature extraction"),
     "memory_mb": (lambda value: f"{wording.short(value)}B", 1e6, "of memory"),
     "trained_parameters": (wording.short, 1, "trainable parameters"),
 }
@@ -28,8 +28,9 @@ COSTS = {  # column: in print, the unit's factor, the words after the number
 def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, labels: dict) -> list[dict]:
     """Return an entry for each task, split and group of runs of the tables of recommendations, in the page's order.
 
-    Keys: task, split and group; title, metric, synthetic, of (the group in print), margin, name, score, anchor (where
-    its runs are listed); `lines`, what is said, and `abstract`, the part of it that the abstract says. Args: the
+    Keys: task, split and group; title, metric, synthetic, of (the group in print), margin; whether a strategy is
+    recommended, if not `why`; name, validation, score and anchor (where its runs are listed) of that strategy or of the
+    highest on validation; `lines`, what is said, and `abstract`, the part of it that the abstract says. Args: the
     outputs of the report's spec and their folder; columns and groups as `aggregate` gives them.
     """
     by_place: dict[tuple, list[dict]] = {}
@@ -59,22 +60,50 @@ def _entry(lines: list[dict], labels: dict) -> dict:
         return _none(lines, best, labels)
     away, sure = _difference(taken, best, labels), _sure(taken)
     facts = [away, _cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels)]
-    shown = {"name": _name(taken, labels), "score": _score(taken), "anchor": cell_anchor(taken["task"], RUN | taken)}
-    return shown | {"lines": facts, "abstract": [away, sure]}
+    return _shown(taken, labels) | {"recommended": True, "lines": facts, "abstract": [away, sure]}
+
+
+def _shown(line: dict, labels: dict) -> dict:
+    """Return a strategy in print, its score on test, and where its runs are listed."""
+    return {
+        "name": _name(line, labels),
+        "validation": _number(line, "validation"),
+        "score": _score(line),
+        "anchor": cell_anchor(line["task"], RUN | line),
+    }
 
 
 def _none(lines: list[dict], best: dict, labels: dict) -> dict:
     """Return what is said where nothing can be recommended."""
-    seeds, name = int(best["seeds"]), _name(best, labels)
+    shown, near = _shown(best, labels), []
     why = f"{best['reason'][:1].upper()}{best['reason'][1:]}."
     if best["reason"] == FEW_SEEDS:
+        seeds = wording.plural(int(best["seeds"]), "seed")
         why = (
-            f"{wording.plural(seeds, 'seed')} cannot support one: an interval over seeds needs {FEWEST_OF_INTERVAL}, "
-            f"a test {FEWEST_SEEDS}."
+            f"{seeds} cannot support one: an interval over seeds needs {FEWEST_OF_INTERVAL}, a significance test "
+            f"{FEWEST_SEEDS}."
         )
-    shown = f"Highest on validation: {name} ({_number(best, 'validation')}); on test it scores {_score(best)}."
-    facts = [why, shown, _open(lines, None, labels)]
-    return {"name": "", "score": "", "lines": facts, "abstract": facts}
+        near = [_near(lines, best, labels)]
+    highest = f"Highest on validation: {shown['name']} ({shown['validation']}); on test it scores {shown['score']}."
+    return shown | {
+        "recommended": False,
+        "why": why,
+        "lines": [*near, _open(lines, None, labels)],
+        "abstract": [why, highest],
+    }
+
+
+def _near(lines: list[dict], best: dict, labels: dict) -> str:
+    """Return the highest on validation of the strategies that train for less time than the highest of all."""
+    seconds = float(best["seconds_alone"])
+    cheaper = [line for line in lines if float(line["seconds_alone"]) < seconds]
+    if not cheaper:
+        return "No other strategy trains for less time."
+    near = max(cheaper, key=lambda line: float(line["validation"]))
+    away = _interval(near, "difference", "low", "high")
+    return (
+        f"Next on validation and cheaper: {_name(near, labels)}, {away} points; {_cheaper(near, best, lines, labels)}"
+    )
 
 
 def _difference(taken: dict, best: dict, labels: dict) -> str:
@@ -94,7 +123,10 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
     parts = []
     for column, (printed, factor, of) in COSTS.items():
         own, theirs = (float(line[column]) * factor for line in (taken, other))
-        parts.append(f"{printed(own)} {of} instead of {printed(theirs)}{_times(own, theirs)}")
+        both = printed(own) == printed(theirs)
+        parts.append(
+            f"{printed(own)} {of} {'in both' if both else f'instead of {printed(theirs)}'}{_times(own, theirs)}"
+        )
     than = "" if other is best else f" Compared with {_name(other, labels)}:"
     return f"{than} {'; '.join(parts)}.".strip()
 
@@ -162,13 +194,15 @@ def _interval(line: dict, *columns: str) -> str:
 
 def _score(line: dict) -> str:
     """Return a score on test with its interval, which with few seeds is of the test rows alone."""
-    few = ", of the test rows alone" if int(line["seeds"]) < FEWEST_OF_INTERVAL else ""
+    few = " (over test rows only)" if int(line["seeds"]) < FEWEST_OF_INTERVAL else ""
     return f"{_interval(line, 'test', 'test_low', 'test_high')}{few}"
 
 
 def sentence(entry: dict) -> str:
     """Return an entry as running text, for the abstract."""
     opening = (
-        f"recommended is {entry['name']}, with {entry['score']} on test." if entry["name"] else "no recommendation."
+        f"recommended is {entry['name']}, with {entry['score']} on test."
+        if entry["recommended"]
+        else "no recommendation."
     )
     return " ".join([opening, *entry["abstract"]])

@@ -131,13 +131,15 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
     figures, shown = itertools.count(1), []
     for output in outputs:
         word, count = ("Table", tables) if output["step"] == "table" else ("Figure", figures)
-        item = {**output, "word": word, "number": next(count), "synthetic": synthetic}
+        item = {**output, "word": word, "number": next(count), "synthetic": synthetic, "long": False}
         path = layout.output(folder, output["step"], output["id"])
         item["failed"] = reason(path.with_suffix(""))
         if item["failed"]:
             log(f"{word} {item['number']}, {output['id']}, is a gap: {item['failed']}")
         elif word == "Table":
             item |= {"body": Markup(_table_body(path)), "copies": output_files.copies(path)}
+            tex = path.with_suffix(".tex")
+            item["long"] = tex.exists() and r"\begin{longtable}" in tex.read_text(encoding="utf-8")
         else:
             picture, numbers = _bytes(path), path.with_suffix(".csv")
             text = numbers.read_text(encoding="utf-8") if numbers.exists() else ""

@@ -21,7 +21,7 @@ HEADER = "subset encoder head rule task seeds regret cost cost_shared"
 
 @dataclass(frozen=True)
 class Points:
-    """What the points of all strategies reach on a task, and take: scores by seed, seconds as means over seeds.
+    """What the points of all strategies reach on a task, and take: scores by seed, seconds as medians over seeds.
 
     validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
     extraction [a, 2], seconds of the whole pass, and of a share of it.
@@ -94,8 +94,8 @@ def _points(runs, split: str, group: tuple, task: str) -> Points | None:
     if both.empty:
         return None
     costs = mine.drop_duplicates([*POINT, "seed"]).groupby(POINT)
-    extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].mean()
-    training = costs[["train_seconds", "after_seconds"]].mean().sum(axis=1)
+    extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].median()
+    training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
     return Points(frames[0].loc[both], frames[1].loc[both], training, extraction)
 
 
@@ -153,8 +153,8 @@ def _notes(spec: dict) -> list[str]:
         "takes, the best on validation among its strategies. The rule chooses in one draw and is scored in the others; "
         "the best one is selected in half of those and scored in the other half. Below 0 the rule did better than that "
         f"by chance. It needs {FEWEST_OF_RULES} draws or seeds.",
-        "Cost: seconds of all trainings that the rule needs, and of the extraction of features once, in units of one "
-        f"{whole}; in brackets with a share of the extraction.",
+        "Cost: median seconds of all trainings that the rule needs, and of the extraction of features once, in units "
+        f"of one {whole}; in brackets with a share of the extraction.",
         f"{MEAN}: over tasks, with its 95 % CI over tasks (Student's t). p: two-sided sign flips over tasks against "
         "the first rule, adjusted for the table (step-down max-T).",
     ]

@@ -5,7 +5,7 @@ from thaw.declarations.task_types import METRICS_OF_TYPE
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 
-BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder matters more than the strategy."
+BI_ENCODER_NOTE = "On similarity tasks the choice of cross-encoder or bi-encoder can matter more than the strategy."
 
 
 def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tuple[list[str], list[str]]:
@@ -120,7 +120,7 @@ def _truncated(shown, labels: dict) -> list[str]:
 def _pairs(summary, labels: dict) -> list[str]:
     """Return the sentence about pair tasks that lack a frozen bi-encoder row or the cosine baseline.
 
-    On similarity tasks the choice of cross-encoder or bi-encoder matters more than the strategy.
+    On similarity tasks the choice of cross-encoder or bi-encoder can matter more than the strategy.
     """
     lines, pairs = [], summary[summary["pairs"] != ""]
     frozen = pairs[pairs["fitted"] & (pairs["thawed"] == 0) & (pairs["pairs"] == "separate") & (pairs["seeds"] > 0)]

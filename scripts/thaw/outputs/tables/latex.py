@@ -15,14 +15,17 @@ END = r" \\"
 def to_tex(table: Table) -> str:
     """Return a table in LaTeX."""
     width = len(table.columns)
-    lines = [*_opening(table), " & ".join(["", *(wording.tex(column.label) for column in table.columns)]) + END]
+    titles = " & ".join(["", *(wording.tex(column.label) for column in table.columns)]) + END
+    lines = [*_opening(table), titles]
     if table.synthetic:
         marks = (wording.SYNTHETIC if column.synthetic else "" for column in table.columns)
         lines.append(" & ".join(["", *(f"\\scriptsize {mark}" if mark else "" for mark in marks)]) + END)
     if any(column.metric for column in table.columns):
         metrics = (f"\\footnotesize {wording.tex(column.metric)}" for column in table.columns)
         lines.append(" & ".join(["", *metrics]) + END)
-    lines += [r"\midrule" + r" \endhead" * table.sentences]
+    lines += (
+        [r"\midrule \endfirsthead", r"\toprule", titles, r"\midrule \endhead"] if table.sentences else [r"\midrule"]
+    )
     widest = _widest(table)
     lines += [_row(row, widest) for row in table.baselines]
     for index, group in enumerate(table.groups):

@@ -46,8 +46,18 @@ def build(data, spec: dict) -> TextTable:
                 predicting.append(_prediction(every, _taken(given, every), labels))
                 fewest = min(fewest, len(given.candidates[0].seeds))
         groups.append(Group(name, [], rows))
-    notes = _notes(margin, fewest, any(predicting)) + _unrun(runs, labels)
-    return text_table(spec, TITLES, groups, notes, HEADER, lines, of="Task", sentences=True)
+    titles = _without_dashes(groups)
+    notes = _notes(margin, fewest, any(predicting), "Cost" in titles) + _unrun(runs, labels)
+    return text_table(spec, titles, groups, notes, HEADER, lines, of="Task", sentences=True)
+
+
+def _without_dashes(groups: list[Group]) -> list[str]:
+    """Take the columns that have a dash in every row out of the rows, and return the titles of the others."""
+    rows = [row for group in groups for row in group.rows]
+    kept = [i for i in range(len(TITLES)) if any(row.cells[i].text != wording.DASH for row in rows)]
+    for row in rows:
+        row.cells = [row.cells[i] for i in kept]
+    return [TITLES[i] for i in kept]
 
 
 def _taken(given: Choice, every: list[Judged]) -> list[Judged]:
@@ -148,10 +158,12 @@ def _undecided(every: list[Judged], taken: list[Judged], labels: dict) -> str:
     cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
-    names = []
-    for one in open_[:MOST]:
-        lacks = wording.lacking(one.needed, "validation set") if one.needed else "nothing would decide it"
-        names.append(f"{_name(one, labels)} ({_bounds(one)}; {lacks})")
+    lacks = [
+        wording.lacking(one.needed, "validation set") if one.needed else "nothing would decide it" for one in open_
+    ]
+    if not taken and open_ and len(set(lacks)) == 1:
+        return f"{len(open_)} of {len(every)} strategies ({lacks[0]})"
+    names = [f"{_name(one, labels)} ({_bounds(one)}; {what})" for one, what in zip(open_[:MOST], lacks, strict=False)]
     more = f"; {len(open_) - MOST} more" if len(open_) > MOST else ""
     return "; ".join(names) + more or wording.DASH
 
@@ -204,7 +216,7 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
     return lines
 
 
-def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
+def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[str]:
     points = wording.points(margin)
     notes = [
         "Recommended: the cheapest strategy that is shown on validation to be within "
@@ -215,10 +227,13 @@ def _notes(margin: float, fewest: int, predicting: bool) -> list[str]:
         "to be above the majority class.",
         "Undecided: cheaper strategies whose bounds contain the margin, with the seeds and rows that would decide them "
         "if mean and standard deviations stay the same.",
-        "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose its "
-        "settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
-        "measured, whatever else the machine did.",
     ]
+    if costs:
+        notes.append(
+            "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose "
+            "its settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
+            "measured, whatever else the machine did."
+        )
     if predicting:
         notes.append(
             "Inference: operations of one prediction, in % of those after full fine-tuning, where they differ by 1 % "

@@ -28,6 +28,7 @@ class Way:
 
     The share is None where full fine-tuning is not clearly above the start. Costs are in % of full fine-tuning's: of
     training with the whole extraction and with a share of it, and of one prediction (NaN where it is not known).
+    Seconds are medians over seeds: a machine that stalls in one training does not make all others look cheap.
     """
 
     row: object
@@ -87,12 +88,17 @@ def _way(row, full, sides: list[Resampled]) -> Way:
     Args: its row and that of full fine-tuning; what start, full fine-tuning and strategy score over the same seeds.
     """
     costs = [
-        100 * aggregate.seconds_alone(row) / aggregate.seconds_alone(full),
-        100 * row.seconds / full.seconds,
+        100 * _seconds_alone(row) / _seconds_alone(full),
+        100 * row.seconds_median / full.seconds_median,
         100 * row.inference / full.inference,
     ]
     start, whole, score = (side.value for side in sides)
     return Way(row, sides[0].spread.seeds, (start, whole, score), share(*sides), *costs)
+
+
+def _seconds_alone(row) -> float:
+    """Return the median seconds of a row of a summary with the whole feature extraction."""
+    return row.seconds_median - row.extraction + row.extraction_whole
 
 
 def share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | None:
@@ -139,7 +145,7 @@ def _line(way: Way) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric, way.seeds]
     start, whole, score = way.scores
     ends = ["", "", ""] if share is None else [f"{value:.4f}" for value in (share.value, share.low, share.high)]
-    seconds = [f"{aggregate.seconds_alone(row):.6g}", f"{row.seconds:.6g}"]
+    seconds = [f"{_seconds_alone(row):.6g}", f"{row.seconds_median:.6g}"]
     costs = [f"{way.alone:.4f}", f"{way.shared:.4f}", f"{way.inference:.4f}" if way.inference == way.inference else ""]
     scores = [f"{value:.4f}" for value in (score, start, whole)]
     return [*cell, *scores, int(share is not None), *ends, *seconds, *costs]
@@ -151,6 +157,6 @@ def _notes(spec: dict, fewest: int) -> list[str]:
         f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
         f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
         "is not in the median. Below 0 % a strategy is worse than the start, above 100 % better than full fine-tuning.",
-        f"Cost: seconds of training in % of those of {whole}, with the whole feature extraction, and in brackets with "
-        "a share of it.",
+        f"Cost: seconds of training, medians over seeds, in % of those of {whole}, with the whole feature extraction, "
+        "and in brackets with a share of it.",
     ] + wording.few_seeds(fewest)
