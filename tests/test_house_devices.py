@@ -19,6 +19,7 @@ OWNED = {"Parameter", "register_buffer"}
 ALLOWED = {
     "anatomy.py: probe_ids": "an encoder is studied on the CPU, before it is moved",
     "anatomy.py: _run": "the same",
+    "call_times.py: _inputs": "ids are drawn by a generator of the CPU, and sent as a whole",
     "cutting.py: cut": "an exported model is made and checked on the CPU",
     "ladder_pruning.py: computes_the_same": "the encoder is read on the CPU, before the head is moved",
     "ladder_pruning.py: copy_pruned_layers": "the same",
@@ -30,7 +31,9 @@ ALLOWED = {
     "registry.py: example": "a head of one's own is tried on the CPU, before it is moved",
     "edge.py: edge": "a mask of layers, which becomes a buffer of the probes' module",
     "masking.py: masked": "drawn by a generator of the CPU, so that masks are the same on all devices",
+    "next_sentence.py: paired": "drawn by a generator of the CPU, as masks are; the batch is sent as a whole",
     "objectives.py: targets": "made from the corpus' numbers on the CPU, and sent once",
+    "taught.py: write_logits": "logits are gathered on the CPU, to be written",
 }
 
 

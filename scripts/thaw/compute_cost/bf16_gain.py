@@ -26,7 +26,7 @@ def main() -> None:
     width = given.width
     sizes = [(width, width)] * 4 + [(width, 4 * width), (4 * width, width)]  # one layer: attention, then its two
     model = nn.Sequential(*(nn.Linear(*size) for size in sizes * 2))
-    tokens = torch.randn(TOKENS, width)  # [N, d]
+    tokens = torch.randn(TOKENS, width, device="cpu")  # [N, d]
     times = {False: float("inf"), True: float("inf")}
     for _ in range(REPEATED):
         for bf16 in times:

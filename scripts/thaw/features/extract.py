@@ -152,7 +152,7 @@ def _batches_to_read(
     full = device.type != "cpu"
     read = row_sets.widened(store, rows, full) if rows else row_sets.all_rows(store)
     by_split = {split: batches_of(store, split, read[split], full) for split in store.splits}
-    some = [(split, batch) for split, found in by_split.items() if not read[split].all() for batch in found]
+    some = [(split, batch) for split, row_batches in by_split.items() if not read[split].all() for batch in row_batches]
     if some and not _same_bits(store, encoder, *min(some, key=lambda one: one[1].rows.size * one[1].length), device):
         log("some rows alone have other bits here than among all rows: all are read")
         read = row_sets.all_rows(store)
@@ -225,18 +225,18 @@ def _pass(
     store: FeatureStore,
     encoder: Encoder,
     split: str,
-    found: list[RowBatch],
+    row_batches: list[RowBatch],
     written: dict[int | str, Written],
     device,
 ) -> None:
     """Run the encoder over the batches of a split and put what each part holds into its payload."""
     card, lengths = store.card, store.lengths(split)
-    read = np.concatenate([batch.rows[: batch.wanted] for batch in found]) if found else np.zeros(0, int)
+    read = np.concatenate([batch.rows[: batch.wanted] for batch in row_batches]) if row_batches else np.zeros(0, int)
     log(
         f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
         f"{len(read)} examples, {int(lengths[read].sum())} tokens"
     )
-    for rows, wanted, length in progress(found, f"{card['encoder']} reads {split}"):
+    for rows, wanted, length in progress(row_batches, f"{card['encoder']} reads {split}"):
         batch = store.batch(split, rows, length).to(device)
         states = _states(encoder, batch, written)
         for one in written.values():

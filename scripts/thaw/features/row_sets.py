@@ -60,11 +60,11 @@ def batches_of(store, split: str, wanted: np.ndarray | None = None, full: bool =
         key = (count, length, bool(tokens[shortest] < length * each))
         if wanted[rows].any():
             groups.setdefault(key, ([], shortest))[0].append(rows[wanted[rows]])
-    found = []
+    filled = []
     for (count, length, padded), (chosen, shortest) in groups.items():
         least = count if full else min(count, -(-LEAST_TOKENS // (length * each)))
-        found += _filled(np.concatenate(chosen), count, least, length, shortest if padded else None)
-    return found
+        filled += _filled(np.concatenate(chosen), count, least, length, shortest if padded else None)
+    return filled
 
 
 def _filled(rows: np.ndarray, count: int, least: int, length: int, padded: int | None) -> Iterator[RowBatch]:

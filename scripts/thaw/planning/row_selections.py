@@ -12,7 +12,7 @@ LONGEST = 100_000  # characters: Linux allows an argument of 128 KiB
 
 def selections(table: JobTable, store: str) -> list[dict]:
     """Return what the readers of a store's states select of its rows, each once; nothing where all are to be stored."""
-    found, transfers = {}, {}
+    entries, transfers = {}, {}
     cards = set(table.cards(store)[1:])
     for step, jobs in table.jobs.items():
         for job in jobs.values():
@@ -21,11 +21,11 @@ def selections(table: JobTable, store: str) -> list[dict]:
                 return []
             if "boundaries" in read:
                 entry = {key: job.spec[key] for key in ("task", "subset", "rows") if key in job.spec}
-                found[canonical(entry)] = entry
+                entries[canonical(entry)] = entry
             for transfer in job.spec["also"] if "also_boundaries" in read else ():
                 if table.job("features", store).digest in transfer["features"]:
                     transfers[canonical(transfer["task"])] = {"transfer": transfer["task"]}
-    wanted = [*found.values(), *transfers.values()]
+    wanted = [*entries.values(), *transfers.values()]
     return wanted if len(canonical(wanted)) < LONGEST else []
 
 

@@ -23,8 +23,8 @@ def seed_parts(table: JobTable, together: int) -> dict[Part, list[Cell]]:
         lists.setdefault((head, strategy, variant), set()).add(tuple(sorted(own)))
     others = table.executed["fit_heads"] | table.executed["search_heads"]
     parts: dict[Part, list[Cell]] = {}
-    for cell, found in sorted(lists.items()):
-        (first, *more) = found
+    for cell, seed_lists in sorted(lists.items()):
+        (first, *more) = seed_lists
         if more or cell[:2] in others:
             continue
         for start in range(0, len(first), together):
@@ -41,8 +41,8 @@ def alone(table: JobTable, parts: dict[Part, list[Cell]]) -> str:
     for key in table.jobs["train"]:
         names = layout.names_in_folder("train", key)
         runs[tuple(names[name] for name in ("head", "strategy", "variant", "seed"))] = None
-    found = [f"(?<=/{'/'.join(run[:3])}/seed){run[3]}" for run in sorted(runs) if run not in shared]
-    return "|".join(found) or "none"
+    patterns = [f"(?<=/{'/'.join(run[:3])}/seed){run[3]}" for run in sorted(runs) if run not in shared]
+    return "|".join(patterns) or "none"
 
 
 def pattern(cells: list[Cell]) -> str:

@@ -83,7 +83,7 @@ class HiddenConfig(ConfigModel):
 
     def refused_with(self, name: str) -> str:
         """Return the setting under which a key has no meaning."""
-        return "with map: top" if self.map == "top" else "with a map of one's own"
+        return "with map: top" if self.map == "top" else "with a custom map"
 
     def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
         """Return boundaries of the student with those of the teacher that they are matched to, ascending.

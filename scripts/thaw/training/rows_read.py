@@ -25,7 +25,7 @@ def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]
 
     Args: selections, each the `task`, `subset` and `rows` of a spec, or the `transfer` task whose test splits are read.
     """
-    found: dict[str, list[np.ndarray]] = {}
+    by_split: dict[str, list[np.ndarray]] = {}
     for selection in selections:
         if "transfer" in selection:
             splits = task_with_defaults(selection["transfer"], {})["test"]
@@ -33,5 +33,5 @@ def rows_of_all(selections: list[dict], corpus: Corpus) -> dict[str, np.ndarray]
         else:
             rows = read_rows(selection, corpus)
         for split, chosen in rows.items():
-            found.setdefault(split, []).append(chosen)
-    return {split: np.unique(np.concatenate(chosen)) for split, chosen in found.items()}
+            by_split.setdefault(split, []).append(chosen)
+    return {split: np.unique(np.concatenate(chosen)) for split, chosen in by_split.items()}

@@ -127,7 +127,7 @@ class Taught:
         places = self.place[rows]
         if self.ends is None:
             return self.logits[places].to(batch.mask.device)
-        padded = torch.zeros(*batch.host.first_pieces.shape, self.logits.shape[-1])
+        padded = self.logits.new_zeros(*batch.host.first_pieces.shape, self.logits.shape[-1])
         for index, place in enumerate(places):
             begin = self.ends[place - 1] if place else 0
             words = self.logits[begin : self.ends[place]]

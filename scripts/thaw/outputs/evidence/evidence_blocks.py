@@ -121,17 +121,17 @@ def _curves(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]
 
 def _calibration(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]) -> dict | None:
     """Return the chart and the lines of calibration; None where no run has probabilities."""
-    found = [calibration(data, cell) for cell in cells]
-    if not any(found):
+    calibrations = [calibration(data, cell) for cell in cells]
+    if not any(calibrations):
         return None
     lines = [
         Line(cell.name, look["colour"], one.points, look["opacity"])
-        for cell, look, one in zip(cells, looks, found, strict=True)
+        for cell, look, one in zip(cells, looks, calibrations, strict=True)
         if one
     ]
     shown = [
         {"look": look, "values": [wording.number(100 * value) for value in (one.error, one.confidence, one.accuracy)]}
-        for look, one in zip(looks, found, strict=True)
+        for look, one in zip(looks, calibrations, strict=True)
         if one
     ]
     return {"chart": chart(lines, "confidence", "share right", square=True), "lines": shown}

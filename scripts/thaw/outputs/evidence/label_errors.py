@@ -9,7 +9,6 @@ from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPrediction
 
 MATRIX_LABELS = 6  # up to so many labels a confusion matrix is shown; of more the most frequent confusions
 CONFUSIONS = 15
-SPAN_LABELS = 60
 KINDS = {
     "correct": "type and both ends are right",
     "wrong type": "both ends are right, the type is not",

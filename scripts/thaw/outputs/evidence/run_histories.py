@@ -23,7 +23,7 @@ def learning_curve(folder: Path, metric: str) -> LearningCurve | None:
     if not notes or "epoch" not in notes[0]:
         return None
     done, last, steps = 0.0, None, []
-    for note in notes:  # updates are counted anew in each phase
+    for note in notes:  # each phase counts its updates from 0
         if last is not None and note["phase"] != last["phase"]:
             done += float(last["step"])
         last = note

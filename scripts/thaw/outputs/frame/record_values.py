@@ -1,4 +1,4 @@
-"""Values inside records, whose absence is told with the file and the key."""
+"""Values inside records; where one is missing, the error names the file and the key."""
 
 from thaw.core.errors import UserError
 

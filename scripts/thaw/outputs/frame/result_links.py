@@ -41,10 +41,10 @@ def files_of(folder: str, results, logs, page_folder) -> dict[str, str]:
 
 def _logs(folder: str) -> list[str]:
     """Return where the jobs that may have made a result wrote what they printed, below the folder of logs."""
-    found = []
+    logs = []
     for step in STEPS:
         try:
-            found.append(layout.log(step, layout.names_in_folder(step, folder)))
+            logs.append(layout.log(step, layout.names_in_folder(step, folder)))
         except ValueError:  # it is no result of this step
             continue
-    return found
+    return logs

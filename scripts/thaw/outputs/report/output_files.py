@@ -47,7 +47,7 @@ def points(svg: str, numbers: str, labels: dict) -> list[dict]:
     report's spec.
     """
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    rows, found = list(csv.DictReader(io.StringIO(numbers))), []
+    rows, named_points = list(csv.DictReader(io.StringIO(numbers))), []
     for lines, group in _GROUP.findall(svg) if box else []:
         for line, (x, y) in zip(lines.split(".")[1:], _USE.findall(group), strict=False):
             row = {"kind": "run", **rows[int(line)]}
@@ -57,8 +57,8 @@ def points(svg: str, numbers: str, labels: dict) -> list[dict]:
                 "strategy": row["strategy"],
                 "task": row["task"],
             }
-            found.append(place | {"text": _text(row, labels), "anchor": cell_anchor(row["task"], row)})
-    return found
+            named_points.append(place | {"text": _text(row, labels), "anchor": cell_anchor(row["task"], row)})
+    return named_points
 
 
 def _percent(value: str, whole: str) -> float:
