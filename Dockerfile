@@ -12,7 +12,7 @@ COPY . /opt/thaw
 RUN pip install --no-cache-dir --no-deps --no-build-isolation /opt/thaw
 
 # A user without a home directory (docker run --user) needs a place for caches.
-ENV HOME=/tmp HF_HOME=/tmp/huggingface MPLCONFIGDIR=/tmp/matplotlib
+ENV HOME=/tmp HF_HOME=/var/tmp/huggingface MPLCONFIGDIR=/var/tmp/matplotlib
 WORKDIR /work
 ENTRYPOINT ["thaw"]
 CMD ["--help"]

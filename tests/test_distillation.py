@@ -304,7 +304,13 @@ def test_only_training_rows_are_read_by_a_teacher(taught_of):
 
 
 def test_a_layer_map_that_is_off_by_one_is_noticed(taught_of):
-    assert taught_of("classification").loss([(2, 1), (3, 2)], hard=0, hidden={}) > 1e-3
+    taught, rows = taught_of("classification"), np.arange(3, 9)
+    assert taught.loss([(2, 1), (3, 2)], hard=0, hidden={}) > 1e-3
+    objective, teacher = taught.objective(hard=0, attention={})
+    objective.attended = [(1, 2)]
+    with torch.no_grad():
+        batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+        assert objective.loss(teacher.model, rows, batch, stored) > 1e-4
 
 
 def test_rows_that_are_shifted_are_noticed(taught_of, tmp_path):
