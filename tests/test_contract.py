@@ -11,12 +11,13 @@ import pytest
 
 from conftest import HOME
 from thaw.core.digests import digest
+from thaw.core.files import read_json
 from thaw.schema.catalogue import Catalogue
-from thaw.schema.strategy import StartConfig
 from thaw.schema.yaml_files import read_yaml
-from thaw.steps.train import start
+from thaw.steps.train import start, taught
 from tiny import DECODERS, FAMILIES
 from tiny_corpus import Bench, tiny_corpus
+from tiny_students import teach, with_parts, with_transfer_set
 from trained import TRAINS, check_training
 
 CATALOGUE = Catalogue([HOME / "config"])
@@ -39,8 +40,10 @@ def family(request, tmp_path_factory, corpora):
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory, corpora):
-    """Benches with a small BERT, by task type."""
-    return {kind: Bench(tmp_path_factory.mktemp(kind), "bert", corpus, kind) for kind, corpus in corpora.items()}
+    """Benches with a small BERT, by task type; texts have a transfer set."""
+    benches = {kind: Bench(tmp_path_factory.mktemp(kind), "bert", corpus, kind) for kind, corpus in corpora.items()}
+    with_transfer_set(benches["classification"], tmp_path_factory.mktemp("stsb"), "stsb")
+    return benches
 
 
 @pytest.mark.parametrize("name", TRAINS)
@@ -51,37 +54,45 @@ def test_every_family(family, name):
 
 def strategy_spec(bench: Bench, name: str, **changes) -> tuple[str, dict]:
     """Return the step that executes a catalogue's strategy, and its spec with quick phases; a sweep's k is 1."""
-    phases = []
-    for phase in CATALOGUE.get("strategies", name, "test").phases:
+    phases, entry = [], CATALOGUE.get("strategies", name, "test")
+    for phase in entry.phases:
         settings = phase.model_dump(exclude_defaults=True, exclude={"train"})
         quick = {} if phase.optimizer == "lbfgs" else QUICK | {"head_rate": phase.head_rate and 1e-2}
         phases.append({"train": phase.train, "k": 1} | settings | quick)
     step = "fit_heads" if phases[0].get("optimizer") == "lbfgs" else "train"
-    return step, bench.spec(*phases, **changes)
+    return step, with_parts(bench, entry, bench.spec(*phases, **changes))
 
 
-def executed(bench: Bench, name: str, out) -> tuple[dict, Path, list[Path]]:
-    """Execute a strategy through its step, and first the one that it starts after.
+def executed(bench: Bench, name: str, out, keep: bool = False) -> tuple[dict, Path, dict[str, Path]]:
+    """Execute a strategy through its step, and first those that it starts after and learns from.
 
-    Returns its spec, the folder of the run, and the metrics.json of the earlier run, if there is one.
+    Args: keep, whether the encoder is kept though the strategy does not say so, as the plan has it for students.
+    Returns its spec, the folder of the run, and the files that it needed, by role.
     """
     entry = CATALOGUE.get("strategies", name, "test")
-    after, earlier = None, []
+    changes, needs = {"after": None, "keep": keep or entry.keep}, {}
+    kept = entry.student is not None or entry.teacher is not None
+    earlier = {one: executed(bench, one, out / one, kept) for one in dict(entry.needed.values())}
     if entry.after:
-        before = StartConfig(strategy=entry.after) if isinstance(entry.after, str) else entry.after
-        spec, folder, _ = executed(bench, before.strategy, out / "before")
-        after, earlier = {"run": digest(spec), "epoch": before.epoch}, [folder / "metrics.json"]
-    step, spec = strategy_spec(bench, name, after=after, keep=entry.keep)
+        spec, folder, _ = earlier[entry.start.strategy]
+        changes["after"] = {"run": digest(spec), "epoch": entry.start.epoch}
+        needs["start"] = folder / "metrics.json"
+    step, spec = strategy_spec(bench, name, **changes)
+    if entry.teacher:
+        needs["teacher"] = teach(
+            bench, earlier[entry.teaching.strategy][1] / "metrics.json", spec["phases"], out / "taught"
+        )
+        spec["teacher"] = {"taught": read_json(needs["teacher"])["digest"]}
     if step == "fit_heads":
         bare = {key: value for key, value in spec.items() if key != "seed"}
-        return spec, bench.step(step, bare, out, "--seeds", 1) / "seed1", earlier
-    return spec, bench.step(step, spec, out, "--need", "start", *earlier), earlier
+        return spec, bench.step(step, bare, out, "--seeds", 1) / "seed1", needs
+    return spec, bench.step(step, spec, out, *(x for need in needs.items() for x in ("--need", *need))), needs
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy(bert, name, tmp_path):
     bench = bert["classification"]
-    spec, first, earlier = executed(bench, name, tmp_path / "first")
+    spec, first, needs = executed(bench, name, tmp_path / "first")
     _, second, _ = executed(bench, name, tmp_path / "second")
     for file in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
@@ -90,4 +101,4 @@ def test_every_strategy(bert, name, tmp_path):
     assert set(metrics["scores"]) >= {"train", "validation", "test"}
     assert set(json.loads((first / "cost.json").read_text())) >= {"seconds", "flops", "parameters", "hardware"}
     if strategy_spec(bench, name)[0] == "train":
-        check_training(bench, spec, start(spec, earlier), again=False)
+        check_training(bench, spec, start(spec, needs), again=False, taught=taught(spec, needs))

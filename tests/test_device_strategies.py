@@ -3,22 +3,28 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import load, load_file, save
 
 from conftest import HOME
 from pretended import pretended
 from thaw.adaptation.selectors import PARTS
 from thaw.compute_cost.stopwatch import Stopwatch
+from thaw.core.boundaries import taught_parts
+from thaw.core.files import read_json
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig
+from thaw.schema.strategy import StrategyConfig
 from thaw.schema.yaml_files import read_yaml
 from thaw.training.head_fitting import HeadFit
 from thaw.training.seeds_together import train_heads
+from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import Start, TrainingRun, train
 from tiny_corpus import Bench, rows, tiny_corpus
+from tiny_students import teach, with_parts, with_transfer_set
 
 CATALOGUE = Catalogue([HOME / "config"])
 NUMBERS = {"rate": 1e-3, "epochs": 1, "batch_size": 4}
@@ -32,21 +38,25 @@ WAYS = {
     "only bias, all": {"train": [{"only": "bias"}]},
     **{f"insert {kind}": {"train": ["head"], "insert": {"kind": kind}} for kind in KINDS},
     "insert into all": {"train": ["head"], "insert": {"kind": "lora", "targets": "all", "top": 1}},
-    "bert_adam": {"train": ["all"], "optimizer": "bert_adam", "clip_each": True, "order": 3},
+    "bert_adam": {"train": ["all"], "optimizer": "bert_adam", "betas": [0.8, 0.99], "clip_each": True, "order": 3},
     "l2_to_start": {"train": ["all"], "l2_to_start": 0.01, "layer_decay": 0.9},
     "layer_rates": {"train": ["all"], "layer_rates": [1e-3, 1e-4], "schedule": "slanted_triangular"},
     "stop, with a layer": {"train": ["head", {"top": "k"}], "stop": {"gap": 0.02}, "patience": 1, "pick": "best"},
     "no clip": {"train": ["head", {"top": "k"}], "clip": None, "schedule": "cosine"},
+    "clip_over": {"train": ["head", {"top": "k"}], "frozen_dropout": True, "clip_over": "all"},
+    "insert_size": {"train": ["head"], "insert": {"kind": "adapters"}, "insert_size": 2},
     "bf16": {"train": ["head", {"top": "k"}], "precision": "bf16"},
 }
 # Numbers, which are the same on all devices.
 NOT_TRIED = {"rate", "head_rate", "warmup", "warmup_of", "cut_frac", "ratio", "batch_size", "weight_decay", "l2"}
 
 
-def said(phases: list[PhaseConfig], after: bool) -> str:
-    """Return what phases say but for numbers, by which strategies are told apart here."""
-    kept = [phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | {"epochs"}) for phase in phases]
-    return json.dumps([kept, after])
+def said(entry: StrategyConfig) -> str:
+    """Return what a strategy says but for numbers, by which strategies are told apart here."""
+    kept = [
+        phase.model_dump(mode="json", exclude_defaults=True, exclude=NOT_TRIED | {"epochs"}) for phase in entry.phases
+    ]
+    return json.dumps([kept, entry.after is not None, entry.student is not None, entry.teacher is not None])
 
 
 def shipped() -> dict[str, list[dict]]:
@@ -55,7 +65,7 @@ def shipped() -> dict[str, list[dict]]:
     for name in read_yaml(HOME / "config" / "strategies.yaml").content["strategies"]:
         entry = CATALOGUE.get("strategies", name, "test")
         phases = [phase.model_dump(exclude_defaults=True, exclude=NOT_TRIED) | quick(phase) for phase in entry.phases]
-        found.setdefault(said(entry.phases, entry.after is not None), (name, phases))
+        found.setdefault(said(entry), (name, phases))
     return dict(found.values())
 
 
@@ -75,13 +85,22 @@ def benches(tmp_path_factory):
         few = {split: rows(kind, count, seed) for split, count, seed in (("train", 8, 1), ("validation", 4, 2))}
         corpus = tiny_corpus(folder / kind / "data", kind, **few, test=rows(kind, 4, 3))
         found[kind] = Bench(folder / kind, "bert", corpus, kind)
+    with_transfer_set(found["classification"], folder / "stsb", "stsb")
     torch.set_num_threads(1)
     return found
 
 
-def inputs_of(bench: Bench, device):
+@pytest.fixture(scope="module")
+def teacher(benches, tmp_path_factory):
+    """The metrics.json of a run of all of the encoder, which was kept."""
+    bench = benches["classification"]
+    spec = bench.spec(NUMBERS | {"train": ["all"]}, keep=True)
+    return bench.step("train", spec, tmp_path_factory.mktemp("teacher")) / "metrics.json"
+
+
+def inputs_of(bench: Bench, device, spec: dict | None = None):
     """Return what a run reads, on a device."""
-    return replace(bench.inputs(), device=device)
+    return replace(bench.inputs(spec=spec), device=device)
 
 
 def placed(run: TrainingRun | HeadFit, device) -> TrainingRun | HeadFit:
@@ -90,12 +109,14 @@ def placed(run: TrainingRun | HeadFit, device) -> TrainingRun | HeadFit:
     return run
 
 
-def finished(bench: Bench, spec: dict, device, start: Start | None = None):
+def finished(bench: Bench, spec: dict, device, start: Start | None = None, taught=None):
     """Train a run on a device, by the code of the steps train and fit_heads; return what it leaves."""
     if spec["phases"][0].get("optimizer") == "lbfgs":
         bare = {key: value for key, value in spec.items() if key != "seed"}
         return placed(HeadFit(bare, inputs_of(bench, device)), device).run(Stopwatch())
-    return train([placed(TrainingRun(spec, inputs_of(bench, device), start), device)], Stopwatch())[0]
+    return train(
+        [placed(TrainingRun(spec, inputs_of(bench, device, spec), start, taught=taught), device)], Stopwatch()
+    )[0]
 
 
 def on_cpu(tensors: dict) -> dict:
@@ -104,17 +125,34 @@ def on_cpu(tensors: dict) -> dict:
 
 
 @pytest.mark.parametrize("name", [*SHIPPED, *WAYS])
-def test_every_kind_of_strategy(name, benches):
-    bench = benches["classification"]
-    phases = SHIPPED[name] if name in SHIPPED else [NUMBERS | WAYS[name]]
+def test_every_kind_of_strategy(name, benches, teacher, tmp_path):
+    bench, start, taught = benches["classification"], None, None
+    spec = bench.spec(*(SHIPPED[name] if name in SHIPPED else [NUMBERS | WAYS[name]]))
+    entry = CATALOGUE.get("strategies", name, "test") if name in SHIPPED else None
+    if entry:
+        spec = with_parts(bench, entry, spec)
+    if entry and entry.teacher:
+        taught = Taught(teach(bench, teacher, spec["phases"], tmp_path / "taught"), taught_parts(spec["phases"]))
     with pretended() as device:
-        start = None
-        if name in SHIPPED and CATALOGUE.get("strategies", name, "test").after:
+        if entry and entry.after:
             before = finished(bench, bench.spec(NUMBERS | {"train": ["head", {"top": "k"}]}), device)
             start = Start(on_cpu(before.head.state_dict()), on_cpu(before.encoder))
-        left = finished(bench, bench.spec(*phases), device, start)
+        left = finished(bench, spec, device, start, taught)
         assert all(parameter.is_cuda for parameter in left.head.parameters())
         assert set(left.predictions) >= {"train", "validation", "test"}
+
+
+def test_a_teacher_gives_the_cpus_logits(benches, teacher, tmp_path):
+    bench, rows_read = benches["classification"], np.arange(8)
+    folders = [tmp_path / "here", tmp_path / "there"]
+    for folder in folders:
+        folder.mkdir()
+    digest = read_json(teacher)["digest"]
+    Teacher(bench.inputs(), teacher, digest).write_logits(folders[0], rows_read, torch.device("cpu"))
+    with pretended() as device:
+        Teacher(inputs_of(bench, device), teacher, digest).write_logits(folders[1], rows_read, device)
+    here, there = (load_file(folder / LOGITS)["logits"] for folder in folders)
+    assert torch.allclose(here, there, atol=1e-5)
 
 
 def test_every_key_of_a_phase_is_tried():

@@ -17,6 +17,7 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.digests import canonical
 from thaw.data.corpus import Corpus
 from thaw.encoders.weight_sources import local_files
+from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.store import FeatureStore
 from thaw.schema.encoder import EncoderConfig
 from thaw.schema.phases import PLANNED, PhaseConfig
@@ -109,6 +110,7 @@ class Bench:
         self.extract(*range(layers + 1))
         self.store = FeatureStore(self.features)
         self.upstream = {"data": spec["data"], "encoder": spec["encoder"], "features": self.store.card["digest"]}
+        self.others: dict[str, Bench] = {}  # transfer sets by task, for specs that say `also`
 
     def extract(self, *parts) -> None:
         """Write parts of the store: boundaries by number, pooled, words."""
@@ -148,23 +150,36 @@ class Bench:
         found = phases_to_spec([(phase, parts) for parts in chain_thaw_order(phase, chosen)], top, every, top, [top])
         return [entry | stated for entry in found]
 
-    def inputs(self, store=None) -> Inputs:
-        """Return what a run on this bench reads."""
-        return Inputs(self.corpus, store or self.store, self.encoder, torch.device("cpu"))
+    def also(self, task: str) -> dict:
+        """Return what a spec says of a transfer set among `others`, under its task's name."""
+        other = self.others[task]
+        entry = {"task": other.spec()["task"] | {"id": task}, "rename": {}, "data": other.upstream["data"]}
+        return entry | {"features": [other.upstream["features"]]}
 
-    def run(self, spec: dict, start=None, store=None) -> TrainingRun:
+    def inputs(self, store=None, spec: dict | None = None) -> Inputs:
+        """Return what a run on this bench reads, with the transfer sets that its spec names."""
+        inputs = Inputs(self.corpus, store or self.store, self.encoder, torch.device("cpu"))
+        for entry in (spec or {}).get("also", []):
+            other, labels = self.others[entry["task"]["id"]], self.corpus.labels(spec["task"]["target"])
+            inputs.transfer_sets.append((TransferSet.of(entry, other.corpus, labels), other.store))
+        return inputs
+
+    def run(self, spec: dict, start=None, store=None, taught=None) -> TrainingRun:
         """Return a run, not yet trained."""
         torch.set_num_threads(1)
-        return TrainingRun(spec, self.inputs(store), start)
+        return TrainingRun(spec, self.inputs(store, spec), start, taught=taught)
 
-    def train(self, spec: dict, start=None, store=None):
+    def train(self, spec: dict, start=None, store=None, taught=None):
         """Train a run; return it and what it leaves."""
-        run = self.run(spec, start, store)
+        run = self.run(spec, start, store, taught)
         return run, train([run], Stopwatch())[0]
 
     def step(self, name: str, spec: dict, out: Path, *more) -> Path:
-        """Run the step `train` or `fit_heads` on this bench; return its folder."""
+        """Run the step `train`, `fit_heads` or `teach` on this bench; return its folder."""
         folders = ("--data", self.corpus.folder, "--encoder", self.encoder, "--features", self.features)
+        if others := [self.others[entry["task"]["id"]] for entry in spec.get("also", [])]:
+            folders += ("--also-data", *(other.corpus.folder / "card.json" for other in others))
+            folders += ("--also-tokens", *(other.features / "tokens.json" for other in others))
         run_in_process(name, "--spec", canonical(spec), *folders, "--out", out, *more)
         return out
 

@@ -47,17 +47,24 @@ def loss_before(bench: Bench, spec: dict, start) -> float:
 def resume(bench: Bench, spec: dict, run, phase: int = -1) -> tuple[TaskModel, Feed]:
     """Return the model of a run as it is, and its feed, as one of its phases begins."""
     entry = spec["phases"][phase]
-    encoder = resumed(bench.encoder, entry["boundary"], run.highest, run.trained, run.device, run.inserts)
+    encoder = resumed(
+        bench.encoder, entry["boundary"], run.highest, run.trained, run.device, run.inserts, run.context.kept
+    )
     return TaskModel(encoder, run.head, "fp32"), Feed(bench.store, cached_layers_read([entry]), run.device)
 
 
-def check_training(bench: Bench, spec: dict, start=None, again: bool = True) -> None:
-    """Train and check what every training keeps; train once more, `again`, where nothing else compares two runs."""
-    fresh = {name: value.clone() for name, value in bench.run(spec, start).head.state_dict().items()}
-    run, trained = bench.train(spec, start)
+def check_training(bench: Bench, spec: dict, start=None, again: bool = True, taught=None) -> None:
+    """Train and check what every training keeps; train once more, `again`, where nothing else compares two runs.
+
+    Args: what the run starts from and what its teacher gave, where it has them.
+    """
+    new = bench.run(spec, start)
+    fresh, begun = {name: value.clone() for name, value in new.head.state_dict().items()}, dict(new.trained)
+    run, trained = bench.train(spec, start, taught=taught)
     declared = {part for phase in spec["phases"] for part in phase["components"]}
     moved = {name: not torch.equal(value, fresh[name]) for name, value in trained.head.state_dict().items()}
-    assert [name for name, found in moved.items() if not found] == [], "these tensors of the head did not move"
+    odd = [name for name, found in moved.items() if found != ("head" in declared)]
+    assert odd == [], "these tensors of the head did not move, or did so unasked"
     pretrained = Encoder.load(bench.encoder).components()
     encoder = run.evaluator.encoder
     if encoder is None:
@@ -66,11 +73,12 @@ def check_training(bench: Bench, spec: dict, start=None, again: bool = True) -> 
         kept = encoder.tensors(declared - {"head"})
         now = {name: value for named in encoder.components().values() for name, value in named} | kept
         for part, named in pretrained.items():
-            moved = {name for name, value in named if name in now and not torch.equal(value, now[name])}
+            before = {name: begun.get(name, value) for name, value in named if name in now}
+            moved = {name for name, value in before.items() if not torch.equal(value, now[name])}
             assert moved == {name for name, _ in named if name in kept}, f"some of {part} moved, or did not, unasked"
-    before, after = loss_before(bench, spec, start), loss(run, *resume(bench, spec, run))
-    assert after < before, f"the loss on the training rows was {before:.4g} and is {after:.4g}"
+    at_first, after = loss_before(bench, spec, start), loss(run, *resume(bench, spec, run))
+    assert after < at_first, f"the loss on the training rows was {at_first:.4g} and is {after:.4g}"
     if again:
-        _, second = bench.train(spec, start)
+        _, second = bench.train(spec, start, taught=taught)
         assert second.outcome == trained.outcome, "the same seed gave other scores"
         assert second.history == trained.history, "the same seed gave other losses"
