@@ -235,6 +235,12 @@ def test_only_leaves_runs_out_and_names_what_is_there(home, tmp_path):
     assert {run.task for run in runs if run.strategy == "peters_features_bcn"} == {"sst2"}
     with pytest.raises(UserError, match="only: sst3 is no task, encoder, head or strategy"):
         load_plan(config | {"only": {"bert_base_cased": ["sst3"]}}, home)
+    plan = load_plan(config | {"encoders": ["bert_base_uncased"], "optional": [], "outputs": ["main_table"]}, home)
+    runs = plan.runs["peters2019"]
+    assert "conll2003" not in {run.task for run in runs}, "its encoders are not selected"
+    assert "peters_features_tagger" not in {run.strategy for run in runs}, "nor is then its task"
+    left_out = "conll2003 was left out: it is run with elmo, bert_base_cased alone, not selected here."
+    assert left_out in plan.left_out
 
 
 def test_a_layer_figure_may_show_the_difference_to_a_strategy():

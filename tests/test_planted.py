@@ -170,7 +170,7 @@ def test_a_rate_that_is_computed_and_never_reaches_the_optimizer(planted, bench,
                 group["lr"] = group["peak"]
             super().step()
 
-    monkeypatch.setattr(phase_loop, "optimizer", lambda name, groups: Deaf(groups))
+    monkeypatch.setattr(phase_loop, "optimizer", lambda name, groups, betas: Deaf(groups))
     shown = Shown(bench, tmp_path / "results")
     shown.train("deaf", LEARNING)
     planted(flagged(shown, "deaf", "rate_stuck"))

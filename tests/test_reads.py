@@ -62,11 +62,11 @@ def test_what_is_read_decides_whether_heads_are_fitted_in_one_job(home):
         (f"reads: {{pooling: [mean, attention]}}, {SOLVED}", {}, "attention pooling is learned too"),
         (f"reads: {{layers: {{combine: mix}}}}, {SOLVED}", {}, "the mix of its layers is learned"),
         (f"reads: {{pooling: [mean, mean]}}, {SOLVED}", {}, "a list takes each way once"),
-        ("reads: {pooling: [mean, max]}, phases: [{}]", {"heads": ["mlp"]}, "reads: does not go with head mlp: poolin"),
+        ("reads: {pooling: [mean, max]}, phases: [{}]", {"heads": ["mlp"]}, "phases: a phase must train something"),
         (
             "reads: {pooling: [mean, max]}, phases: [{train: [head]}]",
-            {"heads": ["mlp"]},
-            r"strategies.yaml:2: .*mine: reads: does not go with head mlp: pooling: a list of several is for",
+            {"heads": ["bilstm"]},
+            r"strategies.yaml:2: .*mine: reads: does not go with head bilstm: pooling: a list of several is for",
         ),
         (
             "reads: {pooling: pooler}, phases: [{train: [head]}]",

@@ -328,6 +328,6 @@ def test_another_objective_is_minimised_by_the_same_loop(bench):
     with torch.no_grad():
         logits = model.eval()(*feed("train", teacher.rows))
     student = bench.run(spec | {"seed": 2})
-    student.objective_of = lambda phase: TowardsTeacher(logits)
+    student.objective_of = lambda phase, stage, number: TowardsTeacher(logits)
     first, *_, last = losses(train([student], Stopwatch())[0])
     assert last < 0.3 * first

@@ -18,6 +18,7 @@ from thaw.schema.yaml_files import read_yaml
 # key of an experiment -> block of the catalogues that has its ids
 BLOCK_OF_KEY = {key: key for key in ("tasks", "encoders", "strategies", "outputs", "heads", "subsets", "probes")}
 BLOCK_OF_KEY |= {"probe_tasks": "tasks"}
+KINDS_OF_PARTS = ("tasks", "encoders", "heads", "strategies")  # of which `only` speaks
 SEVERAL = "experiments"  # the key of a configuration that names several
 
 
@@ -36,9 +37,11 @@ def load_plan(config: dict, home: Path, results: str = "results", files=()) -> "
     catalogue = Catalogue([*shipped(home), *folders])
     for experiment in experiments:
         _check_ids(experiment, catalogue)
-        check_heads(catalogue, experiment)
     planned, said = [], []
     for experiment in experiments:
+        experiment, idle = _without_idle_parts(experiment, catalogue)
+        said += idle
+        check_heads(catalogue, experiment)
         experiment, absent = drop_unavailable(experiment, catalogue)
         experiment, left_out = scaled_down(experiment, catalogue)
         planned.append(experiment)
@@ -88,14 +91,40 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
             if block == "heads" and name in catalogue.ids("head_sets"):
                 continue
             catalogue.get(block, name, experiment.place(key, item=name))
-    kinds = (experiment.tasks, experiment.encoders, experiment.heads, experiment.strategies)
-    known = [named_points(item)[0] for items in kinds for item in items]
+    known = [named_points(item)[0] for kind in KINDS_OF_PARTS for item in getattr(experiment, kind)]
+    anywhere = {name for kind in KINDS_OF_PARTS for name in catalogue.ids(kind)}
     for name in (name for part, others in experiment.only.items() for name in (part, *others)):
-        if name not in known:
+        if name not in known and name not in anywhere:
             place = experiment.place("only")
             raise UserError(
                 f"{place}: {name} is no task, encoder, head or strategy of the experiment{suggestion(name, known)}"
             )
+
+
+def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
+    """Leave out what `only` runs with parts that are not selected, as when a paper's tasks are cut; say what.
+
+    Its list then names nothing of that kind, which would otherwise mean all of it. Raises UserError if nothing is left.
+    """
+    selected = {kind: [named_points(item)[0] for item in getattr(experiment, kind)] for kind in KINDS_OF_PARTS}
+    idle = {}
+    for part, others in experiment.only.items():
+        for kind, names in selected.items():
+            lacking = set(others).intersection(catalogue.ids(kind))
+            if lacking and not set(others).intersection(names):
+                idle[part] = [name for name in others if name in lacking]
+    kept, notes = {}, []
+    for kind, names in selected.items():
+        kept[kind] = [item for item in getattr(experiment, kind) if named_points(item)[0] not in idle]
+        for name in (name for name in names if name in idle):
+            notes.append(f"{name} was left out: it is run with {', '.join(idle[name])} alone, not selected here.")
+        if not kept[kind]:
+            raise UserError(f"{experiment.place('only')}: no {kind} are left; {notes[-1]}")
+    if not notes:
+        return experiment, []
+    kept["optional"] = [name for name in experiment.optional if name not in idle]
+    fewer, more = _without_idle_parts(experiment.model_copy(update=kept), catalogue)  # whose own parts may be idle now
+    return fewer, notes + more
 
 
 def read_config(paths: list[str], overrides: dict | None = None) -> dict:
