@@ -105,7 +105,7 @@ def test_a_finished_experiment_has_nothing_to_do(place):
     assert place.planned() == {}
 
 
-def test_a_cell_is_made_again_by_the_command_that_the_report_prints_under_its_table(place):
+def test_a_cell_is_made_again_by_the_command_that_the_report_shows_for_its_number(place):
     check_rebuilding(place, "weight, short_stack")
     assert place.planned() == {}
 
