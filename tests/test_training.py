@@ -22,6 +22,7 @@ from thaw.features.store import FeatureStore
 from thaw.steps.train import start
 from thaw.training.batching import shuffled_batches
 from thaw.training.checkpoints import Start
+from thaw.training.objectives import Objective
 from thaw.training.training_run import train
 from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
 from trained import equal, losses, resume, tensors
@@ -311,7 +312,7 @@ def test_folders_of_another_plan_are_refused(bench, tmp_path):
         run_in_process("train", "--spec", canonical(spec), *folders, "--out", tmp_path / "run")
 
 
-class TowardsTeacher:
+class TowardsTeacher(Objective):
     """An objective that no module of Thaw knows: the squared error to the logits [N, C] of another run."""
 
     def __init__(self, logits: torch.Tensor):
