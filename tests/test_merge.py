@@ -107,6 +107,7 @@ def test_the_folder_needs_no_thaw_and_holds_the_trunk_once(merged):
     assert own == {"1", "2"} and load_file(folder / "branches/pairs/layers.safetensors") == {}
 
 
+@pytest.mark.slow
 def test_a_task_is_removed_and_added_and_the_others_keep_their_bytes(merged, runs, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -122,6 +123,7 @@ def test_a_task_is_removed_and_added_and_the_others_keep_their_bytes(merged, run
     assert {name for name in before if before[name] != after[name]} <= {"check.json"}
 
 
+@pytest.mark.slow
 def test_a_replaced_task_is_the_new_run(merged, rooms, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))

@@ -90,7 +90,7 @@ def test_a_start_is_the_other_strategys_own_run(home):
     [
         ("after: full", "full must say keep: true"),
         ("after: {strategy: frozen_sgd, epoch: best}", "frozen_sgd keeps its last epoch"),
-        ("after: mine", "after leads back to mine"),
+        ("after: mine", "after or teacher leads back to mine"),
     ],
 )
 def test_a_start_that_leaves_too_little_is_refused(home, tmp_path, start, message):

@@ -196,7 +196,7 @@ def plan_of(**compute):
 
 
 def test_no_spec_says_how_many_seeds_a_job_trains():
-    plain, shared = plan_of(), plan_of(together=3)
+    plain, shared = plan_of(together=1), plan_of(together=3)
     assert plain.trained_together()[0] == {}
     for step, jobs in plain.jobs.items():
         assert {key: job.canonical for key, job in jobs.items()} == {
