@@ -94,12 +94,12 @@ def curve(axis, x, rows, mark: tuple, columns=("mean", "low", "high"), alpha: fl
 def layer_axis(axis, layers: int) -> None:
     """Make the horizontal axis one of layers, 0 to L."""
     axis.set_xlabel("Layer; 0: embeddings")
-    axis.set_xticks(range(0, layers + 1, layer_step(layers)))
+    axis.set_xticks(layer_ticks(layers))
 
 
-def layer_step(layers: int) -> int:
-    """Return by how much the layers rise that are named on an axis."""
-    return 1 if layers <= 6 else 2 if layers <= 12 else 4
+def layer_ticks(layers: int) -> list[int]:
+    """Return the layers that are named on an axis of 0 to L."""
+    return list(range(0, layers + 1, 1 if layers <= 6 else 2 if layers <= 12 else 4))
 
 
 def head_grid(axis, rows, values: str, **look):
