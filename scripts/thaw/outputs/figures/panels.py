@@ -84,6 +84,17 @@ def entry(label: str, mark: tuple = (None, ""), **look):
         return Line2D([], [], label=label, **({"color": mark[0], "marker": mark[1]} | look))
 
 
+def hollow_entry(label: str):
+    """Return an entry of a legend for hollow marks."""
+    return entry(label, (figure_style.GREY, "o"), markerfacecolor="white", linestyle="none")
+
+
+def marks_of_lines(frame, columns: list[str]) -> dict[tuple, tuple]:
+    """Return {line: (colour, marker)}. Args: the columns of a frame whose values make a line."""
+    lines = list(frame[columns].drop_duplicates().itertuples(index=False))
+    return dict(zip(lines, figure_style.marks(map(" ".join, lines)).values(), strict=True))
+
+
 def curve(axis, x, rows, mark: tuple, columns=("mean", "low", "high"), alpha: float = 0.2) -> None:
     """Draw a line with marks over a band. Args: columns, of the frame `rows`: heights, and both ends of the band."""
     middle, low, high = columns

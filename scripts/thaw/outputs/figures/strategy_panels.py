@@ -63,8 +63,7 @@ def hollow_entry(panels_rows) -> list:
     """Return the entry of a legend for hollow marks, if some panel has one. Args: the rows of each panel."""
     if not any(hollow(rows[rows["fitted"]]).any() for rows in panels_rows):
         return []
-    look = {"markerfacecolor": "white", "linestyle": "none"}
-    return [panels.entry("Hollow: bi-encoder", (figure_style.GREY, "o"), **look)]
+    return [panels.hollow_entry("Hollow: bi-encoder")]
 
 
 def legend(summary, spec: dict, marks: dict, lines: bool = True) -> list:
