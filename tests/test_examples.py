@@ -91,7 +91,7 @@ def opened(results: Path, task: str, strategies: list[str]) -> tuple:
     for strategy in strategies:
         variant = "k01" if strategy == "top_k" else "base"
         runs = [(str(seed), f"runs/{task}/all/tiny/linear/{strategy}/{variant}/seed{seed}") for seed in invented.SEEDS]
-        cells.append(read_cell(data, results, strategy, strategy, {"strategy": strategy, "variant": variant}, runs))
+        cells.append(read_cell(data, results, strategy, {"strategy": strategy, "variant": variant}, runs))
     return data, cells
 
 

@@ -96,6 +96,11 @@ def few_seeds(fewest: int, more: str = "") -> list[str]:
     return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
 
 
+def seed(value: float) -> str:
+    """Return the seed of a row of runs.csv; empty where it has none, as a baseline."""
+    return "" if value != value else str(int(value))
+
+
 def points(margin: float) -> str:
     """Return a margin in points."""
     return f"{margin:g} {'point' if margin == 1 else 'points'}"

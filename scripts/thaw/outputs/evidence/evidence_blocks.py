@@ -109,11 +109,11 @@ def _curves(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]
             curve = learning_curve(results / folder, metric)
             if curve is None:
                 continue
-            name, shared = f"{cell.name}, seed {seed}", (look["colour"],)
-            loss.append(Line(name, *shared, curve.loss, look["opacity"]))
-            scores.append(Line(name, *shared, curve.validation, look["opacity"]))
+            name, colour, opacity = f"{cell.name}, seed {seed}", look["colour"], look["opacity"]
+            loss.append(Line(name, colour, curve.loss, opacity))
+            scores.append(Line(name, colour, curve.validation, opacity))
             if curve.training:
-                scores.append(Line(f"{name}, on train", *shared, curve.training, look["opacity"], broken=True))
+                scores.append(Line(f"{name}, on train", colour, curve.training, opacity, broken=True))
     up = f"{wording.metric_name({}, metric)} × 100, validation"
     charts = [chart(loss, "updates", "training loss"), chart(scores, "updates", up)]
     return [one for one in charts if one]

@@ -107,28 +107,21 @@ class _Reader:
         self.named.add(anchor)
         seeds = [
             {
-                "seed": "" if one.seed != one.seed else int(one.seed),
+                "seed": wording.seed(one.seed),
                 "score": 100 * one.value,
                 "files": files_of(one.folder, self.results, self.logs, self.folder),
             }
             for one in runs
         ]
-        name, missing = aggregate.row_name(row, self.labels), int(row.missing)
-        line = {"name": name, "anchor": anchor if first else "", "row": row, "missing": missing}
-        return line | {"seeds": seeds, "mean": row.mean}
+        name = aggregate.row_name(row, self.labels)
+        return {"name": name, "anchor": anchor if first else "", "row": row, "seeds": seeds}
 
     def _look(self, cell: PredictedCell, cells: list[PredictedCell]) -> dict:
-        """Return name, strategy, colour and opacity of a cell: the points of a sweep get darker."""
+        """Return name, strategy, colour and opacity of a cell: later points of a sweep are darker."""
         colour = self.marks.get(cell.key["strategy"], (figure_style.GREY,))[0]
         same = [other.key["variant"] for other in cells if other.key["strategy"] == cell.key["strategy"]]
         opacity = 0.4 + 0.6 * (same.index(cell.key["variant"]) + 1) / len(same)
-        return {
-            "name": cell.name,
-            "strategy": cell.key["strategy"],
-            "colour": colour,
-            "opacity": opacity,
-            "anchor": cell.anchor,
-        }
+        return {"name": cell.name, "strategy": cell.key["strategy"], "colour": colour, "opacity": opacity}
 
     def _predictions(self, column, rows: list) -> tuple[TaskPredictions | None, list[PredictedCell]]:
         """Return the examples of a task's split and the predictions of some rows of a summary."""
@@ -139,9 +132,8 @@ class _Reader:
         data = TaskPredictions(task, self._corpus(task["corpus"]), column.split)
         cells = []
         for row, own in runs:
-            key, name = row._asdict(), aggregate.row_name(row, self.labels)
-            seeds = [("" if one.seed != one.seed else str(int(one.seed)), one.folder) for one in own]
-            cells.append(read_cell(data, self.results, name, cell_anchor(column.task, key), key, seeds))
+            seeds = [(wording.seed(one.seed), one.folder) for one in own]
+            cells.append(read_cell(data, self.results, aggregate.row_name(row, self.labels), row._asdict(), seeds))
         return data, [cell for cell in cells if cell]
 
     def _corpus(self, name: str) -> Corpus:

@@ -27,7 +27,6 @@ class PredictedCell:
     """
 
     name: str
-    anchor: str
     key: dict
     seeds: list[str]
     folders: list[str]
@@ -132,7 +131,7 @@ class TaskPredictions:
 
 
 def read_cell(
-    data: TaskPredictions, results: Path, name: str, anchor: str, key: dict, runs: list[tuple[str, str]]
+    data: TaskPredictions, results: Path, name: str, key: dict, runs: list[tuple[str, str]]
 ) -> PredictedCell | None:
     """Return the predictions of a cell; None where no run of it has any. Args: runs, (seed, folder below results)."""
     there = [(seed, folder) for seed, folder in runs if (results / folder / "predictions.parquet").is_file()]
@@ -142,7 +141,7 @@ def read_cell(
     known = [probabilities for _, probabilities in read if probabilities is not None]
     stacked = np.stack(known) if len(known) == len(read) else None
     seeds, folders = ([part[i] for part in there] for i in (0, 1))
-    return PredictedCell(name, anchor, key, seeds, folders, np.stack([values for values, _ in read]), stacked)
+    return PredictedCell(name, key, seeds, folders, np.stack([values for values, _ in read]), stacked)
 
 
 def task_of(results: Path, folder: str) -> dict | None:

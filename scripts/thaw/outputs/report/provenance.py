@@ -120,11 +120,10 @@ def _named(row, labels: dict) -> dict:
     rest = [
         labels.get(f"{kind}s", {}).get(id, id) for kind in ("encoder", "head", "subset") if (id := getattr(row, kind))
     ]
-    seed = "" if row.seed != row.seed else int(row.seed)
     return {
         "task": wording.task_name(labels["tasks"], row.task),
         "name": aggregate.row_name(row, labels),
         "rest": ", ".join(rest),
-        "seed": seed,
+        "seed": wording.seed(row.seed),
         "folder": row.folder,
     }
