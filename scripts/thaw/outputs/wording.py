@@ -114,6 +114,11 @@ def number(value: float | None, digits: int = 1) -> str:
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
+def interval(low: float | None, high: float | None, digits: int = 1) -> str:
+    """Return both ends of an interval in print: [−2.0, −0.4]."""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
 def lacking(needed, rows: str = "test set") -> str:
     """Return what a decision lacks: 3 more seeds, or more rows too. Args: a `sample_size.Needed`; of which set."""
     seeds = plural(needed.seeds, "more seed")

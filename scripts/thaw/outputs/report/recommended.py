@@ -188,8 +188,8 @@ def _number(line: dict, column: str) -> str:
 
 
 def _interval(line: dict, *columns: str) -> str:
-    value, low, high = (_number(line, column) for column in columns)
-    return f"{value} [{low}, {high}]"
+    value, low, high = (float(line[column]) for column in columns)
+    return f"{wording.number(value)} {wording.interval(low, high)}"
 
 
 def _score(line: dict) -> str:

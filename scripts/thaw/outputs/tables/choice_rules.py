@@ -142,8 +142,7 @@ def _mean(regrets: np.ndarray) -> TextCell:
     if n < 2:
         return TextCell(wording.number(middle), middle)
     half = float(t.ppf(0.975, n - 1) * regrets.std(ddof=1) / np.sqrt(n))
-    low, high = wording.number(middle - half), wording.number(middle + half)
-    return TextCell(f"{wording.number(middle)} [{low}, {high}]", middle)
+    return TextCell(f"{wording.number(middle)} {wording.interval(middle - half, middle + half)}", middle)
 
 
 def _notes(spec: dict) -> list[str]:

@@ -100,7 +100,7 @@ def _said(verdict: Verdict | str) -> str:
     """Return an answer with difference, interval, effect and p; of what is not tested the reason."""
     if isinstance(verdict, str):
         return f"{NOT_TESTABLE}, {verdict}"
-    ci = f"{wording.number(verdict.contrast)} [{wording.number(verdict.ci.low)}, {wording.number(verdict.ci.high)}]"
+    ci = f"{wording.number(verdict.contrast)} {wording.interval(verdict.ci.low, verdict.ci.high)}"
     effect = "" if verdict.effect is None else f", d_z {wording.number(verdict.effect)}"
     lacks = f"; {wording.lacking(verdict.needed)}" if verdict.needed else ""
     return f"{verdict.answer} ({ci}{effect}, p {wording.number(verdict.p, 2)}{lacks})"

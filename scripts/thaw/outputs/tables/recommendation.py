@@ -140,9 +140,8 @@ def _prediction(every: list[Judged], taken: list[Judged], labels: dict) -> str:
 
 
 def _bounds(one: Judged) -> str:
-    return f"{wording.number(one.difference.value)} [{wording.number(one.difference.low)}, " + (
-        f"{wording.number(one.difference.high)}]"
-    )
+    away = one.difference
+    return f"{wording.number(away.value)} {wording.interval(away.low, away.high)}"
 
 
 def _name(one: Judged, labels: dict) -> str:

@@ -79,8 +79,8 @@ def _numbers(one: Resampled, whole: Resampled, chance: float) -> dict[str, float
 def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
     text = wording.number(difference)
     if numbers:
-        relative, *corrected = (wording.number(numbers[key]) for key in ("relative", "corrected", "low", "high"))
-        text += "; {} %; {} % [{}, {}]".format(relative, *corrected)
+        relative, corrected = (wording.number(numbers[key]) for key in ("relative", "corrected"))
+        text += f"; {relative} %; {corrected} % {wording.interval(numbers['low'], numbers['high'])}"
     return TextCell(text, difference)
 
 

@@ -231,7 +231,7 @@ def _reproduced(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
         return TextCell(wording.DASH)
     text = wording.number(one.value, DIGITS[scale])
     if one.low is not None:
-        text += f" [{wording.number(one.low, DIGITS[scale])}, {wording.number(one.high, DIGITS[scale])}]"
+        text += f" {wording.interval(one.low, one.high, DIGITS[scale])}"
     return TextCell(text + "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", [])), one.value)
 
 

@@ -121,7 +121,7 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     cells: list[TextCell | None] = [None] * (columns + 1)
     for at, way in ways.items():
         costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
-        ends = "" if share is None else f" [{wording.number(share.low)}, {wording.number(share.high)}]"
+        ends = "" if share is None else f" {wording.interval(share.low, share.high)}"
         cells[at] = _cell(share and share.value, ends, costs)
     far: dict[str, list[Way]] = {}
     for way in ways.values():

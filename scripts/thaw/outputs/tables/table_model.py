@@ -35,7 +35,7 @@ class Cell:
     @property
     def interval(self) -> str:
         """The 95 % CI in print; empty where none is shown."""
-        return "" if self.low is None else f"[{wording.number(self.low)}, {wording.number(self.high)}]"
+        return "" if self.low is None else wording.interval(self.low, self.high)
 
     @property
     def text(self) -> str:
