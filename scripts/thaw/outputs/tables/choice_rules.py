@@ -47,9 +47,9 @@ class Points:
         The point is chosen in one seed and scored in the others, and so is the best one: selected in half of the others
         and scored in their other half, and the reverse. Else the best would be the luckiest.
         """
-        lost = []
         if len(self.test) < FEWEST_OF_RULES:
             return np.nan
+        lost = []
         for seed in self.test.index:
             others = self.test.drop(index=seed)
             halves = others.iloc[::2].mean(), others.iloc[1::2].mean()

@@ -5,6 +5,7 @@ from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, tex
 
 HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes"
 TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
+WAYS = {"merged": "merged", "separate": "one model per task"}
 MIB = 2**20
 
 
@@ -15,11 +16,9 @@ def build(data, spec: dict) -> TextTable:
         tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
         rows = []
         for task, one in tasks.items():
-            score = "–" if one["test"] is None else wording.number(one["test"])
             label = wording.task_name(spec["labels"]["tasks"], task)
-            choice = f"{one['strategy']} {one['variant']}"
-            layers_of_task = f"{one['frozen']} + {one['own']}"
-            rows.append(_row(label, [choice, layers_of_task, wording.number(one["validation"]), score]))
+            facts = [f"{one['strategy']} {one['variant']}", f"{one['frozen']} + {one['own']}"]
+            rows.append(_row(label, [*facts, wording.number(one["validation"]), wording.number(one["test"])]))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
         mean = sum(known) / len(known) if known else None
         for reads, group in layers["by_input"].items():
@@ -32,7 +31,7 @@ def build(data, spec: dict) -> TextTable:
         share = f"{100 * stored['merged'] / stored['separate']:.1f} %"
         counts = f"{wording.count(stored['merged'])} of {wording.count(stored['separate'])}"
         rows.append(_row("Parameters stored", ["", counts, share, ""]))
-        rows.append(_row("Mean", ["", "", "", "–" if mean is None else wording.number(mean)]))
+        rows.append(_row("Mean", ["", "", "", wording.number(mean)]))
         groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
         branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
         numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
@@ -53,7 +52,7 @@ def build_latency(data, spec: dict) -> TextTable:
     for (subset, encoder, name), record in data.latencies.items():
         rows = []
         for row in record["rows"]:
-            way = {"merged": "merged", "separate": "one model per task"}[row["way"]]
+            way = WAYS[row["way"]]
             copies = f" ({row['copies']} copies)" if row["copies"] else ""
             times = [f"{1e3 * row[key]:.1f}" for key in ("median", "p95", "p99")]
             cells = [f"{row['tasks']}{copies}", str(row["batch"]), str(row["tokens"]), str(row["layers"]), *times]

@@ -15,9 +15,9 @@ from thaw.statistics.aggregation import chance_corrected
 from thaw.statistics.bootstrap import Resampled, interval
 
 HEADER = (
-    "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative"
+    "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative "
+    "corrected corrected_low corrected_high"
 )
-HEADER += " corrected corrected_low corrected_high"
 
 
 def build(data, spec: dict) -> TextTable:

@@ -37,10 +37,8 @@ def build(data, spec: dict) -> TextTable:
     Args: spec with `sweep` and `whole`, the ids of the sweep and of the full model, `margin` in points, and `layers`,
     the encoders' numbers of them. Raises UserError where no task has both.
     """
-    labels, both = (
-        spec["labels"],
-        [aggregate.summarise(data.runs, role, spec["order"]) for role in ("validation", "test")],
-    )
+    labels = spec["labels"]
+    both = [aggregate.summarise(data.runs, role, spec["order"]) for role in ("validation", "test")]
     groups, lines, tasks = [], [], []
     for group, name in aggregate.group_names(both[1], labels).items():
         by_task = _points(*(aggregate.runs_of(part, group) for part in both), spec)
@@ -104,9 +102,8 @@ def _cells(chosen: list[Point], numbers: dict) -> list[str]:
     """Return the cells of a choice: each task's score with its k, then the numbers over tasks."""
     scores = [wording.number(point.test) + f" ({point.k})" * point.shared for point in chosen]
     layers = f"{numbers['layers']} of {numbers['of']}"
-    return [*scores, *(wording.number(numbers[key]) for key in ("mean", "relative")), layers] + [
-        wording.number(numbers["overhead"])
-    ]
+    mean, relative, overhead = (wording.number(numbers[key]) for key in ("mean", "relative", "overhead"))
+    return [*scores, mean, relative, layers, overhead]
 
 
 def _notes(margin: float) -> list[str]:

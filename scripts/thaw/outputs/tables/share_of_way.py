@@ -16,8 +16,10 @@ from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
-HEADER = "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
-HEADER += "seconds_alone seconds_shared cost_alone cost_shared inference"
+HEADER = (
+    "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
+    "seconds_alone seconds_shared cost_alone cost_shared inference"
+)
 MEDIAN = "Median"
 COSTS = ("alone", "shared")  # of a Way, which a cell shows
 
@@ -72,11 +74,8 @@ def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
         key = (row.task, row.split)
         if all(key in end.index for end in ends.values()):
             place = (row.task, row.subset, row.encoder, row.head)
-            cells = [
-                (*place, spec["start"], "base"),
-                (*place, spec["whole"], "base"),
-                (*place, row.strategy, row.variant),
-            ]
+            points = ((spec["start"], "base"), (spec["whole"], "base"), (row.strategy, row.variant))
+            cells = [(*place, *point) for point in points]
             sides = contrasts.sides(cells, row.split)
             ways += [_way(row, ends["whole"].loc[key], sides)] if sides else []
     return ways

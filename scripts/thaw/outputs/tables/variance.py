@@ -18,9 +18,9 @@ BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order
 def build(data, spec: dict) -> TextTable:
     """Return the standard deviation of each factor, a line for each task and strategy with a varying factor.
 
-    The seed of a run decides initialisation,
-    dropout and the order of the rows; where a strategy sweeps the order (`sweep: {order: [1, 2]}`), the order is a
-    factor of its own and the seed decides the rest. Raises UserError where nothing varies.
+    The seed of a run decides initialisation, dropout and the order of the rows; where a strategy sweeps the order
+    (`sweep: {order: [1, 2]}`), the order is a factor of its own and the seed decides the rest. Raises UserError where
+    nothing varies.
     """
     components, uneven = _split(data.runs, spec)
     if not components:
