@@ -194,7 +194,7 @@ def _metrics(spec: dict) -> list[str]:
 
 def _optimizers(present) -> list[str]:
     """Return what to cite for the optimizers of the runs."""
-    used = {name for names in present["optimizer"].dropna().unique() for name in names.split(";")}
+    used = {name for names in present["optimizer"].unique() for name in names.split("+")}
     return [key for name, key in citations.OPTIMIZERS.items() if name in used]
 
 
