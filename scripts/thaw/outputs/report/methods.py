@@ -85,10 +85,10 @@ def encoder(entry: dict, card: dict) -> str:
     )
 
 
-def findings(summary, validated: dict[tuple, float], labels: dict, recommended=()) -> list[tuple[str, str]]:
-    """Return (task, sentences) per task and group of runs, from a summary on test.
+def findings(summary, validated: dict[tuple, float], labels: dict, recommended=()) -> list[dict]:
+    """Return task, text and recommendation (or None) per task and group of runs, from a summary on test.
 
-    The sentences give the recommendation; without one they name the strategy that is highest on validation and the
+    The text gives the recommendation; without one it names the strategy that is highest on validation and the
     cheapest within one point of it there, both with their test scores. The baselines follow. Args: validated, as
     `aggregate.validation_means` returns it; recommended, as `recommended.recommendations` returns it.
     """
@@ -108,7 +108,8 @@ def findings(summary, validated: dict[tuple, float], labels: dict, recommended=(
                 text = sentence(entry) if entry else _finding(mine, labels)
                 marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", name]
                 text = f"({', '.join(mark for mark in marks if mark)}): {text}"
-                lines.append((column.label, text + _references(mine, references, labels)))
+                text += _references(mine, references, labels)
+                lines.append({"task": column.label, "text": text, "recommendation": entry})
     return lines
 
 
