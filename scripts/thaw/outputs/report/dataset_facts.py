@@ -12,15 +12,13 @@ from thaw.schema.encoder import UNKNOWN
 
 def tasks(spec: dict, results) -> list[dict]:
     """Return a line per task: sizes, origin of validation, duplicates, overlap, source; fewer facts without a card."""
-    corpora = spec.get("corpora", {})
-    return [
-        _task(id, entry, corpora.get(entry["corpus"], {}), spec["labels"], results)
-        for id, entry in ((id, spec["tasks"][id]) for id in spec["order"]["tasks"])
-    ]
+    return [_task(id, spec, results) for id in spec["order"]["tasks"]]
 
 
-def _task(id: str, entry: dict, corpus: dict, labels: dict, results) -> dict:
+def _task(id: str, spec: dict, results) -> dict:
     """Return the facts of a task; `prepared` is False if its dataset is missing."""
+    labels, entry = spec["labels"], spec["tasks"][id]
+    corpus = spec.get("corpora", {}).get(entry["corpus"], {})
     facts = {
         "label": wording.task_name(labels["tasks"], id),
         "licence": corpus.get("licence", UNKNOWN),

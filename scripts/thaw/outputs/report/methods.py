@@ -43,8 +43,9 @@ def _context(spec: dict, **more) -> Context:
 
 
 def subsets(spec: dict) -> list[str]:
-    """Return a sentence for each subset of an experiment that is smaller than the dataset, and for each way in which
-    subsets are divided. Args: spec of the report.
+    """Return a sentence for each subset that is smaller than the dataset, and for each way in which they are divided.
+
+    Args: spec of the report.
     """
     lines, divided = [], {}
     for name, entry in spec["subsets"].items():
@@ -164,14 +165,10 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
         for row in rows.drop_duplicates(["task", "pairs"]).itertuples():
             views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"]["tasks"], row.task))
         text = "; ".join(f"{wording.PAIR_LABELS[view]} for {wording.listing(tasks)}" for view, tasks in views.items())
-        best = spec["strategies"].get(strategy, {}).get("pairs") == "best"
-        text = (
-            f"{text}, selected on validation"
-            if best
-            else wording.PAIR_LABELS[next(iter(views))]
-            if len(views) == 1
-            else text
-        )
+        if spec["strategies"].get(strategy, {}).get("pairs") == "best":
+            text += ", selected on validation"
+        elif len(views) == 1:
+            text = wording.PAIR_LABELS[next(iter(views))]
         names.setdefault(text, []).append(spec["labels"]["strategies"].get(strategy, strategy))
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
@@ -181,9 +178,9 @@ def caution(summary) -> str:
     seeds = int(summary.loc[summary["fitted"], "seeds"].max())
     if seeds == 1:
         return "One seed per run: differences between strategies may be noise."
-    return (
-        f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
-        "deviation is not evidence that one strategy is better than another."
-        if seeds < FEWEST_SEEDS
-        else f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
-    )
+    if seeds < FEWEST_SEEDS:
+        return (
+            f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
+            "deviation is not evidence that one strategy is better than another."
+        )
+    return f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."

@@ -61,16 +61,13 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     outputs with tables/ and figures/.
     """
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
-    columns, fitted = aggregate.columns(summary, labels), runs[runs["kind"] == "run"]
+    columns, groups = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
+    fitted = runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
-    chosen = recommended.recommendations(
-        spec["outputs"], folder, columns, aggregate.group_names(summary, labels), labels
-    )
-    made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
-    cuts, synthetic = (
-        dataset_facts.cuts(present, spec, results),
-        [column.label for column in columns if column.synthetic],
-    )
+    chosen = recommended.recommendations(spec["outputs"], folder, columns, groups, labels)
+    made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
+    tables = itertools.count(2)  # the tasks are table 1
+    synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
 
     def linked(run: str) -> str:
         return relative(Path(results, run, "metrics.json"), folder)
@@ -80,7 +77,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "labels": labels,
         "words": wording,
         "columns": columns,
-        "synthetic_tasks": list(dict.fromkeys(synthetic)),
+        "synthetic_tasks": synthetic,
         "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
         "missing": provenance.missing(runs, labels),
         "differences": provenance.differences(made_with),
