@@ -22,7 +22,7 @@ def task_panels(summary, labels: dict) -> list[tuple]:
         extra = summary[summary["kind"].isin(aggregate.EXTERNAL)]
         mine = pandas.concat([aggregate.runs_of(summary, group), aggregate.baselines_of(summary, group), extra])
         for column in aggregate.columns(summary, labels):
-            rows = mine[(mine["task"] == column.task) & (mine["split"] == column.split)]
+            rows = aggregate.of_column(mine, column)
             if rows.loc[rows["fitted"], "mean"].notna().any():
                 mark = f" {wording.MISSING}" if rows["missing"].any() else ""
                 parts = [name, column.label + mark, wording.SYNTHETIC if column.synthetic else ""]

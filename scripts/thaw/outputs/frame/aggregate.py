@@ -120,6 +120,11 @@ def columns(summary, labels: dict) -> list[Column]:
     ]
 
 
+def of_column(rows, column: Column):
+    """Return the rows of a summary, or of runs, on the task and split of a column."""
+    return rows[(rows["task"] == column.task) & (rows["split"] == column.split)]
+
+
 def column_index(columns: list[Column], task: str, split: str) -> int:
     """Return the index of the column of a task and split."""
     return [(column.task, column.split) for column in columns].index((task, split))
@@ -148,6 +153,11 @@ def runs_of(summary, group: tuple):
     subset, encoder, head = group
     mine = (summary["subset"] == subset) & (summary["encoder"] == encoder) & (summary["head"] == head)
     return summary[mine & summary["fitted"]]
+
+
+def row_key(row) -> tuple:
+    """Return what a row of a summary or of runs is, by ROW."""
+    return tuple(getattr(row, name) for name in ROW)
 
 
 def row_name(row, labels: dict) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from thaw.core import layout
+from thaw.outputs.frame.aggregate import ROW
 
-KEY = ("kind", "subset", "encoder", "head", "strategy", "variant")
 FILES = {
     "scores and spec": "metrics.json",
     "predictions": "predictions.parquet",
@@ -17,8 +17,8 @@ STEPS = ("train", "fit_heads", "baseline", "external", "ensemble")  # whose resu
 
 
 def cell_anchor(task: str, key: dict) -> str:
-    """Return the id of a cell of a table on the page of examples. Args: what KEY names, as runs.csv has it."""
-    return ".".join([task, *(str(key[name]) or "-" for name in KEY)])
+    """Return the id of a cell of a table on the page of examples. Args: what ROW names, as runs.csv has it."""
+    return ".".join([task, *(str(key[name]) or "-" for name in ROW)])
 
 
 def relative(path, page_folder) -> str:

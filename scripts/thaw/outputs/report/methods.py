@@ -96,7 +96,7 @@ def findings(summary, validated: dict[tuple, float], labels: dict, recommended=(
     said = {(entry["task"], entry["split"], entry["group"]): entry for entry in recommended}
     groups, lines = aggregate.group_names(summary, labels), []
     for column in aggregate.columns(summary, labels):
-        here = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
+        here = aggregate.of_column(summary, column)
         here = here[here["mean"].notna()]
         keys = here[["task", *aggregate.ROW]].itertuples(index=False, name=None)
         here = here.assign(validation=[validated.get(key) for key in keys])

@@ -231,8 +231,7 @@ def split_tables(runs, summary, columns, labels: dict) -> list[dict]:
         means = scores.groupby([*aggregate.ROW, "split"], dropna=False)["value"].mean()
         rows = []
         for row in summary[summary["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
-            key = tuple(getattr(row, name) for name in aggregate.ROW)
-            cells = [means.get((*key, split)) for split in splits]
+            cells = [means.get((*aggregate.row_key(row), split)) for split in splits]
             link = {"row": row, "anchor": cell_anchor(task, row._asdict())}
             rows.append({"name": _in_group(row, groups, labels), "cells": cells, "missing": not row.seeds, **link})
         first = next(column for column in columns if column.task == task)

@@ -17,7 +17,7 @@ from thaw.statistics.significance import compare
 def add_intervals(rows: list[Row], columns, shown, predictions) -> None:
     """Give each cell of a run its 95 % CI. Args: rows of one group; shown, the rows of runs.csv with these scores."""
     for index, column in enumerate(columns):
-        scores = shown[(shown["task"] == column.task) & (shown["split"] == column.split)]
+        scores = aggregate.of_column(shown, column)
         for row in rows:
             if row.cells[index] and row.cells[index].mean is not None:
                 own = of_cell(scores, _cell(row, column)).sort_values("seed")
