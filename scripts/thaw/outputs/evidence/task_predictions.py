@@ -14,6 +14,7 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.splits import splits_of
 from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE, WORD_TYPES
+from thaw.outputs.frame.prediction_files import rows_of_split
 
 READ = ("label", "score", "tags")  # kinds of targets
 
@@ -77,11 +78,7 @@ class TaskPredictions:
 
     def read(self, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
         """Return what a run predicts [U], and its probabilities [N, C] if it has some. Args: the folder of the run."""
-        import pyarrow.compute
-        import pyarrow.parquet
-
-        table = pyarrow.parquet.read_table(folder / "predictions.parquet")
-        table = table.filter(pyarrow.compute.equal(table["split"], self.split))
+        table = rows_of_split(folder / "predictions.parquet", self.split)
         places = self._positions.get_indexer(table["row"].to_numpy())
         values = self._values(table["prediction"].combine_chunks(), places)
         if "probabilities" not in table.column_names or not len(table):

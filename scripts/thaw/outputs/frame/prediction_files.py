@@ -123,13 +123,19 @@ class PredictionFiles:
         return self._corpora[name]
 
 
-def _column(path: Path, name: str, split: str, asked: np.ndarray):
-    """Return a column of predictions.parquet, from pyarrow, for some rows of a split. Args: the numbers of the rows."""
+def rows_of_split(path: Path, split: str, columns: list[str] | None = None):
+    """Return the rows of a split in predictions.parquet, as a table of pyarrow; a damaged file is a UserError."""
     from pyarrow.compute import equal
     from pyarrow.parquet import ParquetFile
 
-    table = ParquetFile(path).read(columns=["split", "row", name], use_threads=False)
-    table = table.filter(equal(table["split"], split))
+    with wrap_corruption(path, f"{path.parent}/metrics.json"):
+        table = ParquetFile(path).read(columns=columns, use_threads=False)
+        return table.filter(equal(table["split"], split))
+
+
+def _column(path: Path, name: str, split: str, asked: np.ndarray):
+    """Return a column of predictions.parquet, from pyarrow, for some rows of a split. Args: the numbers of the rows."""
+    table = rows_of_split(path, split, ["split", "row", name])
     numbers = table["row"].to_numpy()
     if not np.array_equal(numbers, asked):
         order = np.argsort(numbers, kind="stable")
