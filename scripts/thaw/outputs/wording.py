@@ -62,15 +62,20 @@ def point(variant: str) -> str:
     return "" if variant == "base" else variant
 
 
+def label(labels: dict, block: str, id: str) -> str:
+    """Return the name of an id in print, itself where it has none. Args: an output's labels, {block: {id: label}}."""
+    return labels.get(block, {}).get(id, id)
+
+
 def strategy_name(labels: dict, strategy: str, variant: str) -> str:
-    """Return a strategy's name with its point, as `Top k (k = 3)`; labels is {id: label}."""
-    name, shown = labels.get(strategy, strategy), point(variant)
+    """Return a strategy's name with its point, as `Top k (k = 3)`. Args: labels, see `label`."""
+    name, shown = label(labels, "strategies", strategy), point(variant)
     return f"{name} ({shown})" if shown else name
 
 
 def task_name(labels: dict, task: str) -> str:
     """Return a task's name without its SYNTHETIC mark, which is printed separately."""
-    return re.sub(r"\s*\(synthetic\)$", "", labels.get(task, task), flags=re.IGNORECASE)
+    return re.sub(r"\s*\(synthetic\)$", "", label(labels, "tasks", task), flags=re.IGNORECASE)
 
 
 def column_name(labels: dict, task: str, split: str, several: bool) -> str:
@@ -87,7 +92,7 @@ def column_name(labels: dict, task: str, split: str, several: bool) -> str:
 
 def metric_name(labels: dict, metric: str) -> str:
     """Return a metric's name in print."""
-    return METRIC_LABELS.get(metric) or labels.get("metrics", {}).get(metric, metric)
+    return METRIC_LABELS.get(metric) or label(labels, "metrics", metric)
 
 
 def few_seeds(fewest: int, more: str = "") -> list[str]:

@@ -88,9 +88,7 @@ def _names(rows, labels: dict, direct: bool) -> list[str]:
     """Return what is written next to each point: its place in a sweep, and with `direct` at the first the strategy."""
     first = ~rows["strategy"].duplicated() & direct
     names = [
-        wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
-        if first[row.Index]
-        else wording.point(row.variant)
+        wording.strategy_name(labels, row.strategy, row.variant) if first[row.Index] else wording.point(row.variant)
         for row in rows.itertuples()
     ]
     return [textwrap.fill(name, LETTERS, break_long_words=False) for name in names]

@@ -22,7 +22,7 @@ def build(data, spec: dict) -> panels.Figure:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     if minus := spec.get("minus"):
         summary = _less(summary, minus)
-    of = f" less {spec['labels']['strategies'].get(minus, minus)}" if minus else ""
+    of = f" less {wording.label(spec['labels'], 'strategies', minus)}" if minus else ""
     summary["line"] = range(len(summary))  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())

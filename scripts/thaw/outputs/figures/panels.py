@@ -137,7 +137,7 @@ class Names:
     def of(self, column: str, id: str) -> str:
         """Return the name of an id of a column: task, subset, encoder, head, strategy, probe or run."""
         if column == "task":
-            return wording.task_name(self.labels.get("tasks", {}), id)
+            return wording.task_name(self.labels, id)
         known = {"probe": self.probes, "run": self.runs}.get(column)
         if known is None:
             known = self.labels.get({"strategy": "strategies"}.get(column, f"{column}s"), {})

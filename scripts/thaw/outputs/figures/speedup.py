@@ -93,6 +93,6 @@ def _ratios(axis, rows, looks: dict) -> None:
 
 def _line_name(row, labels: dict, several: bool) -> str:
     """Return the name of a line: its task, and its strategy where there are several."""
-    task = wording.task_name(labels.get("tasks", {}), row.task) + f" ({wording.SYNTHETIC})" * bool(row.synthetic)
-    name = wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+    task = wording.task_name(labels, row.task) + f" ({wording.SYNTHETIC})" * bool(row.synthetic)
+    name = wording.strategy_name(labels, row.strategy, row.variant)
     return f"{task}: {name}" if several else task

@@ -68,9 +68,10 @@ def hollow_entry(panels_rows) -> list:
 
 def legend(summary, spec: dict, marks: dict, lines: bool = True) -> list:
     """Return a legend entry per strategy, a line where it is swept and `lines` are drawn, and one for missing runs."""
-    names, swept = spec["labels"].get("strategies", {}), set(summary.loc[summary["swept"] & lines, "strategy"])
+    swept = set(summary.loc[summary["swept"] & lines, "strategy"])
     entries = [
-        panels.entry(names.get(id, id), mark, linestyle="-" if id in swept else "none") for id, mark in marks.items()
+        panels.entry(wording.label(spec["labels"], "strategies", id), mark, linestyle="-" if id in swept else "none")
+        for id, mark in marks.items()
     ]
     sign = (figure_style.GREY, r"$\ddagger$")
     missing = [panels.entry("A run is missing", sign, markersize=7, linestyle="none")]

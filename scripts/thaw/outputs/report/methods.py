@@ -49,7 +49,7 @@ def subsets(spec: dict) -> list[str]:
     """
     lines, divided = [], {}
     for name, entry in spec["subsets"].items():
-        label = spec["labels"]["subsets"].get(name, name)
+        label = wording.label(spec["labels"], "subsets", name)
         parts = [f"{wording.count(entry['rows'])} examples of train (draw {entry['draw']})"] if entry["rows"] else []
         parts += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
         lines += [f"Subset {label}: {wording.listing(parts)}."] if parts else []
@@ -163,13 +163,13 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     for strategy, rows in read.groupby("strategy", sort=False):
         views = {}
         for row in rows.drop_duplicates(["task", "pairs"]).itertuples():
-            views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"]["tasks"], row.task))
+            views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"], row.task))
         text = "; ".join(f"{wording.PAIR_LABELS[view]} for {wording.listing(tasks)}" for view, tasks in views.items())
         if spec["strategies"].get(strategy, {}).get("pairs") == "best":
             text += ", selected on validation"
         elif len(views) == 1:
             text = wording.PAIR_LABELS[next(iter(views))]
-        names.setdefault(text, []).append(spec["labels"]["strategies"].get(strategy, strategy))
+        names.setdefault(text, []).append(wording.label(spec["labels"], "strategies", strategy))
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
 

@@ -180,7 +180,7 @@ def _lacks(line: dict) -> str:
 
 
 def _name(line: dict, labels: dict) -> str:
-    return wording.strategy_name(labels.get("strategies", {}), line["strategy"], line["variant"])
+    return wording.strategy_name(labels, line["strategy"], line["variant"])
 
 
 def _number(line: dict, column: str) -> str:

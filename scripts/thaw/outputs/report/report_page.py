@@ -175,12 +175,11 @@ def _bytes(path: Path) -> bytes:
 
 def _strategies(spec: dict) -> list[dict]:
     """Return each strategy in the experiment's order: name, description, and its settings in words."""
-    names, entries = spec["labels"]["strategies"], []
+    entries = []
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
-        text = methods.strategy(id, spec)
-        about = {"about": entry.get("about"), "cite": entry.get("cite", [])}
-        entries.append({"name": names.get(id, id), "text": text} | about)
+        shown = {"name": wording.label(spec["labels"], "strategies", id), "text": methods.strategy(id, spec)}
+        entries.append(shown | {"about": entry.get("about"), "cite": entry.get("cite", [])})
     return entries
 
 
@@ -235,7 +234,7 @@ def split_tables(runs, summary, columns, labels: dict) -> list[dict]:
             link = {"row": row, "anchor": cell_anchor(task, row._asdict())}
             rows.append({"name": _in_group(row, groups, labels), "cells": cells, "missing": not row.seeds, **link})
         first = next(column for column in columns if column.task == task)
-        label = wording.task_name(labels["tasks"], task)
+        label = wording.task_name(labels, task)
         about = {"task": task, "label": label, "synthetic": first.synthetic, "metric": first.metric}
         tables.append({**about, "sizes": sizes, "rows": rows})
     return tables

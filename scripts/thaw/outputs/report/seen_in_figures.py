@@ -56,7 +56,7 @@ def _sweeps(rows: list[dict], labels: dict) -> str:
         low, high = steps.pop()
         if low == high:
             continue
-        name = labels.get("strategies", {}).get(strategy, strategy)
+        name = wording.label(labels, "strategies", strategy)
         above = sum(rise > RISE for rise in rises.values())
         named = [f"{_task(panel, labels)} {'+' * (rise > 0)}{wording.number(rise)}" for panel, rise in rises.items()]
         which = f" ({', '.join(named)})" if len(named) <= FEW else ""
@@ -76,8 +76,8 @@ def _panel(row: dict) -> tuple:
 
 
 def _task(panel: tuple, labels: dict) -> str:
-    return wording.task_name(labels.get("tasks", {}), panel[0])
+    return wording.task_name(labels, panel[0])
 
 
 def _name(row: dict, labels: dict) -> str:
-    return wording.strategy_name(labels.get("strategies", {}), row["strategy"], row["variant"])
+    return wording.strategy_name(labels, row["strategy"], row["variant"])

@@ -76,8 +76,7 @@ def build(data, spec: dict) -> TextTable:
             lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
         raise UserError(f"a rule_table needs runs of {spec['whole']} and of the strategies of each rule")
-    labels = spec["labels"].get("tasks", {})
-    titles = [*(wording.task_name(labels, task) for task in tasks), MEAN, COST, TEST]
+    titles = [*(wording.task_name(spec["labels"], task) for task in tasks), MEAN, COST, TEST]
     return text_table(spec, titles, groups, _notes(spec), HEADER, lines)
 
 
@@ -146,7 +145,7 @@ def _mean(regrets: np.ndarray) -> TextCell:
 
 
 def _notes(spec: dict) -> list[str]:
-    whole = spec["labels"].get("strategies", {}).get(spec["whole"], spec["whole"])
+    whole = wording.label(spec["labels"], "strategies", spec["whole"])
     return [
         "Regret in points: the score of the strategy that is best on average, less that of the one which the rule "
         "takes, the best on validation among its strategies. The rule chooses in one draw and is scored in the others; "

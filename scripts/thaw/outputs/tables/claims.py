@@ -43,7 +43,7 @@ def build(data, spec: dict) -> TextTable:
     encoders = dict.fromkeys(entry["encoder"] for entry in entries)
     groups = [
         Group(
-            names["encoders"].get(encoder, encoder) if len(encoders) > 1 else "",
+            wording.label(names, "encoders", encoder) if len(encoders) > 1 else "",
             [],
             [row for row, entry in zip(rows, entries, strict=True) if entry["encoder"] == encoder],
         )
@@ -72,7 +72,7 @@ def _underfit(runs, encoder: str, test: dict, labels: dict) -> str:
         rows = of_cell(runs, (test["task"], test["subset"], encoder, *point))
         flags = rows.loc[(rows["split"] == test["split"]) & (rows["metric"] == test["metric"]), "flags"]
         if 2 * flags.str.split(";").map(lambda names: "underfit" in names).sum() >= len(flags):
-            weak.append(wording.strategy_name(labels["strategies"], *point[1:]))
+            weak.append(wording.strategy_name(labels, *point[1:]))
     return f"underfit: {wording.listing(dict.fromkeys(weak))}" if weak else ""
 
 
@@ -91,9 +91,9 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
 def _place(test: dict, tests: list[dict], labels: dict) -> str:
     """Return the name of a test's task in print, with its split and subset where the claim has several."""
     several = len({other["split"] for other in tests if other["task"] == test["task"]}) > 1
-    name = wording.column_name(labels["tasks"], test["task"], test["split"], several)
+    name = wording.column_name(labels, test["task"], test["split"], several)
     subsets = {other["subset"] for other in tests}
-    return f"{name}, {labels['subsets'].get(test['subset'], test['subset'])}" if len(subsets) > 1 else name
+    return f"{name}, {wording.label(labels, 'subsets', test['subset'])}" if len(subsets) > 1 else name
 
 
 def _said(verdict: Verdict | str) -> str:

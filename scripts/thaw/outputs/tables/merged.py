@@ -16,14 +16,14 @@ def build(data, spec: dict) -> TextTable:
         tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
         rows = []
         for task, one in tasks.items():
-            label = wording.task_name(spec["labels"]["tasks"], task)
+            label = wording.task_name(spec["labels"], task)
             facts = [f"{one['strategy']} {one['variant']}", f"{one['frozen']} + {one['own']}"]
             rows.append(_row(label, [*facts, wording.number(one["validation"]), wording.number(one["test"])]))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
         mean = sum(known) / len(known) if known else None
         for reads, group in layers["by_input"].items():
             share = f"{100 * group['executed'] / group['of']:.1f} %"
-            names = ", ".join(wording.task_name(spec["labels"]["tasks"], task) for task in group["tasks"])
+            names = ", ".join(wording.task_name(spec["labels"], task) for task in group["tasks"])
             rows.append(_row(f"Layers, {reads}", [names, f"{group['executed']} of {group['of']}", share, ""]))
         overhead = 100 * layers["executed"] / layers["of"]
         total = f"{layers['executed']} of {layers['of']}"

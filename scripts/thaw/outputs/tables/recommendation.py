@@ -272,8 +272,7 @@ def _unrun(runs, labels: dict) -> list[str]:
     for reason, rows in absent.groupby(why, sort=False):
         cells = rows.drop_duplicates(CELL)
         names = dict.fromkeys(
-            f"{wording.task_name(labels['tasks'], row.task)}: {aggregate.row_name(row, labels)}"
-            for row in cells.itertuples()
+            f"{wording.task_name(labels, row.task)}: {aggregate.row_name(row, labels)}" for row in cells.itertuples()
         )
         given.append(f"{reason} ({wording.listing(names)})")
     return [f"Preliminary; not run, or not with all seeds: {'; '.join(given)}."] * bool(given)

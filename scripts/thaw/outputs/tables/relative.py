@@ -52,7 +52,7 @@ def build(data, spec: dict) -> TextTable:
     if not groups:
         raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies")
     titles = [column.title for column in columns]
-    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    whole = wording.label(labels, "strategies", spec["whole"])
     return text_table(spec, titles, groups, _notes(whole, list(near), fewest), HEADER, lines, sentences=True)
 
 

@@ -57,7 +57,7 @@ def build(data, spec: dict) -> TextTable:
         groups.append(Group(name, [], rows))
     if not groups:
         raise UserError(f"a serving_table needs runs of {spec['sweep']} and of {spec['whole']} on a task")
-    names = [wording.task_name(labels["tasks"], task) for task in tasks]
+    names = [wording.task_name(labels, task) for task in tasks]
     titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
     return text_table(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")
 

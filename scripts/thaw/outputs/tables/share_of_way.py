@@ -151,7 +151,7 @@ def _line(way: Way) -> list:
 
 
 def _notes(spec: dict, fewest: int) -> list[str]:
-    start, whole = (spec["labels"].get("strategies", {}).get(spec[name], spec[name]) for name in ("start", "whole"))
+    start, whole = (wording.label(spec["labels"], "strategies", spec[name]) for name in ("start", "whole"))
     return [
         f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
         f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "
