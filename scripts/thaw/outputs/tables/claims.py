@@ -7,7 +7,7 @@ never another seed.
 from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import Contrast, combined
 from thaw.outputs.frame.runs_frame import of_cell
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 
 HEADER = (
@@ -85,7 +85,7 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
-    return Row({}, entry["claim"], [TextCell(entry["paper"]), TextCell(answer), TextCell(detail)])
+    return text_row(entry["claim"], [entry["paper"], answer, detail])
 
 
 def _place(test: dict, tests: list[dict], labels: dict) -> str:

@@ -14,7 +14,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, paired_differences
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts
 from thaw.outputs.frame.runs_frame import CELL, head_alone
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 from thaw.statistics.bootstrap import interval
 
 SIDES = {"adaptation": ("fine-tuned", "frozen"), "features": ("large head", "small head")}
@@ -97,7 +97,7 @@ def build(data, spec: dict) -> TextTable:
             one = _answered(part, entry, spec["types"], against)
             if one.contrasts:
                 said = entry["papers"].get(encoder, [])
-                rows.append(Row({}, _name(entry), [TextCell(text) for text in _cells(one, said, spec)]))
+                rows.append(text_row(_name(entry), _cells(one, said, spec)))
                 lines += _lines(one, encoder, said, spec["margin"])
         groups += [Group(wording.label(labels, "encoders", encoder), [], rows)] if rows else []
     if not groups:

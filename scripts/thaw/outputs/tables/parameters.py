@@ -3,7 +3,7 @@
 from thaw.core import layout
 from thaw.encoders.parameter_counts import parameter_counts
 from thaw.outputs import wording
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
 HEADER = "encoder layers embeddings layer pooler total"
 TITLES = ["Layers", "Embeddings", "Per layer", "Pooler", "Total", "Share of a layer, %"]
@@ -28,6 +28,6 @@ def build(data, spec: dict) -> TextTable:
             wording.count(total),
             f"{100 * layer / total:.1f}",
         ]
-        rows.append(Row({}, wording.label(labels, "encoders", name), [TextCell(cell) for cell in cells]))
+        rows.append(text_row(wording.label(labels, "encoders", name), cells))
         lines.append([name, counts.layers, counts.embeddings, f"{layer:.1f}", counts.pooler, total])
     return text_table(spec, TITLES, [Group("", [], rows)], [NOTE], HEADER, lines, of="Encoder")

@@ -14,7 +14,7 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, highest, judged
 
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
@@ -73,7 +73,7 @@ def build(data, spec: dict) -> TextTable:
             if given:
                 every = judged(given.candidates, margin)
                 answer = Answer(given, every, _papers(spec["papers"], column.task, group[1], every), column)
-                rows.append(Row({}, column.title, [TextCell(text) for text in _cells(answer, spec)]))
+                rows.append(text_row(column.title, _cells(answer, spec)))
                 lines += _lines(answer, group, margin)
                 predicting.append(_prediction(answer, labels))
                 fewest = min(fewest, len(answer.best.seeds))

@@ -11,7 +11,7 @@ from thaw.core import branch_counts
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
 HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
 
@@ -49,7 +49,7 @@ def build(data, spec: dict) -> TextTable:
         rows = []
         for choice, chosen in _choices(by_task, whole, spec["margin"]).items():
             numbers = _numbers(chosen, whole, layers)
-            rows.append(Row({}, choice, [TextCell(text) for text in _cells(chosen, numbers)]))
+            rows.append(text_row(choice, _cells(chosen, numbers)))
             thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
             plain = ["" if value is None else f"{value:.4f}" for value in (numbers["mean"], numbers["relative"])]
             counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]

@@ -144,6 +144,11 @@ def _numbers(cell: Cell | TextCell | None, names: list[str]) -> list:
     return [mean, sd, cell.seeds, int(cell.flagged), cell.missing, low, high, mark]
 
 
+def text_row(name: str, texts) -> Row:
+    """Return a row of cells that are written already."""
+    return Row({}, name, [TextCell(text) for text in texts])
+
+
 def text_table(
     spec: dict, titles, groups: list[Group], notes: list[str], header: str, lines: list[list], **look
 ) -> TextTable:
