@@ -1,5 +1,6 @@
 """Where a page finds what is behind a number: the anchor of a cell on the page of examples, the files of a result."""
 
+import contextlib
 import os
 from pathlib import Path
 from urllib.parse import quote
@@ -43,8 +44,6 @@ def _logs(folder: str) -> list[str]:
     """Return where the jobs that may have made a result wrote what they printed, below the folder of logs."""
     logs = []
     for step in STEPS:
-        try:
+        with contextlib.suppress(ValueError):  # it is no result of this step
             logs.append(layout.log(step, layout.names_in_folder(step, folder)))
-        except ValueError:  # it is no result of this step
-            continue
     return logs

@@ -16,7 +16,6 @@ from thaw.outputs import wording
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
 
-RUN = {"kind": "run"}
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
     "seconds_alone": (wording.seconds, 1, "of training and feature extraction"),
@@ -69,7 +68,7 @@ def _shown(line: dict, labels: dict) -> dict:
         "name": _name(line, labels),
         "validation": _number(line, "validation"),
         "score": _score(line),
-        "anchor": cell_anchor(line["task"], RUN | line),
+        "anchor": cell_anchor(line["task"], {"kind": "run"} | line),
     }
 
 
