@@ -16,7 +16,11 @@ FIFTHS = ("lowest fifth", "second fifth", "third fifth", "fourth fifth", "highes
 
 
 def blocks(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict], results: Path, most: int) -> dict:
-    """Return the parts by name. Args: of the section; looks, name and colour of each cell; how many examples."""
+    """Return the parts by name.
+
+    Args: the examples of the section and what its runs predict; name, strategy, colour and opacity of each cell; the
+    results folder; how many examples are shown.
+    """
     parts = {"errors": None, "spans": None, "scores": None}
     if data.task["type"] == "spans":
         parts["spans"] = _spans(data, cells)

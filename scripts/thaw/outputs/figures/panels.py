@@ -113,6 +113,16 @@ def layer_ticks(layers: int) -> list[int]:
     return list(range(0, layers + 1, 1 if layers <= 6 else 2 if layers <= 12 else 4))
 
 
+def log_axis(axis, steps: tuple = (1.0, 2.0, 5.0)) -> None:
+    """Make the horizontal axis logarithmic, with plain numbers. Args: what of each power of ten has a number."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=steps))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
 def head_grid(axis, rows, values: str, **look):
     """Draw a map of layers and heads, and return its image. Args: values, the column of `rows` that is shown."""
     grid = rows.pivot(index="layer", columns="head", values=values)
