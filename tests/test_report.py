@@ -77,6 +77,14 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])
 
 
+def test_of_runs_with_two_optimizers_both_are_cited(invented_results, invented_frame, tmp_path):
+    invented.draw_report(invented_results, tmp_path)
+    frame = invented_frame.assign(optimizer="adamw+lbfgs")
+    content = report_page.content(frame, invented.report_spec(), invented_results, tmp_path)
+    assert content["optimizers"] == ["loshchilov2019adamw", "liu1989lbfgs"]
+    assert "trained with AdamW and L-BFGS" in report_page.paper(content)
+
+
 def said_of(frame) -> list[str]:
     """Return the sentences of the abstract about these runs."""
     validated = aggregate.validation_means(frame)
