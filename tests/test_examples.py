@@ -91,7 +91,7 @@ def opened(results: Path, task: str, strategies: list[str]) -> tuple:
     for strategy in strategies:
         variant = "k01" if strategy == "top_k" else "base"
         runs = [(str(seed), f"runs/{task}/all/tiny/linear/{strategy}/{variant}/seed{seed}") for seed in invented.SEEDS]
-        cells.append(read_cell(data, results, strategy, strategy, {"strategy": strategy, "variant": variant}, runs))
+        cells.append(read_cell(data, results, strategy, {"strategy": strategy, "variant": variant}, runs))
     return data, cells
 
 
@@ -206,8 +206,13 @@ def test_every_table_and_figure_has_links_to_its_formats(report):
 def test_what_cannot_be_read_leaves_the_rest_of_the_page(results, report, tmp_path):
     shutil.copytree(results, tmp_path / "results")
     (tmp_path / "results/data/real/dev.parquet").unlink()
+    damaged = next((tmp_path / "results/runs/entities").rglob("predictions.parquet"))
+    whole = damaged.read_bytes()
     folder, runs = tmp_path / "results/outputs/invented", runs_frame.read_runs(report.with_name("runs.csv"))
     content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)
     entities, odd = content["sections"]
     assert "is missing" in odd["why"] and odd["rows"] and not entities["why"] and entities["spans"]
     assert "There is nothing more to show" in examples_page.page(content)
+    damaged.write_bytes(whole[: len(whole) // 2])
+    content = examples_page.content(runs, invented.report_spec(), tmp_path / "results", None, folder)
+    assert f"{damaged} is damaged" in content["sections"][0]["why"]

@@ -77,10 +77,19 @@ def test_the_abstract_counts_the_papers_claims_and_names_those_that_hold_or_fail
     assert "Holds: 0. Fails: 0. Not testable: 2." in methods.claims(lines[lines["answer"] == "not testable"])
 
 
-def said_of(frame) -> list[tuple[str, str]]:
+def test_of_runs_with_two_optimizers_both_are_cited(invented_results, invented_frame, tmp_path):
+    invented.draw_report(invented_results, tmp_path)
+    frame = invented_frame.assign(optimizer="adamw+lbfgs")
+    content = report_page.content(frame, invented.report_spec(), invented_results, tmp_path)
+    assert content["optimizers"] == ["loshchilov2019adamw", "liu1989lbfgs"]
+    assert "trained with AdamW and L-BFGS" in report_page.paper(content)
+
+
+def said_of(frame) -> list[str]:
     """Return the sentences of the abstract about these runs."""
     validated = aggregate.validation_means(frame)
-    return methods.findings(aggregate.summarise(frame, "test", {}), validated, invented.LABELS)
+    found = methods.findings(aggregate.summarise(frame, "test", {}), validated, invented.LABELS)
+    return [one["text"] for one in found]
 
 
 def test_neither_the_abstract_nor_bold_takes_a_maximum_on_test(invented_frame):
@@ -89,7 +98,7 @@ def test_neither_the_abstract_nor_bold_takes_a_maximum_on_test(invented_frame):
     lucky = runs & test & (invented_frame["strategy"] == "frozen")
     chosen = runs & (invented_frame["role"] == "validation") & (invented_frame["strategy"] == "full")
     frame = invented_frame.assign(value=invented_frame["value"].mask(lucky, 0.99).mask(chosen, 0.95))
-    for _, text in said_of(frame):
+    for text in said_of(frame):
         assert "Full is the highest on validation; on test it scores " in text and "99" not in text
     table = scores.build(OutputData("", frame), invented.shown("main", "strategy_table"))
     bold = {row.name for row in table.groups[0].rows if any(cell and cell.best for cell in row.cells)}
@@ -98,14 +107,14 @@ def test_neither_the_abstract_nor_bold_takes_a_maximum_on_test(invented_frame):
 
 def test_a_strategy_that_was_run_alone_is_not_called_the_highest(invented_frame):
     frame = invented_frame[(invented_frame["kind"] != "run") | (invented_frame["strategy"] == "full")]
-    told = [text for _, text in said_of(frame)]
+    told = said_of(frame)
     assert told and all("Full is the only strategy run:" in text and "highest" not in text for text in told)
 
 
 def test_no_finding_on_pairs_rests_on_the_joint_view_alone_without_saying_so(invented_frame):
     alone = "No run uses a bi-encoder."
     for frame, said in ((invented_frame, 0), (invented_frame.replace({"pairs": {"separate": "joint"}}), 1)):
-        assert [alone in text for _, text in said_of(frame)].count(True) == said
+        assert [alone in text for text in said_of(frame)].count(True) == said
 
 
 def test_each_cell_has_the_command_that_makes_its_runs_again_and_each_output_has_one(page):

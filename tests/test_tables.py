@@ -44,7 +44,7 @@ def without(frame, reason: str, **values):
 
 def test_cells_are_the_means_and_deviations_of_the_runs(table, invented_results):
     for strategy, variant, *_ in invented.POINTS:
-        name = wording.strategy_name(invented.LABELS["strategies"], strategy, variant)
+        name = wording.strategy_name(invented.LABELS, strategy, variant)
         for place, (task, entry) in enumerate(invented.TASKS.items()):
             folder = invented_results / f"runs/{task}/all/tiny/linear/{strategy}/{variant}"
             scores = [read_json(folder / f"seed{seed}/metrics.json")["scores"] for seed in invented.SEEDS]
@@ -199,8 +199,8 @@ def test_a_split_that_nothing_was_scored_on_is_an_error(invented_frame):
         (wording.listing(["a", "b, c"]), "a; and b, c"),
         (wording.listing(iter(["a"])), "a"),
         (wording.listing([]), ""),
-        (wording.column_name({"a": "A"}, "a", "dev", True), "A, dev"),
-        (wording.column_name({"a": "A"}, "a", "b/test", False), "A → b, test"),
+        (wording.column_name({"tasks": {"a": "A"}}, "a", "dev", True), "A, dev"),
+        (wording.column_name({"tasks": {"a": "A"}}, "a", "b/test", False), "A → b, test"),
         (wording.metric_name({"metrics": {"my.py:gain": "gain"}}, "my.py:gain"), "gain"),
         (
             wording.tex("a_b & 50% #1 ~^\\"),

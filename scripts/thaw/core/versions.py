@@ -25,5 +25,5 @@ VERSIONS = {
     "collect": 8,
     "table": 8,
     "figure": 9,
-    "report": 10,
+    "report": 11,
 }

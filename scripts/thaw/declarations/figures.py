@@ -24,15 +24,15 @@ FIGURES = {
         "score against the number of layers that a student keeps, a panel for each task, a line for each way of making "
         "one; the full model as a broken line",
         options.WholeSplitOptions,
-        (Requirement.FULL_AND_STUDENT,),
-        (Addition.STUDENTS,),
+        needs=(Requirement.FULL_AND_STUDENT,),
+        adds=(Addition.STUDENTS,),
     ),
     "size_figure": OutputKind(
         "thaw.outputs.figures.learning_curve:build",
         "score and seconds of training against the number of training examples, for an experiment with several "
         "subsets; draws of a size and seeds are put together",
         options.SplitOptions,
-        (Requirement.SIZES,),
+        needs=(Requirement.SIZES,),
     ),
     "load_figure": OutputKind(
         "thaw.outputs.figures.merged_load:build",
@@ -55,7 +55,7 @@ FIGURES = {
         "thaw.outputs.figures.speedup:build",
         "how many times cheaper a head on the frozen encoder is than the full model, with a line at ten",
         options.WholeOptions,
-        (Requirement.FULL_AND_FROZEN,),
+        needs=(Requirement.FULL_AND_FROZEN,),
     ),
     "gradient_figure": OutputKind(
         "thaw.outputs.figures.gradient_norms:build",
@@ -97,8 +97,8 @@ FIGURES = {
         "edge probing: the weights of the mix of all layers with their centre of gravity, and what each layer adds, "
         "with the expected layer",
         options.MixOptions,
-        (Requirement.PROBES, Requirement.ALL_LAYERS),
-        (Addition.PROBES,),
+        needs=(Requirement.PROBES, Requirement.ALL_LAYERS),
+        adds=(Addition.PROBES,),
     ),
     "information_figure": OutputKind(
         "thaw.outputs.figures.information_curves:build",
@@ -124,7 +124,7 @@ FIGURES = {
         "gain of full fine-tuning over training only the head, against how near each task is to what was pretrained "
         "(logme, masked_loss, next_sentence_loss)",
         options.WholeOptions,
-        (Requirement.PROBES, Requirement.FULL_AND_FROZEN),
-        (Addition.PROBES,),
+        needs=(Requirement.PROBES, Requirement.FULL_AND_FROZEN),
+        adds=(Addition.PROBES,),
     ),
 }

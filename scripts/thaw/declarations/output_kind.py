@@ -5,7 +5,7 @@ A kind's builder takes `OutputData` (what the results folder holds) and the spec
 adds to a spec by `planning/output_additions.py`; neither knows a kind.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 from thaw.declarations.loaded import Loaded
@@ -68,6 +68,7 @@ class OutputKind(Loaded):
 
     about: str
     options: type[OutputOptions] = OutputOptions
+    _: KW_ONLY
     needs: tuple[Requirement, ...] = ()
     adds: tuple[Addition, ...] = ()
     seeds: int = 0

@@ -64,33 +64,33 @@ TABLES = {
         "several tasks on one frozen trunk: what each number of thawed layers scores, and how many layers are executed "
         "for all tasks",
         options.ServingOptions,
-        (Requirement.FULL_AND_SWEEP,),
-        (*RUNS, Addition.LAYERS),
+        needs=(Requirement.FULL_AND_SWEEP,),
+        adds=(*RUNS, Addition.LAYERS),
     ),
     "spread_table": OutputKind(
         "thaw.outputs.tables.variance:build",
         "how much of the standard deviation of scores comes from initialisation, data order and the draw of "
         "the subset, for an experiment with several seeds, orders or draws",
         options.SplitOptions,
-        (Requirement.LEVELS,),
-        RUNS,
+        needs=(Requirement.LEVELS,),
+        adds=RUNS,
     ),
     "comparison_table": OutputKind(
         "thaw.outputs.tables.pairwise_tests:build",
         "every strategy against one: difference with its interval, effect size, and p adjusted for the whole table",
         options.WholeSplitOptions,
-        (Requirement.FULL,),
-        (*RUNS, Addition.DRAWS),
-        FEWEST_SEEDS,
+        needs=(Requirement.FULL,),
+        adds=(*RUNS, Addition.DRAWS),
+        seeds=FEWEST_SEEDS,
     ),
     "guideline_table": OutputKind(
         "thaw.outputs.tables.guidelines:build",
         "frozen or fine-tuned, large or small head, by type of task, as the runs say and as papers say "
         "(config/advice.yaml)",
         options.GuidelineOptions,
-        (Requirement.SIDES,),
-        (*RUNS, Addition.GUIDELINES, Addition.DRAWS),
-        FEWEST_OF_INTERVAL,
+        needs=(Requirement.SIDES,),
+        adds=(*RUNS, Addition.GUIDELINES, Addition.DRAWS),
+        seeds=FEWEST_OF_INTERVAL,
     ),
     "relative_table": OutputKind(
         "thaw.outputs.tables.relative:build",
@@ -98,16 +98,16 @@ TABLES = {
         "no shares where full fine-tuning is not clearly above chance. With start: share of the way from a strategy "
         "that thaws nothing to full fine-tuning, and share of its cost",
         options.RelativeOptions,
-        (Requirement.FULL,),
-        (*RUNS, Addition.DRAWS),
+        needs=(Requirement.FULL,),
+        adds=(*RUNS, Addition.DRAWS),
     ),
     "student_table": OutputKind(
         "thaw.outputs.tables.students:build",
         "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
         "training and bytes",
         options.WholeSplitOptions,
-        (Requirement.FULL_AND_STUDENT,),
-        (*RUNS, Addition.STUDENTS),
+        needs=(Requirement.FULL_AND_STUDENT,),
+        adds=(*RUNS, Addition.STUDENTS),
     ),
     "merge_table": OutputKind(
         "thaw.outputs.tables.merged:build",
@@ -127,8 +127,8 @@ TABLES = {
         "what simple rules lose: each trains some strategies and takes the best of them on validation; by task how far "
         "its score is below the best strategy's, and the training that it needs, in units of one full fine-tuning",
         options.RulesOptions,
-        (Requirement.FULL, Requirement.RULES),
-        (*RUNS, Addition.DRAWS),
+        needs=(Requirement.FULL, Requirement.RULES),
+        adds=(*RUNS, Addition.DRAWS),
         seeds=FEWEST_OF_RULES,
     ),
     "parameter_table": OutputKind(

@@ -1,7 +1,5 @@
 """The placeholder of an output that could not be drawn, with the reason."""
 
-import csv
-import io
 import textwrap
 import traceback
 from collections.abc import Callable
@@ -10,6 +8,7 @@ from thaw.core.errors import UserError
 from thaw.core.failed_outputs import note_failure, note_success
 from thaw.core.runtime import explain_error, log
 from thaw.outputs.figures import panels
+from thaw.outputs.tables import writers
 from thaw.outputs.tables.table_model import TextTable
 
 WIDTH, LETTERS = 6.4, 100  # inches, and letters of a line in them
@@ -45,10 +44,8 @@ def figure(spec: dict, why: str) -> panels.Figure:
         axis.set_axis_off()
         axis.text(0, 1, text, va="top", parse_math=False, transform=axis.transAxes)
 
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([["failed"], [why]])
     size = (WIDTH, 0.5 + 0.16 * (text.count("\n") + 1))
-    return panels.compose([panels.Panel("", draw)], file.getvalue(), wide=1, size=size)
+    return panels.compose([panels.Panel("", draw)], writers.to_csv(table(spec, why)), wide=1, size=size)
 
 
 def _named(error: Exception) -> str:

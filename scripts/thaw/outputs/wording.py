@@ -62,15 +62,20 @@ def point(variant: str) -> str:
     return "" if variant == "base" else variant
 
 
+def label(labels: dict, block: str, id: str) -> str:
+    """Return the name of an id in print, itself where it has none. Args: an output's labels, {block: {id: label}}."""
+    return labels.get(block, {}).get(id, id)
+
+
 def strategy_name(labels: dict, strategy: str, variant: str) -> str:
-    """Return a strategy's name with its point, as `Top k (k = 3)`; labels is {id: label}."""
-    name, shown = labels.get(strategy, strategy), point(variant)
+    """Return a strategy's name with its point, as `Top k (k = 3)`. Args: labels, see `label`."""
+    name, shown = label(labels, "strategies", strategy), point(variant)
     return f"{name} ({shown})" if shown else name
 
 
 def task_name(labels: dict, task: str) -> str:
     """Return a task's name without its SYNTHETIC mark, which is printed separately."""
-    return re.sub(r"\s*\(synthetic\)$", "", labels.get(task, task), flags=re.IGNORECASE)
+    return re.sub(r"\s*\(synthetic\)$", "", label(labels, "tasks", task), flags=re.IGNORECASE)
 
 
 def column_name(labels: dict, task: str, split: str, several: bool) -> str:
@@ -87,13 +92,18 @@ def column_name(labels: dict, task: str, split: str, several: bool) -> str:
 
 def metric_name(labels: dict, metric: str) -> str:
     """Return a metric's name in print."""
-    return METRIC_LABELS.get(metric) or labels.get("metrics", {}).get(metric, metric)
+    return METRIC_LABELS.get(metric) or label(labels, "metrics", metric)
 
 
 def few_seeds(fewest: int, more: str = "") -> list[str]:
     """Return the note of a table with so few seeds that its intervals say nothing of seeds. Args: what follows it."""
     note = "With fewer than 3 seeds the 95 % CI is of the test rows alone: it says nothing of other seeds."
     return [f"{note} {more}".rstrip()] * (fewest < FEWEST_OF_INTERVAL)
+
+
+def seed(value: float) -> str:
+    """Return the seed of a row of runs.csv; empty where it has none, as a baseline."""
+    return "" if value != value else str(int(value))
 
 
 def points(margin: float) -> str:
@@ -107,6 +117,11 @@ def number(value: float | None, digits: int = 1) -> str:
         return DASH
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def interval(low: float | None, high: float | None, digits: int = 1) -> str:
+    """Return both ends of an interval in print: [−2.0, −0.4]."""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def lacking(needed, rows: str = "test set") -> str:

@@ -16,7 +16,11 @@ FIFTHS = ("lowest fifth", "second fifth", "third fifth", "fourth fifth", "highes
 
 
 def blocks(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict], results: Path, most: int) -> dict:
-    """Return the parts by name. Args: of the section; looks, name and colour of each cell; how many examples."""
+    """Return the parts by name.
+
+    Args: the examples of the section and what its runs predict; name, strategy, colour and opacity of each cell; the
+    results folder; how many examples are shown.
+    """
     parts = {"errors": None, "spans": None, "scores": None}
     if data.task["type"] == "spans":
         parts["spans"] = _spans(data, cells)
@@ -109,11 +113,11 @@ def _curves(data: TaskPredictions, cells: list[PredictedCell], looks: list[dict]
             curve = learning_curve(results / folder, metric)
             if curve is None:
                 continue
-            name, shared = f"{cell.name}, seed {seed}", (look["colour"],)
-            loss.append(Line(name, *shared, curve.loss, look["opacity"]))
-            scores.append(Line(name, *shared, curve.validation, look["opacity"]))
+            name, colour, opacity = f"{cell.name}, seed {seed}", look["colour"], look["opacity"]
+            loss.append(Line(name, colour, curve.loss, opacity))
+            scores.append(Line(name, colour, curve.validation, opacity))
             if curve.training:
-                scores.append(Line(f"{name}, on train", *shared, curve.training, look["opacity"], broken=True))
+                scores.append(Line(f"{name}, on train", colour, curve.training, opacity, broken=True))
     up = f"{wording.metric_name({}, metric)} × 100, validation"
     charts = [chart(loss, "updates", "training loss"), chart(scores, "updates", up)]
     return [one for one in charts if one]

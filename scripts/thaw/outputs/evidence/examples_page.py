@@ -35,7 +35,7 @@ def content(runs, spec: dict, results, logs, folder: Path) -> dict:
         (column, group, name)
         for column in _first_splits(aggregate.columns(summary, spec["labels"]))
         for group, name in groups.items()
-        if len(_of_column(aggregate.runs_of(summary, group), column))
+        if len(aggregate.of_column(aggregate.runs_of(summary, group), column))
     ]
     most = max(FEW, min(MANY, ALL_EXAMPLES // max(len(places), 1)))
     reader = _Reader(Path(results), logs, folder, _results_of_cells(runs), spec, most)
@@ -54,10 +54,6 @@ def _first_splits(columns) -> list[aggregate.Column]:
     return list({column.task: column for column in reversed(columns)}.values())[::-1]
 
 
-def _of_column(rows, column):
-    return rows[(rows["task"] == column.task) & (rows["split"] == column.split)]
-
-
 def _results_of_cells(runs) -> dict[tuple, list]:
     """Return the rows of the main metric by task, split and ROW: a row for each seed, present ones alone."""
     there = runs[runs["main"].astype(bool) & (runs["missing"] == "")].sort_values("seed", kind="stable")
@@ -68,7 +64,7 @@ def _results_of_cells(runs) -> dict[tuple, list]:
 
 
 def _key(row) -> tuple:
-    return (row.task, row.split, *(getattr(row, name) for name in aggregate.ROW))
+    return (row.task, row.split, *aggregate.row_key(row))
 
 
 class _Reader:
@@ -81,9 +77,9 @@ class _Reader:
 
     def section(self, summary, column, group: tuple, name: str) -> dict:
         """Return what the page shows of a task and a group of runs (subset, encoder, head)."""
-        fitted = _of_column(aggregate.runs_of(summary, group), column)
-        beyond = _of_column(summary[summary["kind"].isin(aggregate.EXTERNAL)], column)
-        baselines = _of_column(aggregate.baselines_of(summary, group), column)
+        fitted = aggregate.of_column(aggregate.runs_of(summary, group), column)
+        beyond = aggregate.of_column(summary[summary["kind"].isin(aggregate.EXTERNAL)], column)
+        baselines = aggregate.of_column(aggregate.baselines_of(summary, group), column)
         rows = [row for part in (baselines, fitted, beyond) for row in part.itertuples()]
         section = {"column": column, "group": name, "subset": group[0], "encoder": group[1], "head": group[2]}
         section |= {"anchor": ".".join([column.task, *group]), "rows": [self._row(row) for row in rows]}
@@ -107,28 +103,21 @@ class _Reader:
         self.named.add(anchor)
         seeds = [
             {
-                "seed": "" if one.seed != one.seed else int(one.seed),
+                "seed": wording.seed(one.seed),
                 "score": 100 * one.value,
                 "files": files_of(one.folder, self.results, self.logs, self.folder),
             }
             for one in runs
         ]
-        name, missing = aggregate.row_name(row, self.labels), int(row.missing)
-        line = {"name": name, "anchor": anchor if first else "", "row": row, "missing": missing}
-        return line | {"seeds": seeds, "mean": row.mean}
+        name = aggregate.row_name(row, self.labels)
+        return {"name": name, "anchor": anchor if first else "", "row": row, "seeds": seeds}
 
     def _look(self, cell: PredictedCell, cells: list[PredictedCell]) -> dict:
-        """Return name, strategy, colour and opacity of a cell: the points of a sweep get darker."""
+        """Return name, strategy, colour and opacity of a cell: later points of a sweep are darker."""
         colour = self.marks.get(cell.key["strategy"], (figure_style.GREY,))[0]
         same = [other.key["variant"] for other in cells if other.key["strategy"] == cell.key["strategy"]]
         opacity = 0.4 + 0.6 * (same.index(cell.key["variant"]) + 1) / len(same)
-        return {
-            "name": cell.name,
-            "strategy": cell.key["strategy"],
-            "colour": colour,
-            "opacity": opacity,
-            "anchor": cell.anchor,
-        }
+        return {"name": cell.name, "strategy": cell.key["strategy"], "colour": colour, "opacity": opacity}
 
     def _predictions(self, column, rows: list) -> tuple[TaskPredictions | None, list[PredictedCell]]:
         """Return the examples of a task's split and the predictions of some rows of a summary."""
@@ -139,9 +128,8 @@ class _Reader:
         data = TaskPredictions(task, self._corpus(task["corpus"]), column.split)
         cells = []
         for row, own in runs:
-            key, name = row._asdict(), aggregate.row_name(row, self.labels)
-            seeds = [("" if one.seed != one.seed else str(int(one.seed)), one.folder) for one in own]
-            cells.append(read_cell(data, self.results, name, cell_anchor(column.task, key), key, seeds))
+            seeds = [(wording.seed(one.seed), one.folder) for one in own]
+            cells.append(read_cell(data, self.results, aggregate.row_name(row, self.labels), row._asdict(), seeds))
         return data, [cell for cell in cells if cell]
 
     def _corpus(self, name: str) -> Corpus:

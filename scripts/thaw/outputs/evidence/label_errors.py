@@ -21,7 +21,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class LabelScore:
-    """Precision, recall and F1 of a label as fractions, NaN where one is not defined; gold: how often it occurs."""
+    """Precision, recall and F1 of a label as fractions, NaN where one is not defined."""
 
     precision: float
     recall: float

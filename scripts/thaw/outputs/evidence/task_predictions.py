@@ -14,6 +14,7 @@ from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
 from thaw.declarations.splits import splits_of
 from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE, WORD_TYPES
+from thaw.outputs.frame.prediction_files import rows_of_split
 
 READ = ("label", "score", "tags")  # kinds of targets
 
@@ -27,7 +28,6 @@ class PredictedCell:
     """
 
     name: str
-    anchor: str
     key: dict
     seeds: list[str]
     folders: list[str]
@@ -78,11 +78,7 @@ class TaskPredictions:
 
     def read(self, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
         """Return what a run predicts [U], and its probabilities [N, C] if it has some. Args: the folder of the run."""
-        import pyarrow.compute
-        import pyarrow.parquet
-
-        table = pyarrow.parquet.read_table(folder / "predictions.parquet")
-        table = table.filter(pyarrow.compute.equal(table["split"], self.split))
+        table = rows_of_split(folder / "predictions.parquet", self.split)
         places = self._positions.get_indexer(table["row"].to_numpy())
         values = self._values(table["prediction"].combine_chunks(), places)
         if "probabilities" not in table.column_names or not len(table):
@@ -132,7 +128,7 @@ class TaskPredictions:
 
 
 def read_cell(
-    data: TaskPredictions, results: Path, name: str, anchor: str, key: dict, runs: list[tuple[str, str]]
+    data: TaskPredictions, results: Path, name: str, key: dict, runs: list[tuple[str, str]]
 ) -> PredictedCell | None:
     """Return the predictions of a cell; None where no run of it has any. Args: runs, (seed, folder below results)."""
     there = [(seed, folder) for seed, folder in runs if (results / folder / "predictions.parquet").is_file()]
@@ -142,7 +138,7 @@ def read_cell(
     known = [probabilities for _, probabilities in read if probabilities is not None]
     stacked = np.stack(known) if len(known) == len(read) else None
     seeds, folders = ([part[i] for part in there] for i in (0, 1))
-    return PredictedCell(name, anchor, key, seeds, folders, np.stack([values for values, _ in read]), stacked)
+    return PredictedCell(name, key, seeds, folders, np.stack([values for values, _ in read]), stacked)
 
 
 def task_of(results: Path, folder: str) -> dict | None:

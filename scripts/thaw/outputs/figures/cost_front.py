@@ -70,17 +70,11 @@ def front_of(rows, cost: str) -> list:
 
 
 def _cost_axes(axis, values, name: str) -> None:
-    """Make the horizontal axis logarithmic with plain numbers at 1, 2 and 5."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_xscale("log")
+    """Make the horizontal axis logarithmic with plain numbers at 1, 2 and 5, or at 1 alone where it is long."""
     least, most = (values.min(), values.max()) if len(values) else (1.0, 1.0)
+    panels.log_axis(axis, (1.0,) if most / least > 60 else (1.0, 2.0, 5.0))
     room = max(1.6, (most / least) ** 0.12)
     axis.set_xlim(least / room, most * room)
-    wide = most / least > 60
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
-    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.set_xlabel(name)
 
 
@@ -88,9 +82,7 @@ def _names(rows, labels: dict, direct: bool) -> list[str]:
     """Return what is written next to each point: its place in a sweep, and with `direct` at the first the strategy."""
     first = ~rows["strategy"].duplicated() & direct
     names = [
-        wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
-        if first[row.Index]
-        else wording.point(row.variant)
+        wording.strategy_name(labels, row.strategy, row.variant) if first[row.Index] else wording.point(row.variant)
         for row in rows.itertuples()
     ]
     return [textwrap.fill(name, LETTERS, break_long_words=False) for name in names]

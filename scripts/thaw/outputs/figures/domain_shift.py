@@ -31,8 +31,7 @@ def build(data, spec: dict) -> panels.Figure:
         title = "\n".join([names.of("task", cell["task"]), *names.several(cell, "encoder", "run")])
         drawn.append(panels.Panel(title, partial(draw, rows=rows)))
     legend = [panels.entry(f"scored on {domain}", mark, linestyle="none") for domain, mark in marks.items()]
-    hollow = {"markerfacecolor": "white", "linestyle": "none"}
-    legend.append(panels.entry("fitted to another domain, or to all", (figure_style.GREY, "o"), **hollow))
+    legend.append(panels.hollow_entry("fitted to another domain, or to all"))
     return panels.compose(drawn, panels.csv_of(frame), legend)
 
 

@@ -29,7 +29,7 @@ def build(data, spec: dict) -> panels.Figure:
     drawn = []
     for key, rows in frame.groupby(CELL, sort=False):
         cell = dict(zip(CELL, key, strict=True))
-        words = [wording.strategy_name(names.labels.get("strategies", {}), cell["strategy"], cell["variant"])]
+        words = [wording.strategy_name(names.labels, cell["strategy"], cell["variant"])]
         words += names.several(cell, "subset", "encoder", "head")
         drawn.append(panels.Panel(f"{names.of('task', cell['task'])}\n{', '.join(words)}", partial(draw, rows=rows)))
     numbers = frame.drop(columns="passed").to_csv(index=False, lineterminator="\n", float_format="%.6g")

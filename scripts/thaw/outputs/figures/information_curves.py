@@ -19,8 +19,7 @@ def build(data, spec: dict) -> panels.Figure:
     kinds = WITH_LAST if last else ESTIMATORS
     frame = points(data.probes, spec["split"], list(kinds))
     names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
-    lines = list(frame[LINE].drop_duplicates().itertuples(index=False))
-    marks = dict(zip(lines, figure_style.marks(map(" ".join, lines)).values(), strict=True))
+    marks = panels.marks_of_lines(frame, LINE)
 
     def draw(axis, estimator, rows) -> None:
         for line, part in rows.groupby(LINE, sort=False):
@@ -43,11 +42,10 @@ def build(data, spec: dict) -> panels.Figure:
 def _explained() -> list:
     """Return the legend entries of lower bound, shuffled labels and unreliable estimates."""
     look = {"color": figure_style.GREY, "linewidth": 1}
-    hollow = {"markerfacecolor": "white", "linestyle": "none"}
     return [
         panels.entry("lower bound of a held-out probe", linestyle=figure_style.BROKEN[0], **look),
         panels.entry("shuffled labels (subtracted)", linestyle=figure_style.BROKEN[1], **look),
-        panels.entry("below the lower bound, or noise", (figure_style.GREY, "o"), **hollow),
+        panels.hollow_entry("below the lower bound, or noise"),
     ]
 
 

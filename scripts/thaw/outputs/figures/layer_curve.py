@@ -22,7 +22,7 @@ def build(data, spec: dict) -> panels.Figure:
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     if minus := spec.get("minus"):
         summary = _less(summary, minus)
-    of = f" less {spec['labels']['strategies'].get(minus, minus)}" if minus else ""
+    of = f" less {wording.label(spec['labels'], 'strategies', minus)}" if minus else ""
     summary["line"] = range(len(summary))  # of the CSV, which the report reads
     marks = strategy_panels.strategy_marks(summary, spec)
     layers = int(summary.loc[summary["fitted"], "thawed"].max())
@@ -102,8 +102,8 @@ def _sweep(axis, points, colour) -> None:
 
 def _layer_axes(axis, layers: int, positions) -> None:
     """Label the horizontal axis: 0 to L fine-tuned layers, then the full model with the embeddings."""
-    step = 1 if layers <= 6 else 2 if layers <= 12 else 4
-    ticks, names = list(range(0, layers + 1, step)), [str(n) for n in range(0, layers + 1, step)]
+    ticks = panels.layer_ticks(layers)
+    names = [str(n) for n in ticks]
     whole = [position for position in positions if position > layers + 0.6]
     axis.set_xlim(min([-0.1, *positions]) - 0.4, max([layers, *positions]) + 0.5)
     if whole:

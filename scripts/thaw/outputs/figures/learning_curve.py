@@ -26,7 +26,7 @@ def build(data, spec: dict) -> panels.Figure:
     for group, column in itertools.product(groups, aggregate.columns(frame, spec["labels"])):
         both = ", ".join(names.of(kind, id) for kind, id in group._asdict().items())
         title = "\n".join([column.title] + [both] * (len(groups) > 1))
-        rows = frame[(frame["task"] == column.task) & (frame["split"] == column.split)]
+        rows = aggregate.of_column(frame, column)
         rows = rows[rows["encoder"].isin(["", group.encoder]) & rows["head"].isin(["", group.head])]
         shared = {"rows": rows, "lines": lines, "ticks": ticks}
         drawn.append(panels.Panel(title, partial(_scores, **shared, name=f"{column.metric} × 100")))

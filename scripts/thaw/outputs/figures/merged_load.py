@@ -22,15 +22,13 @@ def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
     facts = record["encoder"]
     size = EncoderSize(facts["embeddings"], facts["layer"], facts["layers"])
     width, layers = facts["width"], facts["layers"]
-    sizes = [BranchSize(one["frozen"], one["own"]) for one in record["tasks"].values()]
-    sizes = [sizes[number % len(sizes)] for number in range(tasks)]
     known = len(record["tasks"])
     separate = known * (size.embeddings + layers * size.layer)
     heads = [(record["parameters"]["separate"] - separate) // known] * tasks
     lora, adapters = LORA * width * layers, 2 * (2 * ADAPTER * width + ADAPTER + width) * layers
     return {
         "One model per task": branch_counts.stored_separate(size, heads),
-        "Merged": branch_counts.stored_merged(sizes, size, heads),
+        "Merged": branch_counts.stored_merged(_branches(record, tasks), size, heads),
         "Adapters": branch_counts.stored_inserted(size, [adapters] * tasks, heads),
         "LoRA": branch_counts.stored_inserted(size, [lora] * tasks, heads),
     }
@@ -38,10 +36,20 @@ def stored_by_way(record: dict, tasks: int) -> dict[str, int]:
 
 def executed_by_way(record: dict, tasks: int) -> dict[str, int]:
     """Return the executed layers of some tasks on one text; what is inserted in all layers shares none of them."""
-    sizes = [BranchSize(one["frozen"], one["own"]) for one in record["tasks"].values()]
-    chosen = [sizes[number % len(sizes)] for number in range(tasks)]
     whole = tasks * record["encoder"]["layers"]
-    return {"One model per task, LoRA, adapters": whole, "Merged": branch_counts.executed(chosen)}
+    return {"One model per task, LoRA, adapters": whole, "Merged": branch_counts.executed(_branches(record, tasks))}
+
+
+def _branches(record: dict, tasks: int) -> list[BranchSize]:
+    """Return the branches of some tasks: those of a merge, in turn."""
+    sizes = [BranchSize(one["frozen"], one["own"]) for one in record["tasks"].values()]
+    return [sizes[number % len(sizes)] for number in range(tasks)]
+
+
+COUNTS = {  # by unit: name of the axis, factor, what counts
+    "layers": ("Layers executed for a text", 1, executed_by_way),
+    "MiB": ("Stored, MiB (fp32)", MIB_FP32, stored_by_way),
+}
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -51,17 +59,13 @@ def build(data, spec: dict) -> panels.Figure:
     drawn, rows = [], []
     for (subset, encoder, name), record in data.merges.items():
         title = spec["merges"].get(name, name)
-        counts = {"layers": executed_by_way, "MiB": stored_by_way}
-        for unit, counted in counts.items():
+        for unit, (what, factor, counted) in COUNTS.items():
             values = {tasks: counted(record, tasks) for tasks in range(1, MOST + 1)}
-            factor = MIB_FP32 if unit == "MiB" else 1
             lines = {way: [factor * values[tasks][way] for tasks in values] for way in values[1]}
-            what = "Stored, MiB (fp32)" if unit == "MiB" else "Layers executed for a text"
             drawn.append(panels.Panel(f"{title}: {unit}", partial(_lines, x=list(values), lines=lines, name=what)))
             for way, ys in lines.items():
                 rows += [[subset, encoder, name, unit, way, tasks, y] for tasks, y in zip(values, ys, strict=True)]
-        measured = data.latencies[subset, encoder, name]["rows"]
-        times = _times(measured)
+        times = _times(data.latencies[subset, encoder, name]["rows"])
         drawn.append(panels.Panel(f"{title}: time", partial(_time_lines, lines=times)))
         for (way, kind), points in times.items():
             rows += [[subset, encoder, name, "ms", f"{way} {kind}", tasks, ms] for tasks, ms in points]
@@ -88,7 +92,7 @@ def build_storage(data, spec: dict) -> panels.Figure:
         for (strategy, variant), runs in same[same["fitted"]].groupby(["strategy", "variant"], sort=False):
             runs = runs.drop_duplicates("task")
             if set(runs["task"]) == set(tasks) and runs["mean"].notna().all():
-                label = spec["labels"]["strategies"].get(strategy, strategy)
+                label = wording.label(spec["labels"], "strategies", strategy)
                 label += "" if variant == "base" else f" {wording.point(variant)}"
                 rows.append([subset, encoder, name, label, runs["mean"].mean(), _stored(runs, record["encoder"])])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())

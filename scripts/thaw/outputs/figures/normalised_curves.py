@@ -46,7 +46,7 @@ def scaled(frame, labels: dict):
     span = groups.transform("max") - low
     for name in SCALED:
         frame[name] = ((frame[name.removeprefix("scaled_")] - low) / span.where(span > 0)).fillna(0.0)
-    tasks = [wording.task_name(labels.get("tasks", {}), task) for task in frame["task"]]
+    tasks = [wording.task_name(labels, task) for task in frame["task"]]
     frame["line"] = [
         f"{task} ({wording.metric_name(labels, measure)})"
         for task, measure in zip(tasks, frame["measure"], strict=True)

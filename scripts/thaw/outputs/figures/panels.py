@@ -84,6 +84,17 @@ def entry(label: str, mark: tuple = (None, ""), **look):
         return Line2D([], [], label=label, **({"color": mark[0], "marker": mark[1]} | look))
 
 
+def hollow_entry(label: str):
+    """Return an entry of a legend for hollow marks."""
+    return entry(label, (figure_style.GREY, "o"), markerfacecolor="white", linestyle="none")
+
+
+def marks_of_lines(frame, columns: list[str]) -> dict[tuple, tuple]:
+    """Return {line: (colour, marker)}. Args: the columns of a frame whose values make a line."""
+    lines = list(frame[columns].drop_duplicates().itertuples(index=False))
+    return dict(zip(lines, figure_style.marks(map(" ".join, lines)).values(), strict=True))
+
+
 def curve(axis, x, rows, mark: tuple, columns=("mean", "low", "high"), alpha: float = 0.2) -> None:
     """Draw a line with marks over a band. Args: columns, of the frame `rows`: heights, and both ends of the band."""
     middle, low, high = columns
@@ -94,12 +105,22 @@ def curve(axis, x, rows, mark: tuple, columns=("mean", "low", "high"), alpha: fl
 def layer_axis(axis, layers: int) -> None:
     """Make the horizontal axis one of layers, 0 to L."""
     axis.set_xlabel("Layer; 0: embeddings")
-    axis.set_xticks(range(0, layers + 1, layer_step(layers)))
+    axis.set_xticks(layer_ticks(layers))
 
 
-def layer_step(layers: int) -> int:
-    """Return by how much the layers rise that are named on an axis."""
-    return 1 if layers <= 6 else 2 if layers <= 12 else 4
+def layer_ticks(layers: int) -> list[int]:
+    """Return the layers that are named on an axis of 0 to L."""
+    return list(range(0, layers + 1, 1 if layers <= 6 else 2 if layers <= 12 else 4))
+
+
+def log_axis(axis, steps: tuple = (1.0, 2.0, 5.0)) -> None:
+    """Make the horizontal axis logarithmic, with plain numbers. Args: what of each power of ten has a number."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=steps))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def head_grid(axis, rows, values: str, **look):
@@ -126,7 +147,7 @@ class Names:
     def of(self, column: str, id: str) -> str:
         """Return the name of an id of a column: task, subset, encoder, head, strategy, probe or run."""
         if column == "task":
-            return wording.task_name(self.labels.get("tasks", {}), id)
+            return wording.task_name(self.labels, id)
         known = {"probe": self.probes, "run": self.runs}.get(column)
         if known is None:
             known = self.labels.get({"strategy": "strategies"}.get(column, f"{column}s"), {})

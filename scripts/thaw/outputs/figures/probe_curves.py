@@ -7,7 +7,7 @@ from functools import partial
 
 from thaw.core import plugins
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style, panels
+from thaw.outputs.figures import panels
 from thaw.outputs.frame.probe_frame import ProbeRecord, over_seeds, run_names
 
 LINE = ["encoder", "probe", "run"]
@@ -25,8 +25,7 @@ def build(data, spec: dict) -> panels.Figure:
     """
     frame, majority = points(data.probes, spec["split"])
     names = panels.Names(spec, frame, run_names(data.probes, spec["labels"]))
-    lines = list(frame[LINE].drop_duplicates().itertuples(index=False))
-    marks = dict(zip(lines, figure_style.marks(map(" ".join, lines)).values(), strict=True))
+    marks = panels.marks_of_lines(frame, LINE)
 
     def draw(axis, key, rows) -> None:
         for line, part in rows.groupby(LINE, sort=False):

@@ -68,31 +68,22 @@ def savings(runs, whole: str):
 
 def _ratios(axis, rows, looks: dict) -> None:
     """Draw the lines of one encoder, head and subset; bars go from the lowest seed to the highest."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     for index, row in enumerate(rows.itertuples()):
         for way, (colour, marker) in looks.items():
             value = getattr(row, way)
             ends = [[max(0, value - getattr(row, f"low_{way}"))], [max(0, getattr(row, f"high_{way}") - value)]]
             axis.errorbar(value, index, xerr=ends, fmt=marker, color=colour, elinewidth=1, zorder=4)
     axis.axvline(CLAIM, **panels.REFERENCE)
-    axis.set_xscale("log")
+    panels.log_axis(axis)
     values = rows[[f"{end}_{way}" for end in ("low", "high") for way in WAYS]].to_numpy()
     axis.set_xlim(min(0.7, values.min() / 1.3), max(14, values.max() * 1.3))
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.short(value)))
-    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.grid(axis="x")
-    few = (
-        "\nsome runs train on a subset; features are extracted for the whole dataset"
-        if (rows["subset"] != "all").any()
-        else ""
-    )
-    axis.set_xlabel(f"Speed-up over full fine-tuning (log scale){few}")
+    few = "\nsome runs train on a subset; features are extracted for the whole dataset"
+    axis.set_xlabel("Speed-up over full fine-tuning (log scale)" + few * bool((rows["subset"] != "all").any()))
 
 
 def _line_name(row, labels: dict, several: bool) -> str:
     """Return the name of a line: its task, and its strategy where there are several."""
-    task = wording.task_name(labels.get("tasks", {}), row.task) + f" ({wording.SYNTHETIC})" * bool(row.synthetic)
-    name = wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+    task = wording.task_name(labels, row.task) + f" ({wording.SYNTHETIC})" * bool(row.synthetic)
+    name = wording.strategy_name(labels, row.strategy, row.variant)
     return f"{task}: {name}" if several else task

@@ -22,7 +22,7 @@ def task_panels(summary, labels: dict) -> list[tuple]:
         extra = summary[summary["kind"].isin(aggregate.EXTERNAL)]
         mine = pandas.concat([aggregate.runs_of(summary, group), aggregate.baselines_of(summary, group), extra])
         for column in aggregate.columns(summary, labels):
-            rows = mine[(mine["task"] == column.task) & (mine["split"] == column.split)]
+            rows = aggregate.of_column(mine, column)
             if rows.loc[rows["fitted"], "mean"].notna().any():
                 mark = f" {wording.MISSING}" if rows["missing"].any() else ""
                 parts = [name, column.label + mark, wording.SYNTHETIC if column.synthetic else ""]
@@ -63,15 +63,15 @@ def hollow_entry(panels_rows) -> list:
     """Return the entry of a legend for hollow marks, if some panel has one. Args: the rows of each panel."""
     if not any(hollow(rows[rows["fitted"]]).any() for rows in panels_rows):
         return []
-    look = {"markerfacecolor": "white", "linestyle": "none"}
-    return [panels.entry("Hollow: bi-encoder", (figure_style.GREY, "o"), **look)]
+    return [panels.hollow_entry("Hollow: bi-encoder")]
 
 
 def legend(summary, spec: dict, marks: dict, lines: bool = True) -> list:
     """Return a legend entry per strategy, a line where it is swept and `lines` are drawn, and one for missing runs."""
-    names, swept = spec["labels"].get("strategies", {}), set(summary.loc[summary["swept"] & lines, "strategy"])
+    swept = set(summary.loc[summary["swept"] & lines, "strategy"])
     entries = [
-        panels.entry(names.get(id, id), mark, linestyle="-" if id in swept else "none") for id, mark in marks.items()
+        panels.entry(wording.label(spec["labels"], "strategies", id), mark, linestyle="-" if id in swept else "none")
+        for id, mark in marks.items()
     ]
     sign = (figure_style.GREY, r"$\ddagger$")
     missing = [panels.entry("A run is missing", sign, markersize=7, linestyle="none")]

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from thaw.outputs import wording
 from thaw.outputs.figures import figure_style, panels, strategy_panels
 from thaw.outputs.frame import aggregate
 
@@ -22,7 +23,7 @@ def build(data, spec: dict) -> panels.Figure:
         draw = partial(_panel, rows=rows, marks=marks, whole=spec["whole"], name=f"{column.metric} × 100")
         drawn.append(panels.Panel(title, draw))
     line = panels.entry(
-        spec["labels"].get("strategies", {}).get(spec["whole"], spec["whole"]),
+        wording.label(spec["labels"], "strategies", spec["whole"]),
         (figure_style.GREY, None),
         linestyle="--",
     )

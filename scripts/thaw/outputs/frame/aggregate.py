@@ -112,12 +112,17 @@ def columns(summary, labels: dict) -> list[Column]:
         Column(
             row.task,
             row.split,
-            wording.column_name(labels.get("tasks", {}), row.task, row.split, several[row.task]),
+            wording.column_name(labels, row.task, row.split, several[row.task]),
             wording.metric_name(labels, row.metric),
             bool(row.synthetic),
         )
         for row in unique.itertuples()
     ]
+
+
+def of_column(rows, column: Column):
+    """Return the rows of a summary, or of runs, on the task and split of a column."""
+    return rows[(rows["task"] == column.task) & (rows["split"] == column.split)]
 
 
 def column_index(columns: list[Column], task: str, split: str) -> int:
@@ -131,7 +136,7 @@ def group_names(summary, labels: dict) -> dict[tuple, str]:
     shown = [(kind, f"{kind}s") for kind in keys if keys[kind].nunique() > 1]
     return {
         (row["subset"], row["encoder"], row["head"]): "; ".join(
-            labels.get(plural, {}).get(row[kind], row[kind]) for kind, plural in shown
+            wording.label(labels, plural, row[kind]) for kind, plural in shown
         )
         for row in keys.to_dict("records")
     }
@@ -150,10 +155,15 @@ def runs_of(summary, group: tuple):
     return summary[mine & summary["fitted"]]
 
 
+def row_key(row) -> tuple:
+    """Return what a row of a summary or of runs is, by ROW."""
+    return tuple(getattr(row, name) for name in ROW)
+
+
 def row_name(row, labels: dict) -> str:
     """Return the printed name of a summary row: a baseline, external predictions, or a strategy with its point."""
     if row.kind == "run":
-        return wording.strategy_name(labels.get("strategies", {}), row.strategy, row.variant)
+        return wording.strategy_name(labels, row.strategy, row.variant)
     known = wording.BASELINE_LABELS if row.kind == "baseline" else labels.get("external", {})
     return known.get(row.strategy, row.strategy)
 

@@ -55,10 +55,10 @@ def choice(summary, runs, group: tuple, task: str, split: str, predictions: Pred
     runs on test; runs as `read_runs` returns them; the group (subset, encoder, head); a test split of the task.
     """
     chosen = summary[(summary["task"] == task) & (summary["split"] == split)]
-    scores = runs[runs["main"].astype(bool) & runs["value"].notna()]
+    own = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
     kept = []
     for row in chosen.itertuples():
-        mine = of_cell(scores[scores["kind"] == "run"], [getattr(row, name) for name in CELL])
+        mine = of_cell(own, [getattr(row, name) for name in CELL])
         tested, validated = mine[mine["split"] == split], mine[mine["role"] == "validation"]
         gone = row.missing and not _waits(runs, row)
         if not (gone or row.undefined or len(tested) != len(validated) or tested.empty):
@@ -72,7 +72,6 @@ def choice(summary, runs, group: tuple, task: str, split: str, predictions: Pred
     best = highest(candidates).validation
     ahead = [(wording.BASELINE_LABELS[name], one.validation) for name, one in baselines.items() if name != MAJORITY]
     ahead = sorted((entry for entry in ahead if entry[1] > best), key=lambda entry: -entry[1])
-    own = scores[scores["kind"] == "run"]
     return Choice(candidates, baselines.get(MAJORITY), ahead, own, predictions)
 
 

@@ -17,6 +17,8 @@ from thaw.outputs.frame.runs_frame import COLUMNS
 from thaw.outputs.frame.search_costs import search_seconds
 from thaw.outputs.frame.underfit import underfit_runs
 
+OTHERWISE = "made under other settings"  # why a result that is there is missing
+
 
 @dataclass(frozen=True)
 class CollectedNeed:
@@ -125,9 +127,7 @@ def rows(spec: dict, results, logs) -> list[dict]:
     lacks a key, naming the file; where the spec says `missing`, a missing result has rows that say why instead.
     """
     everything, stale = selected(spec), set(spec.get("stale", []))
-    gap = {r.folder for r in everything if r.folder in stale or not all(Path(results, f).exists() for f in r.files)}
-    if not spec.get("missing"):
-        gap = set()
+    gap = {result.folder for result in everything if spec.get("missing") and _is_missing(result, stale, results)}
     present = [result for result in everything if result.folder not in gap]
     if not any(result.row["kind"] == "run" for result in present):
         raise UserError(f"{results}: no run of this experiment has a result yet; run the workflow first")
@@ -142,15 +142,16 @@ def rows(spec: dict, results, logs) -> list[dict]:
         common = {name: "" for name in COLUMNS} | {"folder": result.folder} | cards.facts(task)
         common |= {name: value for name, value in result.row.items() if name in COLUMNS}
         if result.folder in gap:
-            made_otherwise = result.folder in stale
-            reason = (
-                "made under other settings" if made_otherwise else missing_results.reason(result, task, logs, budget)
-            )
+            reason = OTHERWISE if result.folder in stale else missing_results.reason(result, task, logs, budget)
             made += _gap_rows(common | {"missing": reason}, task)
         else:
             flags = [flag for flag, folders in compared.items() if Path(results, result.folder) in folders]
             made += _score_rows(result, common | passes.get(result.folder, {}), results, cards, flags)
     return made
+
+
+def _is_missing(result: CollectedResult, stale: set[str], results) -> bool:
+    return result.folder in stale or not all(Path(results, file).exists() for file in result.files)
 
 
 class Cards:

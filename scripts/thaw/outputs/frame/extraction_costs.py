@@ -11,12 +11,13 @@ NAMES = ("extraction_seconds", "extraction_whole_seconds")
 
 
 def extraction_seconds(present: list, results) -> dict[str, dict[str, float]]:
-    """Return for each run, by its folder, the cost columns of the cached hidden states that it reads.
+    """Return for each run, by its folder, both cost columns of the cached hidden states that it reads.
 
-    The seconds of the encoder passes that wrote the parts which the listed runs read, per folder of features: as a run
-    alone would have spent them, on the rows that it reads; and divided among the runs that read any of them, by their
-    rows. All cards of one pass state its seconds (to the millisecond), so that equal seconds within a folder are one
-    pass. Args: results of runs, with their folders and stores; the folder of all results.
+    They count the encoder passes that wrote the parts of a store that any listed run reads. The whole: what these
+    passes take for the rows that the run reads. Its share: the passes divided among all listed runs that read the
+    store, by the rows that each reads. All cards of one pass state its seconds (to the millisecond), so that equal
+    seconds within a store are one pass. Args: results of runs, with their folders and stores; the folder of all
+    results.
     """
     costs = {result.folder: dict.fromkeys(NAMES, 0.0) for result in present if result.stores}
     readers: dict[str, dict[str, tuple[set[int | str], dict]]] = {}

@@ -108,4 +108,4 @@ def plain(mean: float, draws: np.ndarray) -> list[str]:
 def printed(mean: float, draws: np.ndarray) -> str:
     """Return a mean with its 95 % CI in print."""
     ci = interval(mean, draws)
-    return f"{wording.number(mean)} [{wording.number(ci.low)}, {wording.number(ci.high)}]"
+    return f"{wording.number(mean)} {wording.interval(ci.low, ci.high)}"

@@ -32,7 +32,7 @@ class PredictionFiles:
         self._scored: dict[tuple, np.ndarray] = {}
         self._gold: dict[tuple, np.ndarray | list] = {}
 
-    def groups(self, folder: str, split: str) -> np.ndarray:
+    def _groups(self, folder: str, split: str) -> np.ndarray:
         """Return what a split's examples are drawn by, [N]: those of one document, or that share a sentence.
 
         Args: folder of a run below results.
@@ -89,7 +89,7 @@ class PredictionFiles:
         key = (corpus, split, rows.tobytes())
         if key not in self._draws:
             kind = PartDraws if len(rows) < len(self._corpus(corpus).frame(split)) else RowDraws
-            self._draws[key] = kind(self.groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
+            self._draws[key] = kind(self._groups(folder, split), random_seed=crc32(f"{corpus}/{split}".encode()))
         return self._draws[key]
 
     def _task(self, folder: str) -> dict:
@@ -123,13 +123,19 @@ class PredictionFiles:
         return self._corpora[name]
 
 
-def _column(path: Path, name: str, split: str, asked: np.ndarray):
-    """Return a column of predictions.parquet, from pyarrow, for some rows of a split. Args: the numbers of the rows."""
+def rows_of_split(path: Path, split: str, columns: list[str] | None = None):
+    """Return the rows of a split in predictions.parquet, as a table of pyarrow; a damaged file is a UserError."""
     from pyarrow.compute import equal
     from pyarrow.parquet import ParquetFile
 
-    table = ParquetFile(path).read(columns=["split", "row", name], use_threads=False)
-    table = table.filter(equal(table["split"], split))
+    with wrap_corruption(path, f"{path.parent}/metrics.json"):
+        table = ParquetFile(path).read(columns=columns, use_threads=False)
+        return table.filter(equal(table["split"], split))
+
+
+def _column(path: Path, name: str, split: str, asked: np.ndarray):
+    """Return a column of predictions.parquet, from pyarrow, for some rows of a split. Args: the numbers of the rows."""
+    table = rows_of_split(path, split, ["split", "row", name])
     numbers = table["row"].to_numpy()
     if not np.array_equal(numbers, asked):
         order = np.argsort(numbers, kind="stable")

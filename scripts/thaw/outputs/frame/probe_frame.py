@@ -65,9 +65,9 @@ def run_names(records: list[ProbeRecord], labels: dict) -> dict[str, str]:
     names = {PRETRAINED: "Pretrained"} if PRETRAINED in keys else {}
     for key, of in runs.items():
         run = of["run"]
-        name = wording.strategy_name(labels.get("strategies", {}), run["strategy"], run["variant"])
-        name += f", {labels.get('heads', {}).get(run['head'], run['head'])}" * (len(heads) > 1)
-        elsewhere = f" on {wording.task_name(labels.get('tasks', {}), run['task'])}"
+        name = wording.strategy_name(labels, run["strategy"], run["variant"])
+        name += f", {wording.label(labels, 'heads', run['head'])}" * (len(heads) > 1)
+        elsewhere = f" on {wording.task_name(labels, run['task'])}"
         names[key] = name + elsewhere * (run["task"] != of["task"])
     return names
 

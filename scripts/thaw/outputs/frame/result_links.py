@@ -1,12 +1,13 @@
 """Where a page finds what is behind a number: the anchor of a cell on the page of examples, the files of a result."""
 
+import contextlib
 import os
 from pathlib import Path
 from urllib.parse import quote
 
 from thaw.core import layout
+from thaw.outputs.frame.aggregate import ROW
 
-KEY = ("kind", "subset", "encoder", "head", "strategy", "variant")
 FILES = {
     "scores and spec": "metrics.json",
     "predictions": "predictions.parquet",
@@ -17,8 +18,8 @@ STEPS = ("train", "fit_heads", "baseline", "external", "ensemble")  # whose resu
 
 
 def cell_anchor(task: str, key: dict) -> str:
-    """Return the id of a cell of a table on the page of examples. Args: what KEY names, as runs.csv has it."""
-    return ".".join([task, *(str(key[name]) or "-" for name in KEY)])
+    """Return the id of a cell of a table on the page of examples. Args: what ROW names, as runs.csv has it."""
+    return ".".join([task, *(str(key[name]) or "-" for name in ROW)])
 
 
 def relative(path, page_folder) -> str:
@@ -43,8 +44,6 @@ def _logs(folder: str) -> list[str]:
     """Return where the jobs that may have made a result wrote what they printed, below the folder of logs."""
     logs = []
     for step in STEPS:
-        try:
+        with contextlib.suppress(ValueError):  # it is no result of this step
             logs.append(layout.log(step, layout.names_in_folder(step, folder)))
-        except ValueError:  # it is no result of this step
-            continue
     return logs

@@ -12,7 +12,7 @@ def checklist(content: dict, command: str) -> str:
     spec, counts, tasks = content["spec"], content["counts"], content["tasks"]
     seeds = len(counts["seeds"])
     searched = sorted({id for id, entry in spec["strategies"].items() if entry.get("search")})
-    names = [spec["labels"]["strategies"].get(id, id) for id in searched]
+    names = [wording.label(spec["labels"], "strategies", id) for id in searched]
     licences = [f"{task['label']}: {task['licence']}" for task in tasks]
     licences += [f"{encoder['label']}: {encoder['licence']}" for encoder in content["encoders"]]
     questions = {
@@ -73,9 +73,9 @@ def _tried(spec: dict) -> list[str]:
         "The L2 penalty": [id for id, one in entries.items() if one.fits_to_convergence and len(one.phases[0].l2) > 1],
         "Cross-encoder or bi-encoder": [id for id, one in entries.items() if one.pairs == "best"],
     }
-    labels = spec["labels"]["strategies"]
     return [
-        f"{what} is chosen on validation: {wording.listing([labels.get(id, id) for id in ids])}."
+        f"{what} is chosen on validation: "
+        f"{wording.listing(wording.label(spec['labels'], 'strategies', id) for id in ids)}."
         for what, ids in chosen.items()
         if ids
     ]

@@ -12,17 +12,15 @@ from thaw.schema.encoder import UNKNOWN
 
 def tasks(spec: dict, results) -> list[dict]:
     """Return a line per task: sizes, origin of validation, duplicates, overlap, source; fewer facts without a card."""
-    corpora = spec.get("corpora", {})
-    return [
-        _task(id, entry, corpora.get(entry["corpus"], {}), spec["labels"], results)
-        for id, entry in ((id, spec["tasks"][id]) for id in spec["order"]["tasks"])
-    ]
+    return [_task(id, spec, results) for id in spec["order"]["tasks"]]
 
 
-def _task(id: str, entry: dict, corpus: dict, labels: dict, results) -> dict:
+def _task(id: str, spec: dict, results) -> dict:
     """Return the facts of a task; `prepared` is False if its dataset is missing."""
+    labels, entry = spec["labels"], spec["tasks"][id]
+    corpus = spec.get("corpora", {}).get(entry["corpus"], {})
     facts = {
-        "label": wording.task_name(labels["tasks"], id),
+        "label": wording.task_name(labels, id),
         "licence": corpus.get("licence", UNKNOWN),
         "cite": corpus.get("cite", []),
         "corpus": entry["corpus"],
@@ -61,7 +59,7 @@ def encoders(spec: dict, results) -> list[dict]:
     entries = []
     for id, entry in spec["encoders"].items():
         path = Path(results, layout.file("fetch", {"encoder": id}))
-        facts = {"label": spec["labels"]["encoders"].get(id, id), "note": spec["notes"].get(id), "text": None}
+        facts = {"label": wording.label(spec["labels"], "encoders", id), "note": spec["notes"].get(id), "text": None}
         facts |= {"licence": entry["licence"], "cite": entry["cite"]}
         if path.exists():
             card = read_json(path)
@@ -84,8 +82,8 @@ def cuts(present, spec: dict, results) -> list[dict]:
         for name, split in card["splits"].items():
             by_label = split.get("truncated_labels", {}).get(task["target"], {})
             line = {
-                "task": wording.task_name(labels["tasks"], row.task),
-                "encoder": labels["encoders"].get(row.encoder, row.encoder),
+                "task": wording.task_name(labels, row.task),
+                "encoder": wording.label(labels, "encoders", row.encoder),
                 "view": view,
                 "split": name,
                 "cut": split["truncated"],

@@ -43,12 +43,13 @@ def _context(spec: dict, **more) -> Context:
 
 
 def subsets(spec: dict) -> list[str]:
-    """Return a sentence for each subset of an experiment that is smaller than the dataset, and for each way in which
-    subsets are divided. Args: spec of the report.
+    """Return a sentence for each subset that is smaller than the dataset, and for each way in which they are divided.
+
+    Args: spec of the report.
     """
     lines, divided = [], {}
     for name, entry in spec["subsets"].items():
-        label = spec["labels"]["subsets"].get(name, name)
+        label = wording.label(spec["labels"], "subsets", name)
         parts = [f"{wording.count(entry['rows'])} examples of train (draw {entry['draw']})"] if entry["rows"] else []
         parts += [f"{wording.count(entry['scored'])} of validation and of each test split"] if entry["scored"] else []
         lines += [f"Subset {label}: {wording.listing(parts)}."] if parts else []
@@ -85,17 +86,17 @@ def encoder(entry: dict, card: dict) -> str:
     )
 
 
-def findings(summary, validated: dict[tuple, float], labels: dict, recommended=()) -> list[tuple[str, str]]:
-    """Return (task, sentences) per task and group of runs, from a summary on test.
+def findings(summary, validated: dict[tuple, float], labels: dict, recommended=()) -> list[dict]:
+    """Return task, text and recommendation (or None) per task and group of runs, from a summary on test.
 
-    The sentences give the recommendation; without one they name the strategy that is highest on validation and the
+    The text gives the recommendation; without one it names the strategy that is highest on validation and the
     cheapest within one point of it there, both with their test scores. The baselines follow. Args: validated, as
     `aggregate.validation_means` returns it; recommended, as `recommended.recommendations` returns it.
     """
     said = {(entry["task"], entry["split"], entry["group"]): entry for entry in recommended}
     groups, lines = aggregate.group_names(summary, labels), []
     for column in aggregate.columns(summary, labels):
-        here = summary[(summary["task"] == column.task) & (summary["split"] == column.split)]
+        here = aggregate.of_column(summary, column)
         here = here[here["mean"].notna()]
         keys = here[["task", *aggregate.ROW]].itertuples(index=False, name=None)
         here = here.assign(validation=[validated.get(key) for key in keys])
@@ -108,7 +109,8 @@ def findings(summary, validated: dict[tuple, float], labels: dict, recommended=(
                 text = sentence(entry) if entry else _finding(mine, labels)
                 marks = [column.metric, wording.SYNTHETIC if column.synthetic else "", name]
                 text = f"({', '.join(mark for mark in marks if mark)}): {text}"
-                lines.append((column.label, text + _references(mine, references, labels)))
+                text += _references(mine, references, labels)
+                lines.append({"task": column.label, "text": text, "recommendation": entry})
     return lines
 
 
@@ -161,17 +163,13 @@ def pairs(summary, spec: dict) -> list[tuple[str, str]]:
     for strategy, rows in read.groupby("strategy", sort=False):
         views = {}
         for row in rows.drop_duplicates(["task", "pairs"]).itertuples():
-            views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"]["tasks"], row.task))
+            views.setdefault(row.pairs, []).append(wording.task_name(spec["labels"], row.task))
         text = "; ".join(f"{wording.PAIR_LABELS[view]} for {wording.listing(tasks)}" for view, tasks in views.items())
-        best = spec["strategies"].get(strategy, {}).get("pairs") == "best"
-        text = (
-            f"{text}, selected on validation"
-            if best
-            else wording.PAIR_LABELS[next(iter(views))]
-            if len(views) == 1
-            else text
-        )
-        names.setdefault(text, []).append(spec["labels"]["strategies"].get(strategy, strategy))
+        if spec["strategies"].get(strategy, {}).get("pairs") == "best":
+            text += ", selected on validation"
+        elif len(views) == 1:
+            text = wording.PAIR_LABELS[next(iter(views))]
+        names.setdefault(text, []).append(wording.label(spec["labels"], "strategies", strategy))
     return [(wording.listing(strategies), text) for text, strategies in names.items()]
 
 
@@ -180,9 +178,9 @@ def caution(summary) -> str:
     seeds = int(summary.loc[summary["fitted"], "seeds"].max())
     if seeds == 1:
         return "One seed per run: differences between strategies may be noise."
-    return (
-        f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
-        "deviation is not evidence that one strategy is better than another."
-        if seeds < FEWEST_SEEDS
-        else f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."
-    )
+    if seeds < FEWEST_SEEDS:
+        return (
+            f"Means are over {wording.plural(seeds, 'seed')}; with so few, a difference of one standard "
+            "deviation is not evidence that one strategy is better than another."
+        )
+    return f"Means are over {seeds} seeds; only the tables of comparisons and of claims test differences."

@@ -118,13 +118,12 @@ def listing(present, linked) -> list[dict]:
 def _named(row, labels: dict) -> dict:
     """Return the printed name of a row of runs: task, strategy or baseline, encoder, head, subset and seed."""
     rest = [
-        labels.get(f"{kind}s", {}).get(id, id) for kind in ("encoder", "head", "subset") if (id := getattr(row, kind))
+        wording.label(labels, f"{kind}s", id) for kind in ("encoder", "head", "subset") if (id := getattr(row, kind))
     ]
-    seed = "" if row.seed != row.seed else int(row.seed)
     return {
-        "task": wording.task_name(labels["tasks"], row.task),
+        "task": wording.task_name(labels, row.task),
         "name": aggregate.row_name(row, labels),
         "rest": ", ".join(rest),
-        "seed": seed,
+        "seed": wording.seed(row.seed),
         "folder": row.folder,
     }

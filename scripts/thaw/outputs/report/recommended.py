@@ -16,7 +16,6 @@ from thaw.outputs import wording
 from thaw.outputs.frame.result_links import cell_anchor
 from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
 
-RUN = {"kind": "run"}
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
     "seconds_alone": (wording.seconds, 1, "of training and feature extraction"),
@@ -69,7 +68,7 @@ def _shown(line: dict, labels: dict) -> dict:
         "name": _name(line, labels),
         "validation": _number(line, "validation"),
         "score": _score(line),
-        "anchor": cell_anchor(line["task"], RUN | line),
+        "anchor": cell_anchor(line["task"], {"kind": "run"} | line),
     }
 
 
@@ -180,7 +179,7 @@ def _lacks(line: dict) -> str:
 
 
 def _name(line: dict, labels: dict) -> str:
-    return wording.strategy_name(labels.get("strategies", {}), line["strategy"], line["variant"])
+    return wording.strategy_name(labels, line["strategy"], line["variant"])
 
 
 def _number(line: dict, column: str) -> str:
@@ -188,8 +187,8 @@ def _number(line: dict, column: str) -> str:
 
 
 def _interval(line: dict, *columns: str) -> str:
-    value, low, high = (_number(line, column) for column in columns)
-    return f"{value} [{low}, {high}]"
+    value, low, high = (float(line[column]) for column in columns)
+    return f"{wording.number(value)} {wording.interval(low, high)}"
 
 
 def _score(line: dict) -> str:

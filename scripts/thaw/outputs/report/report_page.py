@@ -61,16 +61,13 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
     outputs with tables/ and figures/.
     """
     labels, summary = spec["labels"], aggregate.summarise(runs, "test", spec["order"])
-    columns, fitted = aggregate.columns(summary, labels), runs[runs["kind"] == "run"]
+    columns, groups = aggregate.columns(summary, labels), aggregate.group_names(summary, labels)
+    fitted = runs[runs["kind"] == "run"]
     present = fitted[fitted["missing"] == ""]
-    chosen = recommended.recommendations(
-        spec["outputs"], folder, columns, aggregate.group_names(summary, labels), labels
-    )
-    made_with, tables = provenance.circumstances(present, results), itertools.count(2)  # the tasks are table 1
-    cuts, synthetic = (
-        dataset_facts.cuts(present, spec, results),
-        [column.label for column in columns if column.synthetic],
-    )
+    chosen = recommended.recommendations(spec["outputs"], folder, columns, groups, labels)
+    made_with, cuts = provenance.circumstances(present, results), dataset_facts.cuts(present, spec, results)
+    tables = itertools.count(2)  # the tasks are table 1
+    synthetic = list(dict.fromkeys(column.label for column in columns if column.synthetic))
 
     def linked(run: str) -> str:
         return relative(Path(results, run, "metrics.json"), folder)
@@ -80,7 +77,7 @@ def content(runs, spec: dict, results, folder: Path) -> dict:
         "labels": labels,
         "words": wording,
         "columns": columns,
-        "synthetic_tasks": list(dict.fromkeys(synthetic)),
+        "synthetic_tasks": synthetic,
         "counts": _counts(summary, fitted, present) | {"preparatory": spec.get("preparatory", 0)},
         "missing": provenance.missing(runs, labels),
         "differences": provenance.differences(made_with),
@@ -178,12 +175,11 @@ def _bytes(path: Path) -> bytes:
 
 def _strategies(spec: dict) -> list[dict]:
     """Return each strategy in the experiment's order: name, description, and its settings in words."""
-    names, entries = spec["labels"]["strategies"], []
+    entries = []
     for id in dict.fromkeys(strategy for strategy, _ in spec["order"]["strategies"]):
         entry = spec["strategies"][id]
-        text = methods.strategy(id, spec)
-        about = {"about": entry.get("about"), "cite": entry.get("cite", [])}
-        entries.append({"name": names.get(id, id), "text": text} | about)
+        shown = {"name": wording.label(spec["labels"], "strategies", id), "text": methods.strategy(id, spec)}
+        entries.append(shown | {"about": entry.get("about"), "cite": entry.get("cite", [])})
     return entries
 
 
@@ -194,7 +190,7 @@ def _metrics(spec: dict) -> list[str]:
 
 def _optimizers(present) -> list[str]:
     """Return what to cite for the optimizers of the runs."""
-    used = {name for names in present["optimizer"].dropna().unique() for name in names.split(";")}
+    used = {name for names in present["optimizer"].unique() for name in names.split("+")}
     return [key for name, key in citations.OPTIMIZERS.items() if name in used]
 
 
@@ -234,12 +230,11 @@ def split_tables(runs, summary, columns, labels: dict) -> list[dict]:
         means = scores.groupby([*aggregate.ROW, "split"], dropna=False)["value"].mean()
         rows = []
         for row in summary[summary["task"] == task].drop_duplicates(aggregate.ROW).itertuples():
-            key = tuple(getattr(row, name) for name in aggregate.ROW)
-            cells = [means.get((*key, split)) for split in splits]
+            cells = [means.get((*aggregate.row_key(row), split)) for split in splits]
             link = {"row": row, "anchor": cell_anchor(task, row._asdict())}
             rows.append({"name": _in_group(row, groups, labels), "cells": cells, "missing": not row.seeds, **link})
         first = next(column for column in columns if column.task == task)
-        label = wording.task_name(labels["tasks"], task)
+        label = wording.task_name(labels, task)
         about = {"task": task, "label": label, "synthetic": first.synthetic, "metric": first.metric}
         tables.append({**about, "sizes": sizes, "rows": rows})
     return tables

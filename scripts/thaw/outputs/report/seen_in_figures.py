@@ -2,11 +2,12 @@
 
 import csv
 import io
+from collections import Counter
 
 from thaw.outputs import wording
 
 FEW = 4  # tasks that are named; of more they are counted
-RISE = 0.05  # points x 100 below which a mean counts as unchanged
+RISE = 0.05  # points by which a mean must be higher to have risen
 
 
 def sentence(kind: str, numbers: str, labels: dict) -> str:
@@ -24,23 +25,18 @@ def sentence(kind: str, numbers: str, labels: dict) -> str:
 
 def _front(rows: list[dict], labels: dict) -> str:
     """Name the strategies on the Pareto front, by panel or by the number of panels."""
-    panels: dict[tuple, list[dict]] = {}
+    fronts: dict[tuple, list[str]] = {_panel(row): [] for row in rows}
     for row in rows:
-        panels.setdefault(_panel(row), []).append(row)
-    fronts = {
-        panel: [_name(row, labels) for row in having if row["pareto"] == "True"] for panel, having in panels.items()
-    }
+        if row["pareto"] == "True":
+            fronts[_panel(row)].append(_name(row, labels))
     fronts = {panel: names for panel, names in fronts.items() if names}
     if not fronts:
         return ""
     if len(fronts) <= FEW:
         said = [f"{_task(panel, labels)}: {wording.listing(names)}" for panel, names in fronts.items()]
         return f"On the front: {'; '.join(said)}."
-    counts: dict[str, int] = {}
-    for name in (name for names in fronts.values() for name in names):
-        counts[name] = counts.get(name, 0) + 1
-    most = sorted(counts.items(), key=lambda item: -item[1])[:FEW]
-    said = [f"{name} in {count}" for name, count in most]
+    counts = Counter(name for names in fronts.values() for name in names)
+    said = [f"{name} in {count}" for name, count in counts.most_common(FEW)]
     return f"Most often on the front of the {len(fronts)} panels: {wording.listing(said)}."
 
 
@@ -55,10 +51,12 @@ def _sweeps(rows: list[dict], labels: dict) -> str:
         ends = {panel: _ends(points) for panel, points in panels.items()}
         rises = {panel: last - first for panel, (first, last, _, _) in ends.items()}
         steps = {(low, high) for _, _, low, high in ends.values()}
-        if len(steps) != 1 or steps == {(low, low) for low, _ in steps}:
+        if len(steps) != 1:
             continue
-        low, high = next(iter(steps))
-        name = labels.get("strategies", {}).get(strategy, strategy)
+        low, high = steps.pop()
+        if low == high:
+            continue
+        name = wording.label(labels, "strategies", strategy)
         above = sum(rise > RISE for rise in rises.values())
         named = [f"{_task(panel, labels)} {'+' * (rise > 0)}{wording.number(rise)}" for panel, rise in rises.items()]
         which = f" ({', '.join(named)})" if len(named) <= FEW else ""
@@ -78,8 +76,8 @@ def _panel(row: dict) -> tuple:
 
 
 def _task(panel: tuple, labels: dict) -> str:
-    return wording.task_name(labels.get("tasks", {}), panel[0])
+    return wording.task_name(labels, panel[0])
 
 
 def _name(row: dict, labels: dict) -> str:
-    return wording.strategy_name(labels.get("strategies", {}), row["strategy"], row["variant"])
+    return wording.strategy_name(labels, row["strategy"], row["variant"])

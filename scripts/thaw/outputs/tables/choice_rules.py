@@ -47,9 +47,9 @@ class Points:
         The point is chosen in one seed and scored in the others, and so is the best one: selected in half of the others
         and scored in their other half, and the reverse. Else the best would be the luckiest.
         """
-        lost = []
         if len(self.test) < FEWEST_OF_RULES:
             return np.nan
+        lost = []
         for seed in self.test.index:
             others = self.test.drop(index=seed)
             halves = others.iloc[::2].mean(), others.iloc[1::2].mean()
@@ -76,8 +76,7 @@ def build(data, spec: dict) -> TextTable:
             lines += [[*group, label, *_line(*line)] for label, outcomes in rules for line in outcomes.values()]
     if not lines:
         raise UserError(f"a rule_table needs runs of {spec['whole']} and of the strategies of each rule")
-    labels = spec["labels"].get("tasks", {})
-    titles = [*(wording.task_name(labels, task) for task in tasks), MEAN, COST, TEST]
+    titles = [*(wording.task_name(spec["labels"], task) for task in tasks), MEAN, COST, TEST]
     return text_table(spec, titles, groups, _notes(spec), HEADER, lines)
 
 
@@ -142,12 +141,11 @@ def _mean(regrets: np.ndarray) -> TextCell:
     if n < 2:
         return TextCell(wording.number(middle), middle)
     half = float(t.ppf(0.975, n - 1) * regrets.std(ddof=1) / np.sqrt(n))
-    low, high = wording.number(middle - half), wording.number(middle + half)
-    return TextCell(f"{wording.number(middle)} [{low}, {high}]", middle)
+    return TextCell(f"{wording.number(middle)} {wording.interval(middle - half, middle + half)}", middle)
 
 
 def _notes(spec: dict) -> list[str]:
-    whole = spec["labels"].get("strategies", {}).get(spec["whole"], spec["whole"])
+    whole = wording.label(spec["labels"], "strategies", spec["whole"])
     return [
         "Regret in points: the score of the strategy that is best on average, less that of the one which the rule "
         "takes, the best on validation among its strategies. The rule chooses in one draw and is scored in the others; "

@@ -7,7 +7,7 @@ never another seed.
 from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import Contrast, combined
 from thaw.outputs.frame.runs_frame import of_cell
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
 
 HEADER = (
@@ -43,7 +43,7 @@ def build(data, spec: dict) -> TextTable:
     encoders = dict.fromkeys(entry["encoder"] for entry in entries)
     groups = [
         Group(
-            names["encoders"].get(encoder, encoder) if len(encoders) > 1 else "",
+            wording.label(names, "encoders", encoder) if len(encoders) > 1 else "",
             [],
             [row for row, entry in zip(rows, entries, strict=True) if entry["encoder"] == encoder],
         )
@@ -72,7 +72,7 @@ def _underfit(runs, encoder: str, test: dict, labels: dict) -> str:
         rows = of_cell(runs, (test["task"], test["subset"], encoder, *point))
         flags = rows.loc[(rows["split"] == test["split"]) & (rows["metric"] == test["metric"]), "flags"]
         if 2 * flags.str.split(";").map(lambda names: "underfit" in names).sum() >= len(flags):
-            weak.append(wording.strategy_name(labels["strategies"], *point[1:]))
+            weak.append(wording.strategy_name(labels, *point[1:]))
     return f"underfit: {wording.listing(dict.fromkeys(weak))}" if weak else ""
 
 
@@ -85,22 +85,22 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
-    return Row({}, entry["claim"], [TextCell(entry["paper"]), TextCell(answer), TextCell(detail)])
+    return text_row(entry["claim"], [entry["paper"], answer, detail])
 
 
 def _place(test: dict, tests: list[dict], labels: dict) -> str:
     """Return the name of a test's task in print, with its split and subset where the claim has several."""
     several = len({other["split"] for other in tests if other["task"] == test["task"]}) > 1
-    name = wording.column_name(labels["tasks"], test["task"], test["split"], several)
+    name = wording.column_name(labels, test["task"], test["split"], several)
     subsets = {other["subset"] for other in tests}
-    return f"{name}, {labels['subsets'].get(test['subset'], test['subset'])}" if len(subsets) > 1 else name
+    return f"{name}, {wording.label(labels, 'subsets', test['subset'])}" if len(subsets) > 1 else name
 
 
 def _said(verdict: Verdict | str) -> str:
     """Return an answer with difference, interval, effect and p; of what is not tested the reason."""
     if isinstance(verdict, str):
         return f"{NOT_TESTABLE}, {verdict}"
-    ci = f"{wording.number(verdict.contrast)} [{wording.number(verdict.ci.low)}, {wording.number(verdict.ci.high)}]"
+    ci = f"{wording.number(verdict.contrast)} {wording.interval(verdict.ci.low, verdict.ci.high)}"
     effect = "" if verdict.effect is None else f", d_z {wording.number(verdict.effect)}"
     lacks = f"; {wording.lacking(verdict.needed)}" if verdict.needed else ""
     return f"{verdict.answer} ({ci}{effect}, p {wording.number(verdict.p, 2)}{lacks})"

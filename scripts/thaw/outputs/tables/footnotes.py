@@ -27,8 +27,7 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     lines += [*_truncated(shown, labels), *_pairs(summary, labels), *_empty(summary), *_undefined(summary)]
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
-    names = labels.get("encoders", {})
-    lines += [f"{names.get(id, id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
+    lines += [f"{wording.label(labels, 'encoders', id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
     flags = dict.fromkeys(flag for entry in fitted["flags"] for flag in entry.split(";") if flag)
     lines += [f"† Warning: {wording.listing([wording.flag_label(flag) for flag in flags])}."] if flags else []
     short += ["† A run has a warning."] * bool(flags)
@@ -43,7 +42,7 @@ def _groups(summary) -> int:
 
 
 def _tasks(tasks, labels: dict) -> str:
-    return wording.listing(wording.task_name(labels.get("tasks", {}), task) for task in dict.fromkeys(tasks))
+    return wording.listing(wording.task_name(labels, task) for task in dict.fromkeys(tasks))
 
 
 def _numbers(columns, fitted, role: str) -> str:
@@ -69,8 +68,7 @@ def _shared(fitted, labels: dict) -> list[str]:
     """Return the sentence about fits that do not depend on the seed."""
     if fitted["seeds"].max() < 2 or not fitted["shared"].any():
         return []
-    known = labels.get("strategies", {})
-    names = dict.fromkeys(known.get(id, id) for id in fitted.loc[fitted["shared"], "strategy"])
+    names = dict.fromkeys(wording.label(labels, "strategies", id) for id in fitted.loc[fitted["shared"], "strategy"])
     return [f"{wording.listing(names)}: one convex fit shared by all seeds, hence no standard deviation."]
 
 
@@ -99,7 +97,7 @@ def _overlap(runs, labels: dict) -> list[str]:
     for (task, split), rows in unseen.groupby(["task", "split"], sort=False):
         name = split.removesuffix("_unseen")
         whole = runs[(runs["task"] == task) & (runs["split"] == name)]
-        where = wording.column_name(labels.get("tasks", {}), task, name, name != "test")
+        where = wording.column_name(labels, task, name, name != "test")
         parts.append(f"{where} {wording.number(100 * (1 - rows['n'].iloc[0] / whole['n'].max()))} %")
     if not parts:
         return []
@@ -110,7 +108,7 @@ def _truncated(shown, labels: dict) -> list[str]:
     """Return the sentence about texts that are longer than their view, if there are any."""
     cut = shown[shown["truncated"] > 0]
     parts = [
-        f"{wording.column_name(labels.get('tasks', {}), task, split, split != 'test')} "
+        f"{wording.column_name(labels, task, split, split != 'test')} "
         f"{wording.number(100 * (rows['truncated'] / rows['n']).max())} %"
         for (task, split), rows in cut.groupby(["task", "split"], sort=False)
     ]

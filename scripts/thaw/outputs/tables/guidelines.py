@@ -14,7 +14,7 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, paired_differences
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts
 from thaw.outputs.frame.runs_frame import CELL, head_alone
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 from thaw.statistics.bootstrap import interval
 
 SIDES = {"adaptation": ("fine-tuned", "frozen"), "features": ("large head", "small head")}
@@ -97,9 +97,9 @@ def build(data, spec: dict) -> TextTable:
             one = _answered(part, entry, spec["types"], against)
             if one.contrasts:
                 said = entry["papers"].get(encoder, [])
-                rows.append(Row({}, _name(entry), [TextCell(text) for text in _cells(one, said, spec)]))
+                rows.append(text_row(_name(entry), _cells(one, said, spec)))
                 lines += _lines(one, encoder, said, spec["margin"])
-        groups += [Group(labels["encoders"].get(encoder, encoder), [], rows)] if rows else []
+        groups += [Group(wording.label(labels, "encoders", encoder), [], rows)] if rows else []
     if not groups:
         raise UserError("a guideline_table needs runs of a frozen encoder and of the full model, or of two heads")
     fewest = min(line[HEADER.split().index("seeds")] for line in lines)
@@ -142,12 +142,12 @@ def _name(entry: dict) -> str:
 
 
 def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
-    tasks, ours = spec["labels"]["tasks"], one.answer(spec["margin"])
+    labels, ours = spec["labels"], one.answer(spec["margin"])
     subsets = {subset for *_, subset in one.contrasts}
     by_task = []
     for (task, split, subset), (contrast, *_) in one.contrasts.items():
-        name = wording.column_name(tasks, task, split, split != "test")
-        name += f", {spec['labels']['subsets'].get(subset, subset)}" if len(subsets) > 1 else ""
+        name = wording.column_name(labels, task, split, split != "test")
+        name += f", {wording.label(labels, 'subsets', subset)}" if len(subsets) > 1 else ""
         by_task.append(f"{name}: {one.answer_of(contrast, spec['margin'])} ({contrast.text})")
     papers = [f"{paper['paper']}: {paper['answer']} ({_agreement(paper['answer'], ours)})" for paper in said]
     difference = paired_differences.printed(one.mean, one.draws)

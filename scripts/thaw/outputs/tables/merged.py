@@ -1,10 +1,11 @@
 """Tables of merged folders: what each executes, stores and scores, and how fast it is against separate models."""
 
 from thaw.outputs import wording
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
 HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes"
 TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
+WAYS = {"merged": "merged", "separate": "one model per task"}
 MIB = 2**20
 
 
@@ -15,24 +16,22 @@ def build(data, spec: dict) -> TextTable:
         tasks, layers, stored = record["tasks"], record["layers"], record["parameters"]
         rows = []
         for task, one in tasks.items():
-            score = "–" if one["test"] is None else wording.number(one["test"])
-            label = wording.task_name(spec["labels"]["tasks"], task)
-            choice = f"{one['strategy']} {one['variant']}"
-            layers_of_task = f"{one['frozen']} + {one['own']}"
-            rows.append(_row(label, [choice, layers_of_task, wording.number(one["validation"]), score]))
+            label = wording.task_name(spec["labels"], task)
+            facts = [f"{one['strategy']} {one['variant']}", f"{one['frozen']} + {one['own']}"]
+            rows.append(text_row(label, [*facts, wording.number(one["validation"]), wording.number(one["test"])]))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
         mean = sum(known) / len(known) if known else None
         for reads, group in layers["by_input"].items():
             share = f"{100 * group['executed'] / group['of']:.1f} %"
-            names = ", ".join(wording.task_name(spec["labels"]["tasks"], task) for task in group["tasks"])
-            rows.append(_row(f"Layers, {reads}", [names, f"{group['executed']} of {group['of']}", share, ""]))
+            names = ", ".join(wording.task_name(spec["labels"], task) for task in group["tasks"])
+            rows.append(text_row(f"Layers, {reads}", [names, f"{group['executed']} of {group['of']}", share, ""]))
         overhead = 100 * layers["executed"] / layers["of"]
         total = f"{layers['executed']} of {layers['of']}"
-        rows.append(_row("Layers, all tasks on one text", ["", total, f"{overhead:.1f} %", ""]))
+        rows.append(text_row("Layers, all tasks on one text", ["", total, f"{overhead:.1f} %", ""]))
         share = f"{100 * stored['merged'] / stored['separate']:.1f} %"
         counts = f"{wording.count(stored['merged'])} of {wording.count(stored['separate'])}"
-        rows.append(_row("Parameters stored", ["", counts, share, ""]))
-        rows.append(_row("Mean", ["", "", "", "–" if mean is None else wording.number(mean)]))
+        rows.append(text_row("Parameters stored", ["", counts, share, ""]))
+        rows.append(text_row("Mean", ["", "", "", wording.number(mean)]))
         groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
         branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
         numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
@@ -53,11 +52,11 @@ def build_latency(data, spec: dict) -> TextTable:
     for (subset, encoder, name), record in data.latencies.items():
         rows = []
         for row in record["rows"]:
-            way = {"merged": "merged", "separate": "one model per task"}[row["way"]]
+            way = WAYS[row["way"]]
             copies = f" ({row['copies']} copies)" if row["copies"] else ""
             times = [f"{1e3 * row[key]:.1f}" for key in ("median", "p95", "p99")]
             cells = [f"{row['tasks']}{copies}", str(row["batch"]), str(row["tokens"]), str(row["layers"]), *times]
-            rows.append(_row(way, [*cells, f"{row['queries_per_second']:.0f}"]))
+            rows.append(text_row(way, [*cells, f"{row['queries_per_second']:.0f}"]))
             numbers = [row[key] for key in ("way", "tasks", "copies", "batch", "tokens", "layers")]
             seconds = [f"{row[key]:.6f}" for key in ("median", "p95", "p99")]
             lines.append([subset, encoder, name, *numbers, *seconds, f"{row['queries_per_second']:.2f}"])
@@ -75,7 +74,3 @@ def _facts(record: dict) -> str:
         f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB. {record['threads']} threads, "
         f"{record['hardware']['device']}."
     )
-
-
-def _row(name: str, cells: list[str]) -> Row:
-    return Row({}, name, [TextCell(cell) for cell in cells])

@@ -34,7 +34,7 @@ def build(data, spec: dict) -> TextTable:
                 line.cells[aggregate.column_index(columns, row.task, row.split)] = _cell(contrast, compared[key])
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
-    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    whole = wording.label(labels, "strategies", spec["whole"])
     fewest = min(len(contrast.differences) for _, contrast in kept.values())
     titles = [column.title for column in columns]
     return text_table(spec, titles, groups, _notes(whole, len(kept), fewest), HEADER, lines, sentences=True)

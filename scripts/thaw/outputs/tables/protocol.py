@@ -2,7 +2,7 @@
 
 from thaw.outputs import wording
 from thaw.outputs.tables.reproduction import ADDRESS
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_row, text_table
 
 COUNTS = ["Printed", "With an address", "Planned here", "Computed here", "With the paper's encoder"]
 NOTE = "As here: read from the catalogues, so it is what the runs have. Not stated: by no source that was available."
@@ -15,7 +15,7 @@ UNVERIFIED = (
 def build(data, spec: dict) -> TextTable:
     """Return what the paper did, what is done here, and why they differ, a line for each setting."""
     lines = spec["protocol"]
-    rows = [Row({}, what, [TextCell(cell or wording.DASH) for cell in cells]) for what, *cells in lines]
+    rows = [text_row(what, [cell or wording.DASH for cell in cells]) for what, *cells in lines]
     look = {"of": "Setting", "sentences": True}
     titles = ["As the paper", "As here", "Why"]
     return text_table(spec, titles, [Group("", [], rows)], [NOTE], "what paper here why", lines, **look)

@@ -38,7 +38,7 @@ def notes(comparison: dict, reproduced: dict, spec: dict) -> list[str]:
 
 def near_chance(tasks, spec: dict) -> list[str]:
     """Return the sentence about tasks for which no least number of layers is given. Args: their ids; the spec."""
-    names = wording.listing(wording.task_name(spec["labels"]["tasks"], task) for task in tasks)
+    names = wording.listing(wording.task_name(spec["labels"], task) for task in tasks)
     return [f"No k where the full model is not clearly above chance: {names}."] * bool(names)
 
 
@@ -62,10 +62,8 @@ def _marks(cells: list[dict], spec: dict) -> list[str]:
     lines = []
     for mark, sign in MARKS.items():
         marked = [cell for cell in cells if mark in cell.get("marks", [])]
-        tasks = wording.listing(dict.fromkeys(wording.task_name(spec["labels"]["tasks"], c["at"][0]) for c in marked))
-        encoders = wording.listing(
-            dict.fromkeys(spec["labels"]["encoders"].get(c["at"][1], c["at"][1]) for c in marked)
-        )
+        tasks = wording.listing(dict.fromkeys(wording.task_name(spec["labels"], c["at"][0]) for c in marked))
+        encoders = wording.listing(dict.fromkeys(wording.label(spec["labels"], "encoders", c["at"][1]) for c in marked))
         lines += [f"{sign} {SAID[mark]}: {encoders if mark == 'encoder' else tasks}."] if marked else []
     same = any("at" in cell for cell in cells) and not lines
     return lines or ["Encoders and splits are the paper's."] * same

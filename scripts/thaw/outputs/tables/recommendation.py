@@ -3,14 +3,19 @@
 The choice is made on validation alone. Test is opened for what was chosen.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
 from thaw.declarations.decision import FEWEST_OF_INTERVAL, FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
 from thaw.outputs.frame.paired_differences import plain, printed
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
-from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Judged, cheapest, highest, judged
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
+from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, highest, judged
 
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
 HEADER = (
@@ -21,6 +26,34 @@ HEADER = (
 FEW_SEEDS = "too few seeds"
 ALIKE = 0.01  # share by which the operations of a prediction may differ without being named
 MOST = 3  # undecided strategies named in a cell; the CSV has all
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a line of the table is made of: the choice, its candidates as judged, papers' rules with what each takes."""
+
+    given: Choice
+    every: list[Judged]
+    papers: list[tuple[dict, Judged]]
+    column: aggregate.Column
+
+    @cached_property
+    def best(self) -> Candidate:
+        """The highest on validation."""
+        return highest(self.given.candidates)
+
+    @cached_property
+    def taken(self) -> list[Judged]:
+        """The strategies that are recommended: alone, and with features shared; [] where none is."""
+        few = len(self.best.seeds) < FEWEST_OF_INTERVAL
+        if few or self.given.ahead or not self.given.above_majority:
+            return []
+        return [cheapest(self.every, ALONE), cheapest(self.every, SHARED)]
+
+    def tested(self, candidate: Candidate, less: Candidate | None = None) -> tuple[float, np.ndarray]:
+        """Return the test score of a candidate, or its difference to another one, and its draws."""
+        made = self.given.on_test(candidate, self.column.split, less)
+        return made.value, made.draws
 
 
 def build(data, spec: dict) -> TextTable:
@@ -39,12 +72,11 @@ def build(data, spec: dict) -> TextTable:
             given = choice(mine, runs, group, column.task, column.split, data.predictions)
             if given:
                 every = judged(given.candidates, margin)
-                papers = _papers(spec["papers"], column.task, group[1], every)
-                cells = _cells(given, every, papers, column, spec)
-                rows.append(Row({}, column.title, [TextCell(text) for text in cells]))
-                lines += _lines(given, every, papers, column, group, spec)
-                predicting.append(_prediction(every, _taken(given, every), labels))
-                fewest = min(fewest, len(given.candidates[0].seeds))
+                answer = Answer(given, every, _papers(spec["papers"], column.task, group[1], every), column)
+                rows.append(text_row(column.title, _cells(answer, spec)))
+                lines += _lines(answer, group, margin)
+                predicting.append(_prediction(answer, labels))
+                fewest = min(fewest, len(answer.best.seeds))
         groups.append(Group(name, [], rows))
     titles = _without_dashes(groups)
     notes = _notes(margin, fewest, any(predicting), "Cost" in titles) + _unrun(runs, labels)
@@ -60,14 +92,6 @@ def _without_dashes(groups: list[Group]) -> list[str]:
     return [TITLES[i] for i in kept]
 
 
-def _taken(given: Choice, every: list[Judged]) -> list[Judged]:
-    """Return the strategies that are recommended: alone, and with features shared; [] where none is."""
-    few = len(given.candidates[0].seeds) < FEWEST_OF_INTERVAL
-    if few or given.ahead or not given.above_majority:
-        return []
-    return [cheapest(every, ALONE), cheapest(every, SHARED)]
-
-
 def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) -> list[tuple[dict, Judged]]:
     """Return the rules of papers about a task and encoder, each with the strategy that it recommends."""
     by_point = {(one.candidate.row.strategy, one.candidate.row.variant): one for one in every}
@@ -76,41 +100,40 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
     return [(rule, one) for rule, one in points if one]
 
 
-def _cells(given: Choice, every: list[Judged], papers: list, column, spec: dict) -> list[str]:
-    labels, best, taken = spec["labels"], highest(given.candidates), _taken(given, every)
+def _cells(answer: Answer, spec: dict) -> list[str]:
+    labels, best = spec["labels"], answer.best
     tested = difference = cost = wording.DASH
-    if taken:
-        alone = taken[0].candidate
-        made = given.on_test(alone, column.split)
-        tested = printed(made.value, made.draws)
+    if answer.taken:
+        alone = answer.taken[0].candidate
+        tested = printed(*answer.tested(alone))
         if alone is not best:
-            away = given.on_test(alone, column.split, less=best)
-            difference = f"{_bounds(taken[0])} on validation; {printed(away.value, away.draws)} on test"
+            away = printed(*answer.tested(alone, less=best))
+            difference = f"{_bounds(answer.taken[0])} on validation; {away} on test"
         cost = f"{wording.seconds(alone.costs[ALONE])} alone, "
         cost += f"{wording.seconds(alone.costs[SHARED])} with features shared; "
-        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(every, taken, labels)}"
-    said = [f"{rule['paper']}: {rule['says']} ({_agreement(rule, one, taken, column)})" for rule, one in papers]
+        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(answer, labels)}"
+    said = [f"{rule['paper']}: {rule['says']} ({_agreement(rule, one, answer)})" for rule, one in answer.papers]
     return [
-        _recommended(given, every, taken, spec),
+        _recommended(answer, spec),
         tested,
-        f"{aggregate.row_name(best.row, labels)} ({wording.number(best.validation)})",
+        f"{_name_of(best, labels)} ({wording.number(best.validation)})",
         difference,
         cost,
-        _undecided(every, taken, labels),
+        _undecided(answer, labels),
         "; ".join(said) or wording.DASH,
     ]
 
 
-def _recommended(given: Choice, every: list[Judged], taken: list[Judged], spec: dict) -> str:
+def _recommended(answer: Answer, spec: dict) -> str:
     """Return what is recommended in print, or why nothing is."""
-    labels, best = spec["labels"], highest(given.candidates)
-    if taken:
-        alone, shared = taken
+    labels, best = spec["labels"], answer.best
+    if answer.taken:
+        alone, shared = answer.taken
         text = _name(alone, labels)
         if alone.answer != NOT_WORSE:
             text += f", the highest on validation (not shown to be within {spec['margin']:g} of the best)"
         return text if shared is alone else f"{text}; with features shared {_name(shared, labels)}"
-    if reason := _reason(given):
+    if reason := _reason(answer.given):
         return f"None: {reason}"
     return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
 
@@ -125,24 +148,23 @@ def _reason(given: Choice) -> str:
     return f"on validation {' and '.join(reasons)}" if reasons else ""
 
 
-def _prediction(every: list[Judged], taken: list[Judged], labels: dict) -> str:
+def _prediction(answer: Answer, labels: dict) -> str:
     """Return what a prediction costs with the recommended strategy, in % of full fine-tuning's, where that differs.
 
     A dash where one of the two is a result from before predictions were counted, nothing where all of them are.
     """
-    whole = next((one for one in every if one.candidate.row.embeddings), None)
-    if whole is None or not taken or not any(one.candidate.row.inference > 0 for one in every):
+    whole = next((one for one in answer.every if one.candidate.row.embeddings), None)
+    if whole is None or not answer.taken or not any(one.candidate.row.inference > 0 for one in answer.every):
         return ""
-    share = taken[0].candidate.row.inference / whole.candidate.row.inference
+    share = answer.taken[0].candidate.row.inference / whole.candidate.row.inference
     if abs(share - 1) < ALIKE:
         return ""
     return f"; inference {wording.number(100 * share) if share == share else wording.DASH} % of {_name(whole, labels)}"
 
 
 def _bounds(one: Judged) -> str:
-    return f"{wording.number(one.difference.value)} [{wording.number(one.difference.low)}, " + (
-        f"{wording.number(one.difference.high)}]"
-    )
+    away = one.difference
+    return f"{wording.number(away.value)} {wording.interval(away.low, away.high)}"
 
 
 def _name(one: Judged, labels: dict) -> str:
@@ -153,8 +175,9 @@ def _name_of(candidate, labels: dict) -> str:
     return aggregate.row_name(candidate.row, labels)
 
 
-def _undecided(every: list[Judged], taken: list[Judged], labels: dict) -> str:
+def _undecided(answer: Answer, labels: dict) -> str:
     """Return the undecided strategies that are cheaper than what is recommended, with what would decide them."""
+    every, taken = answer.every, answer.taken
     cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
@@ -168,34 +191,35 @@ def _undecided(every: list[Judged], taken: list[Judged], labels: dict) -> str:
     return "; ".join(names) + more or wording.DASH
 
 
-def _agreement(rule: dict, one: Judged, taken: list[Judged], column) -> str:
+def _agreement(rule: dict, one: Judged, answer: Answer) -> str:
     """Return how a paper's choice compares with the recommended strategy.
 
     It is contradicted only where a claim would fail: over six seeds, on real text, by an encoder like the paper's.
     """
-    if one in taken[:1]:
+    synthetic = answer.column.synthetic
+    if one in answer.taken[:1]:
         return "the same"
     if one.answer == NOT_WORSE:
-        return "non-inferior, but more expensive" if taken else "non-inferior"
+        return "non-inferior, but more expensive" if answer.taken else "non-inferior"
     away, seeds = wording.number(one.difference.value), len(one.candidate.seeds)
     if one.answer != WORSE:
         return f"undecided, {away}"
-    if seeds >= FEWEST_SEEDS and rule["like"] and not column.synthetic:
+    if seeds >= FEWEST_SEEDS and rule["like"] and not synthetic:
         return f"contradicted, {away}"
     limits = [wording.plural(seeds, "seed")]
-    limits += [wording.SYNTHETIC] * column.synthetic + ["another kind of encoder"] * (not rule["like"])
+    limits += [wording.SYNTHETIC] * synthetic + ["another kind of encoder"] * (not rule["like"])
     return f"differs here ({', '.join(limits)}), {away}"
 
 
-def _lines(given: Choice, every: list[Judged], papers: list, column, group: tuple, spec: dict) -> list[list]:
+def _lines(answer: Answer, group: tuple, margin: float) -> list[list]:
     """Return a CSV line for each candidate strategy.
 
     Only what validation chose has a test score: what is recommended, and the highest on validation.
     """
-    taken, best, lines = _taken(given, every), highest(given.candidates), []
-    for one in every:
+    best, taken, lines = answer.best, answer.taken, []
+    for one in answer.every:
         row, difference = one.candidate.row, one.difference
-        cell = [column.task, column.split, *group, row.strategy, row.variant]
+        cell = [answer.column.task, answer.column.split, *group, row.strategy, row.variant]
         numbers = [one.candidate.validation, difference.value, difference.low, difference.high]
         lacks = [one.needed.seeds, one.needed.rows or ""] if one.needed else ["", ""]
         costs = [f"{cost:.6g}" for name, cost in one.candidate.costs.items() if name != INFERENCE]
@@ -203,16 +227,14 @@ def _lines(given: Choice, every: list[Judged], papers: list, column, group: tupl
         is_best, is_taken = one.candidate is best, any(one is other for other in taken)
         tested, away = [""] * 3, [""] * 3
         if is_best or is_taken:
-            made = given.on_test(one.candidate, column.split)
-            tested = plain(made.value, made.draws)
+            tested = plain(*answer.tested(one.candidate))
         if is_taken and not is_best:
-            less = given.on_test(one.candidate, column.split, less=best)
-            away = plain(less.value, less.draws)
-        whose = ";".join(rule["paper"] for rule, other in papers if other is one)
+            away = plain(*answer.tested(one.candidate, less=best))
+        whose = ";".join(rule["paper"] for rule, other in answer.papers if other is one)
         lines.append([*cell, *(f"{number:.4f}" for number in numbers), one.answer, *lacks, len(one.candidate.seeds)])
         advised = int(bool(taken) and one is taken[0])
-        reason = "" if taken or not is_best else _reason(given) or FEW_SEEDS
-        lines[-1] += [*costs, int(one.on_front), advised, *tested, whose, int(is_best), *away, spec["margin"], reason]
+        reason = "" if taken or not is_best else _reason(answer.given) or FEW_SEEDS
+        lines[-1] += [*costs, int(one.on_front), advised, *tested, whose, int(is_best), *away, margin, reason]
     return lines
 
 
@@ -250,8 +272,7 @@ def _unrun(runs, labels: dict) -> list[str]:
     for reason, rows in absent.groupby(why, sort=False):
         cells = rows.drop_duplicates(CELL)
         names = dict.fromkeys(
-            f"{wording.task_name(labels['tasks'], row.task)}: {aggregate.row_name(row, labels)}"
-            for row in cells.itertuples()
+            f"{wording.task_name(labels, row.task)}: {aggregate.row_name(row, labels)}" for row in cells.itertuples()
         )
         given.append(f"{reason} ({wording.listing(names)})")
     return [f"Preliminary; not run, or not with all seeds: {'; '.join(given)}."] * bool(given)

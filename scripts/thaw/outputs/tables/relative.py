@@ -15,9 +15,9 @@ from thaw.statistics.aggregation import chance_corrected
 from thaw.statistics.bootstrap import Resampled, interval
 
 HEADER = (
-    "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative"
+    "task split subset encoder head strategy variant metric seeds score full chance above_chance difference relative "
+    "corrected corrected_low corrected_high"
 )
-HEADER += " corrected corrected_low corrected_high"
 
 
 def build(data, spec: dict) -> TextTable:
@@ -52,7 +52,7 @@ def build(data, spec: dict) -> TextTable:
     if not groups:
         raise UserError(f"a relative_table needs runs of {spec['whole']} and of other strategies")
     titles = [column.title for column in columns]
-    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    whole = wording.label(labels, "strategies", spec["whole"])
     return text_table(spec, titles, groups, _notes(whole, list(near), fewest), HEADER, lines, sentences=True)
 
 
@@ -79,8 +79,8 @@ def _numbers(one: Resampled, whole: Resampled, chance: float) -> dict[str, float
 def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
     text = wording.number(difference)
     if numbers:
-        relative, *corrected = (wording.number(numbers[key]) for key in ("relative", "corrected", "low", "high"))
-        text += "; {} %; {} % [{}, {}]".format(relative, *corrected)
+        relative, corrected = (wording.number(numbers[key]) for key in ("relative", "corrected"))
+        text += f"; {relative} %; {corrected} % {wording.interval(numbers['low'], numbers['high'])}"
     return TextCell(text, difference)
 
 

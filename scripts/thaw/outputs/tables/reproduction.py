@@ -15,7 +15,8 @@ from thaw.statistics.bootstrap import interval, least_interval
 
 DIGITS = {"hundred": 1, "error": 1, "fraction": 3, "number": 0}
 HEADER = (
-    "row column task encoder head strategy variant metric split scale printed ours low high by_rule difference seeds"
+    "row column task encoder head strategy variant metric split scale printed ours low high by_rule difference seeds "
+    "marks reason"
 )
 ADDRESS = [*(name for name in CELL if name != "subset"), "metric", "split"]  # of a number that is reproduced
 
@@ -57,17 +58,8 @@ def build(data, spec: dict) -> TextTable:
             _line(row, entry, *both) for entry, *both in zip(row["cells"], numbers, comparison["columns"], strict=True)
         ]
     notes = protocol_notes.notes(comparison, reproduced, spec) + protocol_notes.near_chance(measured.near_chance, spec)
-    return TextTable(
-        spec["id"],
-        spec["caption"],
-        columns,
-        [],
-        groups,
-        [],
-        notes,
-        header=[*HEADER.split(), "marks", "reason"],
-        lines=lines,
-    )
+    base = (spec["id"], spec["caption"], columns, [], groups, [], notes)
+    return TextTable(*base, header=HEADER.split(), lines=lines)
 
 
 class Measured:
@@ -77,11 +69,8 @@ class Measured:
     """
 
     def __init__(self, runs, comparison: dict, predictions: PredictionFiles):
-        self.runs, self.comparison, self.predictions = (
-            runs[runs["subset"].isin([comparison["subset"]])],
-            comparison,
-            predictions,
-        )
+        self.runs = runs[runs["subset"] == comparison["subset"]]
+        self.comparison, self.predictions = comparison, predictions
         self.scales = [column["scale"] for column in comparison["columns"]]
         self.near_chance: dict[str, None] = {}
 
@@ -231,7 +220,7 @@ def _reproduced(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
         return TextCell(wording.DASH)
     text = wording.number(one.value, DIGITS[scale])
     if one.low is not None:
-        text += f" [{wording.number(one.low, DIGITS[scale])}, {wording.number(one.high, DIGITS[scale])}]"
+        text += f" {wording.interval(one.low, one.high, DIGITS[scale])}"
     return TextCell(text + "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", [])), one.value)
 
 

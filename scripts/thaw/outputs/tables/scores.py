@@ -3,7 +3,7 @@
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.tables import cost_columns, footnotes, separable
-from thaw.outputs.tables.table_model import Cell, Group, Row, Table
+from thaw.outputs.tables.table_model import KEY, Cell, Group, Row, Table
 
 
 def build(data, spec: dict) -> Table:
@@ -65,7 +65,7 @@ def _rows(part, columns, labels: dict) -> list[Row]:
     rows: dict[tuple, Row] = {}
     indices = {(column.task, column.split): index for index, column in enumerate(columns)}
     for entry in part.sort_values("rank", kind="stable").itertuples():
-        key = {name: getattr(entry, name) for name in ("kind", "encoder", "head", "subset", "strategy", "variant")}
+        key = {name: getattr(entry, name) for name in KEY}
         row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
         row.cells[indices[entry.task, entry.split]] = cell(entry)
     return list(rows.values())
@@ -74,12 +74,8 @@ def _rows(part, columns, labels: dict) -> list[Row]:
 def _mark_best(rows: list[Row], columns, validated: dict[tuple, float]) -> None:
     """Mark in each column the cells whose mean on validation is, as printed, the highest."""
     for index, column in enumerate(columns):
-        present = []
-        for row in rows:
-            mean = validated.get((column.task, *(row.key[name] for name in aggregate.ROW)))
-            entry = row.cells[index]
-            if entry and entry.mean is not None and mean is not None:
-                present.append((entry, round(mean, 1)))
-        top = max((mean for _, mean in present), default=None)
-        for entry, mean in present:
-            entry.best = mean == top
+        means = separable.means_on_validation(rows, index, column, validated)
+        printed = {place: round(mean, 1) for place, mean in means.items()}
+        top = max(printed.values(), default=None)
+        for place, mean in printed.items():
+            rows[place].cells[index].best = mean == top

@@ -17,7 +17,7 @@ from thaw.statistics.significance import compare
 def add_intervals(rows: list[Row], columns, shown, predictions) -> None:
     """Give each cell of a run its 95 % CI. Args: rows of one group; shown, the rows of runs.csv with these scores."""
     for index, column in enumerate(columns):
-        scores = shown[(shown["task"] == column.task) & (shown["split"] == column.split)]
+        scores = aggregate.of_column(shown, column)
         for row in rows:
             if row.cells[index] and row.cells[index].mean is not None:
                 own = of_cell(scores, _cell(row, column)).sort_values("seed")
@@ -29,16 +29,11 @@ def add_intervals(rows: list[Row], columns, shown, predictions) -> None:
 def mark(rows: list[Row], columns, contrasts: Contrasts, validated: dict[tuple, float]) -> None:
     """Mark in each column the highest on validation, bold where another one is shown to be below it.
 
-    Then those that are not shown to be below it are marked too.
-
-    Args: rows of one group; validated, as `aggregate.validation_means` returns it.
+    Then those that are not shown to be below it are marked too. Args: rows of one group;
+    validated, as `aggregate.validation_means` returns it.
     """
     for index, column in enumerate(columns):
-        means = {}
-        for place, row in enumerate(rows):
-            mean = validated.get((column.task, *(row.key[name] for name in aggregate.ROW)))
-            if row.cells[index] and row.cells[index].mean is not None and mean is not None:
-                means[place] = mean
+        means = means_on_validation(rows, index, column, validated)
         if means:
             best = max(means, key=means.get)
             others = [place for place in means if place != best]
@@ -46,6 +41,13 @@ def mark(rows: list[Row], columns, contrasts: Contrasts, validated: dict[tuple, 
             rows[best].cells[index].mark, rows[best].cells[index].best = HIGHEST, any(below)
             for place, is_below in zip(others, below, strict=True):
                 rows[place].cells[index].mark = "" if is_below or not any(below) else ALIKE
+
+
+def means_on_validation(rows: list[Row], index: int, column, validated: dict[tuple, float]) -> dict[int, float]:
+    """Return by place the mean on validation of the rows that have a score in a column. Args: see `mark`."""
+    keys = [(column.task, *(row.key[name] for name in aggregate.ROW)) for row in rows]
+    scored = [row.cells[index] is not None and row.cells[index].mean is not None for row in rows]
+    return {n: validated[key] for n, key in enumerate(keys) if scored[n] and key in validated}
 
 
 def _below(others: list[Row], best: Row, column, contrasts: Contrasts) -> list[bool]:

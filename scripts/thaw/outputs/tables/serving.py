@@ -11,7 +11,7 @@ from thaw.core import branch_counts
 from thaw.core.errors import UserError
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
-from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
+from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 
 HEADER = "encoder head subset choice tasks thawed mean relative layers of overhead"
 
@@ -37,10 +37,8 @@ def build(data, spec: dict) -> TextTable:
     Args: spec with `sweep` and `whole`, the ids of the sweep and of the full model, `margin` in points, and `layers`,
     the encoders' numbers of them. Raises UserError where no task has both.
     """
-    labels, both = (
-        spec["labels"],
-        [aggregate.summarise(data.runs, role, spec["order"]) for role in ("validation", "test")],
-    )
+    labels = spec["labels"]
+    both = [aggregate.summarise(data.runs, role, spec["order"]) for role in ("validation", "test")]
     groups, lines, tasks = [], [], []
     for group, name in aggregate.group_names(both[1], labels).items():
         by_task = _points(*(aggregate.runs_of(part, group) for part in both), spec)
@@ -51,7 +49,7 @@ def build(data, spec: dict) -> TextTable:
         rows = []
         for choice, chosen in _choices(by_task, whole, spec["margin"]).items():
             numbers = _numbers(chosen, whole, layers)
-            rows.append(Row({}, choice, [TextCell(text) for text in _cells(chosen, numbers)]))
+            rows.append(text_row(choice, _cells(chosen, numbers)))
             thawed = " ".join(str(point.k) if point.shared else "all" for point in chosen)
             plain = ["" if value is None else f"{value:.4f}" for value in (numbers["mean"], numbers["relative"])]
             counts = [numbers["layers"], numbers["of"], f"{numbers['overhead']:.4f}"]
@@ -59,7 +57,7 @@ def build(data, spec: dict) -> TextTable:
         groups.append(Group(name, [], rows))
     if not groups:
         raise UserError(f"a serving_table needs runs of {spec['sweep']} and of {spec['whole']} on a task")
-    names = [wording.task_name(labels["tasks"], task) for task in tasks]
+    names = [wording.task_name(labels, task) for task in tasks]
     titles = [*names, "Mean", "Of full, %", "Layers", "Share, %"]
     return text_table(spec, titles, groups, _notes(spec["margin"]), HEADER, lines, of="Choice")
 
@@ -104,9 +102,8 @@ def _cells(chosen: list[Point], numbers: dict) -> list[str]:
     """Return the cells of a choice: each task's score with its k, then the numbers over tasks."""
     scores = [wording.number(point.test) + f" ({point.k})" * point.shared for point in chosen]
     layers = f"{numbers['layers']} of {numbers['of']}"
-    return [*scores, *(wording.number(numbers[key]) for key in ("mean", "relative")), layers] + [
-        wording.number(numbers["overhead"])
-    ]
+    mean, relative, overhead = (wording.number(numbers[key]) for key in ("mean", "relative", "overhead"))
+    return [*scores, mean, relative, layers, overhead]
 
 
 def _notes(margin: float) -> list[str]:

@@ -16,8 +16,10 @@ from thaw.outputs.frame.paired_differences import Contrasts
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
-HEADER = "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
-HEADER += "seconds_alone seconds_shared cost_alone cost_shared inference"
+HEADER = (
+    "task split subset encoder head strategy variant metric seeds score start full far_enough share low high "
+    "seconds_alone seconds_shared cost_alone cost_shared inference"
+)
 MEDIAN = "Median"
 COSTS = ("alone", "shared")  # of a Way, which a cell shows
 
@@ -72,11 +74,8 @@ def _ways(mine, contrasts: Contrasts, spec: dict) -> list[Way]:
         key = (row.task, row.split)
         if all(key in end.index for end in ends.values()):
             place = (row.task, row.subset, row.encoder, row.head)
-            cells = [
-                (*place, spec["start"], "base"),
-                (*place, spec["whole"], "base"),
-                (*place, row.strategy, row.variant),
-            ]
+            points = ((spec["start"], "base"), (spec["whole"], "base"), (row.strategy, row.variant))
+            cells = [(*place, *point) for point in points]
             sides = contrasts.sides(cells, row.split)
             ways += [_way(row, ends["whole"].loc[key], sides)] if sides else []
     return ways
@@ -121,7 +120,7 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     cells: list[TextCell | None] = [None] * (columns + 1)
     for at, way in ways.items():
         costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
-        ends = "" if share is None else f" [{wording.number(share.low)}, {wording.number(share.high)}]"
+        ends = "" if share is None else f" {wording.interval(share.low, share.high)}"
         cells[at] = _cell(share and share.value, ends, costs)
     far: dict[str, list[Way]] = {}
     for way in ways.values():
@@ -152,7 +151,7 @@ def _line(way: Way) -> list:
 
 
 def _notes(spec: dict, fewest: int) -> list[str]:
-    start, whole = (spec["labels"].get("strategies", {}).get(spec[name], spec[name]) for name in ("start", "whole"))
+    start, whole = (wording.label(spec["labels"], "strategies", spec[name]) for name in ("start", "whole"))
     return [
         f"Share of the way from {start} to {whole}: (score − {start}) / ({whole} − {start}) in %, with its 95 % CI "
         f"({wording.CI}). {wording.DASH}: {whole} is not clearly above {start}, and such a task "

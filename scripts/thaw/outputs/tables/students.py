@@ -45,7 +45,7 @@ def build(data, spec: dict) -> TextTable:
     if not groups:
         raise UserError("a student_table needs results of the full model and of a student")
     titles = [*(column.title for column in columns), "Taught", "Layers", "Seconds", "MB"]
-    whole = labels.get("strategies", {}).get(spec["whole"], spec["whole"])
+    whole = wording.label(labels, "strategies", spec["whole"])
     return text_table(spec, titles, groups, _notes(whole), HEADER, lines)
 
 

@@ -7,6 +7,7 @@ from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.result_links import cell_anchor
 
 HIGHEST, ALIKE = "ᵛ", "≈"  # the highest on validation; what is not shown to be below it
+KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row of scores, in the order of its CSV
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Cell:
     @property
     def interval(self) -> str:
         """The 95 % CI in print; empty where none is shown."""
-        return "" if self.low is None else f"[{wording.number(self.low)}, {wording.number(self.high)}]"
+        return "" if self.low is None else wording.interval(self.low, self.high)
 
     @property
     def text(self) -> str:
@@ -97,13 +98,12 @@ class Table:
         """Return the header and lines of the CSV: scores x 100 with all that a cell has, and costs."""
         parts = ("mean", "sd", "seeds", "flagged", "missing", "low", "high", "mark")
         names = [[f"{c.task}.{c.split}.{part}" for part in parts] if c.task else [c.split] for c in self.columns]
-        header = ["kind", "encoder", "head", "subset", "strategy", "variant"]
         inner = [row for group in self.groups for row in group.baselines + group.rows]
-        lines = [
-            [*row.key.values(), *(n for cell, own in zip(row.cells, names, strict=True) for n in _numbers(cell, own))]
-            for row in self.baselines + inner + self.external
-        ]
-        return [header + [name for own in names for name in own], *lines]
+        lines = [[*KEY, *(name for own in names for name in own)]]
+        for row in self.baselines + inner + self.external:
+            numbers = [n for cell, own in zip(row.cells, names, strict=True) for n in _numbers(cell, own)]
+            lines.append([*(row.key[name] for name in KEY), *numbers])
+        return lines
 
 
 def caption(table: Table) -> str:
@@ -142,6 +142,11 @@ def _numbers(cell: Cell | TextCell | None, names: list[str]) -> list:
     mean, sd, low, high = ("" if n is None else f"{n:.4f}" for n in (cell.mean, cell.sd, cell.low, cell.high))
     mark = {HIGHEST: "highest", ALIKE: "alike"}.get(cell.mark, "")
     return [mean, sd, cell.seeds, int(cell.flagged), cell.missing, low, high, mark]
+
+
+def text_row(name: str, texts) -> Row:
+    """Return a row of cells that are written already."""
+    return Row({}, name, [TextCell(text) for text in texts])
 
 
 def text_table(

@@ -18,9 +18,9 @@ BY_ORDER = re.compile(r"order\d+")  # points of a strategy that sweeps the order
 def build(data, spec: dict) -> TextTable:
     """Return the standard deviation of each factor, a line for each task and strategy with a varying factor.
 
-    The seed of a run decides initialisation,
-    dropout and the order of the rows; where a strategy sweeps the order (`sweep: {order: [1, 2]}`), the order is a
-    factor of its own and the seed decides the rest. Raises UserError where nothing varies.
+    The seed of a run decides initialisation, dropout and the order of the rows; where a strategy sweeps the order
+    (`sweep: {order: [1, 2]}`), the order is a factor of its own and the seed decides the rest. Raises UserError where
+    nothing varies.
     """
     components, uneven = _split(data.runs, spec)
     if not components:
@@ -63,14 +63,14 @@ def _split(runs, spec: dict) -> tuple[dict, int]:
 
 
 def _name(at: dict, labels: dict) -> str:
-    strategy = wording.strategy_name(labels.get("strategies", {}), at["strategy"], at["point"])
-    return f"{wording.column_name(labels.get('tasks', {}), at['task'], at['split'], at['split'] != 'test')}: {strategy}"
+    strategy = wording.strategy_name(labels, at["strategy"], at["point"])
+    return f"{wording.column_name(labels, at['task'], at['split'], at['split'] != 'test')}: {strategy}"
 
 
 def _group_name(group: tuple, groups: dict, labels: dict) -> str:
     """Return the parts of a group's name that differ: encoder, head, training rows."""
     encoder, head, rows = group
-    names = [labels.get("encoders", {}).get(encoder, encoder), labels.get("heads", {}).get(head, head)]
+    names = [wording.label(labels, "encoders", encoder), wording.label(labels, "heads", head)]
     names.append(f"{wording.count(rows)} rows")
     several = [len({other[index] for other in groups}) > 1 for index in range(3)]
     return "; ".join(name for name, shown in zip(names, several, strict=True) if shown)
