@@ -50,9 +50,7 @@ class StartConfig(ConfigModel):
     """The run that a strategy starts from."""
 
     strategy: RunOf = Field(description="id of the strategy")
-    variant: Variant = Field(
-        "base", description="a point of its sweep, as k03; base where it has none"
-    )
+    variant: Variant = Field("base", description="a point of its sweep, as k03; base where it has none")
     epoch: Annotated[
         Literal["last", "best"],
         Key({"last": "last epoch", "best": "best epoch on validation"}, aliases=("checkpoint",)),
