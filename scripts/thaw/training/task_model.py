@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from thaw.adaptation.param_groups import PROJECTION
 from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
@@ -20,8 +21,6 @@ from thaw.features.batch import Batch, send
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
-
-PROJECTION = "projection"  # the component of learned projections
 
 
 class Feed:
