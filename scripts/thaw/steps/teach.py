@@ -32,7 +32,7 @@ def execute(spec: dict, folders) -> None:
     from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
     from thaw.features.extract import extract, write_cards
-    from thaw.training.context import read_rows
+    from thaw.training.rows_read import read_rows
     from thaw.training.taught import Teacher
 
     watch = Stopwatch()
