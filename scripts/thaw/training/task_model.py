@@ -55,8 +55,10 @@ class TaskModel(nn.Module):
     def with_states(
         self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int], attended: list[int] = ()
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor], dict[int, tuple]]:
-        """Return the head's logits; by boundary the states [S, T, d] that it was computed from and some more; and by
-        layer queries, keys and values [B, h, T, e] of those in `attended`.
+        """Return the head's logits with hidden states and what attention computes with, for distances to a teacher's.
+
+        States [S, T, d] are by boundary: those that the head reads, and `more`. Queries, keys and values [S, h, T, e]
+        are by layer: those of `attended`.
         """
         device = batch.mask.device.type
         recorded = self.encoder.recording(attended) if attended else contextlib.nullcontext({})
