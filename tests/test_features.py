@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import Digits, Sequence
 
+from thaw.core import layout
 from thaw.core.digests import canonical, digest
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
@@ -24,7 +25,6 @@ from thaw.features.store import FeatureStore
 from thaw.features.tokens import tokenise
 from thaw.schema.corpora import ViewConfig
 from thaw.steps import features, fetch
-from thaw.steps.features import part
 from tiny import BYTE_LEVEL, WORDS, tiny_encoder
 
 ROWS = {"train": 90, "validation": 30, "test": 1}
@@ -279,5 +279,5 @@ def test_the_rule_in_a_loop_asks_for_its_own_boundaries(home):
     """Snakemake reads a rule's command when the loop is over: the loop's variable would be the last store's."""
     rule = (home / "workflow/rules/features.smk").read_text()
     assert "store" not in rule.split("shell:")[1] and "--boundaries {output.boundaries:q}" in rule
-    assert [part(word) for word in ("0", "12", "results/features/e/c/v/b3.json")] == [0, 12, 3]
-    assert [part(word) for word in ("pooled", "results/features/e/c/v/words.json")] == ["pooled", "words"]
+    assert [layout.part_named(word) for word in ("0", "12", "results/features/e/c/v/b3.json")] == [0, 12, 3]
+    assert [layout.part_named(word) for word in ("pooled", "results/features/e/c/v/words.json")] == ["pooled", "words"]

@@ -12,14 +12,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.report import methods
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.catalogue import Catalogue, shipped
-from thaw.schema.distillation import (
-    AttentionConfig,
-    DistilConfig,
-    HiddenConfig,
-    LogitsConfig,
-    ReplaceConfig,
-    TeacherConfig,
-)
+from thaw.schema.distillation import AttentionConfig, DistilConfig, HiddenConfig, LogitsConfig, ReplaceConfig
 from thaw.schema.experiment import ExperimentConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
@@ -29,7 +22,7 @@ from thaw.schema.layers import LadderConfig, OneLayerConfig, PlainCombinationCon
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig, methods_text
-from thaw.schema.strategy_parts import SEARCHED, SearchConfig, StartConfig
+from thaw.schema.strategy_parts import SEARCHED, SearchConfig, StartConfig, TeacherConfig
 from thaw.schema.strategy_reads import ReadsConfig
 from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import EXPERIMENT_HINTS, PEFT_HINTS, PHASE_HINTS

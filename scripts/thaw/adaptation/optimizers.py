@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
+from thaw.schema.phases import BETAS
+
 
 class BertAdam(torch.optim.Optimizer):
     """Adam with decoupled weight decay and without bias correction (google-research/bert, optimization.py).
@@ -13,7 +15,7 @@ class BertAdam(torch.optim.Optimizer):
     first one 0.1 / sqrt(0.001) = 3.2 times. Zhang et al. 2021 (section 4) find small data unstable with it.
     """
 
-    def __init__(self, groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)):
+    def __init__(self, groups: list[dict], betas: tuple[float, float] = BETAS):
         """Take the groups; each has its `lr` and `weight_decay`. Default betas and epsilon are those of the source."""
         super().__init__(groups, {"betas": betas, "eps": 1e-6})
 
@@ -51,7 +53,7 @@ class AdamW(torch.optim.AdamW):
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
 
-def optimizer(name: str, groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)) -> torch.optim.Optimizer:
+def optimizer(name: str, groups: list[dict], betas: tuple[float, float] = BETAS) -> torch.optim.Optimizer:
     """Return the optimizer of a name, "adamw" or "bert_adam", over some parameter groups."""
     _uncompiled()
     return BertAdam(groups, betas) if name == "bert_adam" else AdamW(groups, betas=betas, fused=True)

@@ -7,6 +7,8 @@ from torch.nn import Parameter
 from thaw.adaptation.selectors import block, renumbered
 from thaw.schema.phases import PhaseConfig
 
+PROJECTION = "projection"  # the component of learned projections towards a teacher, which have the head's rate
+
 
 def groups(
     components: dict[str, Iterable[tuple[str, Parameter]]],
@@ -41,7 +43,7 @@ def peak(component: str, phase: PhaseConfig, layers: int) -> float:
     below layer 1. `layer_rates` lists the rates one by one, from the top; its last one holds for all further layers.
     """
     place = block(component)
-    if place in ("head", "projection"):
+    if place in ("head", PROJECTION):
         return phase.head_rate or phase.rate
     above = layers - (0 if place == "embeddings" else int(place.removeprefix("layer.")))
     if phase.layer_rates:

@@ -40,7 +40,7 @@ def every_layer(layers: int) -> list[str]:
 
 def everything(layers: int) -> list[str]:
     """Head, all layers and embeddings."""
-    return ["head", *embeddings(layers), *top(layers, layers)]
+    return ["head", *embeddings(layers), *every_layer(layers)]
 
 
 SELECTORS = {"head": head, "embeddings": embeddings, "top": top, "layers": every_layer, "all": everything}

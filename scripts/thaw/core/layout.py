@@ -139,6 +139,12 @@ def stored_part(store: str, part: int | str) -> str:
     return f"{store}/b{part}.json" if isinstance(part, int) else f"{store}/{part}.json"
 
 
+def part_named(word: str) -> int | str:
+    """Return a part of a store, the number of a boundary or a name, from itself or from the path of its card."""
+    name = PurePath(word).stem.removeprefix("b")
+    return int(name) if name.isdecimal() else name
+
+
 def payload(card: str) -> str:
     """Return what the card of a part of a store, or of its tokens, is about, by its path."""
     stem = card.removesuffix(".json")

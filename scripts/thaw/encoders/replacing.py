@@ -1,4 +1,4 @@
-"""Modules of a whole encoder in the place of a student's layers, some of them in each batch (Xu et al. 2020)."""
+"""Layers of a whole encoder that run in the place of a student's, in some batches (Xu et al. 2020)."""
 
 from itertools import pairwise
 
@@ -9,9 +9,10 @@ from thaw.encoders.transformers import Encoder
 
 
 class Replacement:
-    """For each layer that a student keeps, the layers of its predecessor from the one kept below it on, up to its own.
+    """The predecessor's layers in the place of each layer that a student keeps.
 
-    `now` says by layer whether its predecessors run in its place; in eval mode they never do.
+    Of a student that keeps layers 2 and 4, layers 1 and 2 are in the place of 2, and layers 3 and 4 in that of 4. `now`
+    says by layer whether they run in its place; in eval mode they never do.
     """
 
     def __init__(self, student: Encoder, predecessor: Encoder, kept: list[int], above: int, device: torch.device):
@@ -22,10 +23,10 @@ class Replacement:
         for below, layer in pairwise([0, *kept]):
             if layer > above:
                 self.now[layer] = False
-                module = [every[position].to(device).eval() for position in range(below, layer)]
-                self._cover(layers[layer - 1], module, layer)
+                predecessors = [every[position].to(device).eval() for position in range(below, layer)]
+                self._cover(layers[layer - 1], predecessors, layer)
 
-    def _cover(self, successor: nn.Module, module: list[nn.Module], layer: int) -> None:
+    def _cover(self, successor: nn.Module, predecessors: list[nn.Module], layer: int) -> None:
         """Make a layer run its predecessors where `now` says so; its parameters keep their names."""
         own = successor.forward
 
@@ -33,7 +34,7 @@ class Replacement:
             if not (successor.training and self.now[layer]):
                 return own(*inputs, **named)
             output = None
-            for predecessor in module:
+            for predecessor in predecessors:
                 if output is not None:
                     state = output[0] if isinstance(output, tuple) else output
                     inputs, named = ((state, *inputs[1:]), named) if inputs else ((), named | {"hidden_states": state})

@@ -36,13 +36,13 @@ def starting_tensors(folder, student: dict, trained: dict[str, torch.Tensor], se
 
 
 def check_alike(model: nn.Module, path: str, layer: int, source: int) -> None:
-    """Raise UserError where a layer can not do with the weights of another. Args: path of the list of layers."""
+    """Raise UserError where a layer cannot take the weights of another. Args: path of the list of layers."""
     first, second = (model.get_submodule(f"{path}.{n - 1}") for n in (layer, source))
     shapes = [{name: value.shape for name, value in one.named_parameters()} for one in (first, second)]
-    if shapes[0] != shapes[1] or _words(first) != _words(second):
+    if shapes[0] != shapes[1] or _settings(first) != _settings(second):
         raise UserError(
             f"student: start: layer {layer} of {model.config.model_type} works otherwise than layer {source}, whose "
-            "weights it would take; start: same is for it"
+            "weights it would take; say start: same"
         )
 
 
@@ -73,7 +73,7 @@ def _layer(name: str, path: str) -> int | None:
     return int(name.removeprefix(path + ".").partition(".")[0]) + 1 if name.startswith(path + ".") else None
 
 
-def _words(layer: nn.Module) -> dict[str, str | bool]:
+def _settings(layer: nn.Module) -> dict[str, str | bool]:
     """Return the plain words and switches by which a layer and its parts work."""
     return {
         f"{path}.{name}": value

@@ -2,8 +2,8 @@
 
 `majority` predicts the most frequent class or tag of the training rows, their mean score, or of sets of labels the
 labels that more than half of the rows have. `bag_of_words` is a linear model on words, without their order: logistic
-regression (one for each label of a set) or ridge, its strength by validation. For
-pairs of texts it reads both, their product and their difference; for tags each word with its neighbours.
+regression (one for each label of a set) or ridge, its strength by validation. For pairs of texts it reads both, their
+product and their difference; for tags each word with its neighbours.
 
 N rows or words, F features.
 """

@@ -1,10 +1,9 @@
 """Scores of predictions against gold, as fractions between -1 and 1. N examples, C classes, D draws, K counts.
 
-Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index
-of -1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as
-outside of any span. Sets of labels are [N, C]: gold 0 or 1, predictions probabilities, of which those above 0.5 count
-as predicted. A score that is not defined (correlation with a constant, F1 where neither side has a
-positive) is None, never 0.
+Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index of -1 in a
+prediction means that the model saw no such word (truncated away): it counts as wrong, and as outside of any span. Sets
+of labels are [N, C]: gold 0 or 1, predictions probabilities, of which those above 0.5 count as predicted. A score that
+is not defined (correlation with a constant, F1 where neither side has a positive) is None, never 0.
 """
 
 import math

@@ -6,7 +6,7 @@ from thaw.core.digests import digest
 from thaw.core.runtime import log
 
 
-def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dict:
+def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict, dict]]) -> dict:
     """Return the record of a search, chosen.json: the best trial and all of them.
 
     Args: the spec of the search; its whole task; each trial's settings, and its score on validation and on the scored
@@ -17,7 +17,7 @@ def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dic
     summaries = [{"settings": settings, "mean": _mean(scores), "seeds": scores} for settings, scores, _ in trials]
     if spec.get("penalty"):
         for trial, (*_, train) in zip(summaries, trials, strict=True):
-            trial |= {"train": _mean(train)}
+            trial["train"] = _mean(train)
     ranks = [_counted(trial) for trial in summaries]
     best = ranks.index(max(ranks))
     log(f"trial {best + 1} of {len(summaries)} is best on {split} by {metric}: {summaries[best]['settings']}")
@@ -27,9 +27,8 @@ def choose_trial(spec: dict, task: dict, trials: list[tuple[dict, dict]]) -> dic
 
 def _counted(trial: dict) -> float:
     """Return what a trial counts by: its mean on validation, less its gap where a penalty asks for it."""
-    if trial["mean"] is None or trial.get("train", 0.0) is None:
-        return -math.inf
-    return trial["mean"] - max(0.0, trial.get("train", -math.inf) - trial["mean"])
+    validation, train = trial["mean"], trial.get("train", -math.inf)
+    return -math.inf if None in (validation, train) else validation - max(0.0, train - validation)
 
 
 def _mean(scores: dict) -> float | None:

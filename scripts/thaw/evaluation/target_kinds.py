@@ -1,4 +1,4 @@
-"""What evaluation does differently by kind of target: constants, names, encodings, votes, credits of examples.
+"""What evaluation does differently by kind of target: constants, names, encodings, labels, votes, credits.
 
 N rows of a split, M members of an ensemble, C labels. Predictions are encoded as metrics want them: class indices [N],
 floats [N], per sentence a list of tag indices, or of sets of labels probabilities [N, C].
@@ -47,6 +47,14 @@ class ClassTarget:
         """Return encoded predictions of rows in the form that metrics read."""
         return np.array(values)
 
+    def relabelled(self, values, indices: np.ndarray | None, count: int):
+        """Return encoded predictions in other labels.
+
+        Args: predictions; the index of another label for each one, None where there are none; how many others there
+        are.
+        """
+        return indices[values]
+
     def probabilities(self, predicted) -> np.ndarray | None:
         """Return the probabilities [N, C] of predictions, None where there are none."""
         return predicted.probabilities
@@ -89,6 +97,10 @@ class ScoreTarget(ClassTarget):
     def encoded(self, value, labels: list[str]):
         """Return the number itself."""
         return float(value)
+
+    def relabelled(self, values, indices: np.ndarray | None, count: int):
+        """Return the scores as they are."""
+        return values
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
         """Return the mean of the members' scores."""
@@ -135,6 +147,10 @@ class TagsTarget(ClassTarget):
         """Return the list."""
         return values
 
+    def relabelled(self, values, indices: np.ndarray | None, count: int):
+        """Return other tags; NO_TAG stays."""
+        return [[tag if tag == NO_TAG else int(indices[tag]) for tag in tags] for tags in values]
+
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
         """Return what most members say of each word."""
         tags = [[_most(words) for words in zip(*each, strict=True)] for each in _votes(frames)]
@@ -177,6 +193,12 @@ class LabelSetTarget(ClassTarget):
     def array(self, values: list):
         """Return probabilities [N, C]."""
         return np.array(values, dtype=np.float32)
+
+    def relabelled(self, values, indices: np.ndarray | None, count: int):
+        """Return probabilities of other labels; one that stands for several has the largest of theirs."""
+        shares = np.zeros((len(values), count), np.float32)
+        np.maximum.at(shares.T, indices, values.T)
+        return shares
 
     def probabilities(self, predicted) -> np.ndarray | None:
         """Return the probabilities, which the values are."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from thaw.core.errors import UserError
 from thaw.data.corpus import Corpus
-from thaw.evaluation.metrics import NO_TAG, score
+from thaw.evaluation.metrics import score
 from thaw.evaluation.result_files import Predictions, predictions_frame, select_rows, task_with_defaults
+from thaw.evaluation.target_kinds import target_of
 
 
 @dataclass
@@ -51,19 +52,10 @@ class TransferSet:
         return [len(tags) for tags in self.corpus.targets(self.task, split)]
 
     def read(self, predictions: Predictions) -> Predictions:
-        """Return predictions in our label indices in theirs; probabilities are left out."""
-        if self.label_indices is None:
-            return Predictions(predictions.rows, predictions.values)
-        if isinstance(predictions.values, list):
-            tags = [
-                [t if t == NO_TAG else int(self.label_indices[t]) for t in sentence] for sentence in predictions.values
-            ]
-            return Predictions(predictions.rows, tags)
-        if np.ndim(predictions.values) == 2:  # a label that several of ours become has the largest of their shares
-            shares = np.zeros((len(predictions.values), len(self.corpus.labels(self.task["target"]))), np.float32)
-            np.maximum.at(shares.T, self.label_indices, predictions.values.T)
-            return Predictions(predictions.rows, shares)
-        return Predictions(predictions.rows, self.label_indices[predictions.values])
+        """Return predictions in our label indices in theirs; the probabilities of classes are left out."""
+        count = len(self.corpus.labels(self.task["target"]))
+        values = target_of(self.task).relabelled(predictions.values, self.label_indices, count)
+        return Predictions(predictions.rows, values)
 
     def assess(self, task: dict, predictions: dict[str, Predictions]) -> dict:
         """Return {"scores", "rows"} by `<task>/<split>` of predictions in our indices, by the metrics of our task."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from thaw.core.boundaries import ATTENTION
+from thaw.core.boundaries import ATTENTION, VECTORS
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
@@ -67,6 +67,16 @@ def extract(
                 )
     store.forget(names)
     return facts
+
+
+def write_cards(store: FeatureStore, encoder: Encoder, dtype: str, facts: dict[int | str, dict], shared: dict) -> None:
+    """Write the cards of some parts. Args: what `extract` returned for them; what each card has in addition."""
+    shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")} | shared
+    shared |= {"dtype": dtype, "width": encoder.width}
+    for part, own in facts.items():
+        which = {"boundary": part} if isinstance(part, int) else {"part": part}
+        which |= {"layers": encoder.layers} if part in VECTORS else {}
+        write_json(store.card_path(part), which | shared | own)
 
 
 def remake(store: FeatureStore, encoder_folder, names: list[int | str], device, wanted: RowMasks | None = None) -> None:

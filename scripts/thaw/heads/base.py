@@ -87,10 +87,11 @@ class Head(nn.Module):
         return logits.float().softmax(-1) if self.target == "label" else None
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return the predictions: class indices [B], scores [B], tag indices [B, W], -1 for unseen words, or, of sets
-        of labels, probabilities [B, C].
+        """Return the predictions of a batch.
 
-        Tags are the best of each word on its own: a sequence that BIO forbids is left to the metric.
+        They are class indices [B], scores [B], tag indices [B, W], -1 for unseen words, or, of sets of labels,
+        probabilities [B, C]. Tags are the best of each word on its own: a sequence that BIO forbids is left to the
+        metric.
         """
         if self.scores:
             return logits.float()

@@ -5,9 +5,9 @@ strengths. Vectors [K, N, d]; of one layer and strength weight [C, d], bias [C].
 
 The objective is  mean loss + l2/2 * ||W||^2  on features standardised on the training vectors (mean 0, deviation 1),
 the bias free; the loss is cross-entropy or squared error, for sets of labels the sum of each label's binary
-cross-entropy. For classes the products of vectors are computed in float32
-and sums over them in float64, for scores all is float64. The standardisation is folded into the weight and bias that
-are returned, so that the result is a plain linear head on raw features.
+cross-entropy. For classes the products of vectors are computed in float32 and sums over them in float64, for scores all
+is float64. The standardisation is folded into the weight and bias that are returned, so that the result is a plain
+linear head on raw features.
 
 scikit-learn's LogisticRegression on standardised features has the same solution for C = 1 / (N l2), or 2 / (N l2) with
 two classes, for which it has a single row; Ridge for alpha = N l2 / 2. For sets of labels each row is its
@@ -93,11 +93,12 @@ def fit_classes(
 ) -> list[list[Solution]]:
     """Return logistic regression for each layer and strength, both in the order given.
 
-    It is multinomial, or one for each label of a set. Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of
-    0 and 1; number of classes C, some of which may have no vector; gap, the
-    estimated distance from the least objective, as a share of it, that is allowed (default: GAP or WIDE_GAP). Two
-    classes have a row each, so that l2 weighs half of what it does with a single row for both. Layers are solved in
-    groups that fit the cache.
+    It is multinomial, or one for each label of a set. Two classes have a row each, so that l2 weighs half of what it
+    does with a single row for both. Layers are solved in groups that fit the cache.
+
+    Args: vectors [K, N, d]; targets [N] class indices, or [N, C] of 0 and 1; number of classes C, some of which may
+    have no vector; gap, the estimated distance from the least objective, as a share of it, that is allowed (default:
+    GAP or WIDE_GAP).
     """
     if gap is None:
         gap = WIDE_GAP if vectors.shape[-1] > WIDE and not is_wide(vectors) else GAP

@@ -23,40 +23,55 @@ FLAT = 1e-7  # fraction of the largest variance below which a direction is round
 LEAST_BIAS = 1e-4  # the bias' curvature at least, which vanishes for a class without vectors
 
 
-class MeanCrossEntropy:
+class LinearLoss:
+    """A loss of linear functions of some layers' vectors, without penalty: what points give, and gradients by them."""
+
+    def __init__(self, scaled: torch.Tensor, classes: int, directions: torch.Tensor | None):
+        """Keep vectors [K, N, d] float32 and directions [K, d, r], None for the axes."""
+        self.scaled, self.directions = scaled, None if directions is None else directions.float()
+        layers, self.count, width = scaled.shape
+        self.shape = (layers, classes, (width if directions is None else directions.shape[-1]) + 1)
+
+    def logits(self, point: torch.Tensor) -> torch.Tensor:
+        """Return the logits [K, C, N] at a point."""
+        weight = point[..., :-1].float()
+        weight = weight if self.directions is None else weight @ self.directions.mT
+        return torch.baddbmm(point[..., -1:].float(), weight, self.scaled.mT)
+
+    def gradient(self, residuals: torch.Tensor) -> torch.Tensor:
+        """Return the gradient [K, C, d + 1], float64, of a mean over vectors whose gradients by logits are these."""
+        gradient = residuals @ self.scaled
+        gradient = gradient if self.directions is None else gradient @ self.directions
+        gradient = torch.cat([gradient, residuals.sum(-1, keepdim=True)], -1)
+        return gradient.double() / self.count
+
+
+class MeanCrossEntropy(LinearLoss):
     """The mean cross-entropy of some layers, without penalty, and its gradient."""
 
     def __init__(
         self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor | None = None
     ):
-        """Keep vectors [K, N, d] float32, targets [N] class indices and directions [K, d, r], None for the axes."""
-        self.scaled, self.directions = scaled, None if directions is None else directions.float()
-        layers, self.count, width = scaled.shape
-        self.targets = targets.expand(layers, 1, -1)
-        self.shape = (layers, classes, (width if directions is None else directions.shape[-1]) + 1)
+        """Keep targets [N], class indices, and what `LinearLoss` keeps."""
+        super().__init__(scaled, classes, directions)
+        self.targets = targets.expand(len(scaled), 1, -1)
 
     def __call__(self, point: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses [K] and their gradients [K, C, d + 1] at a point, float64.
 
         The probabilities of the wrong classes are summed separately: 1 minus the right class' would round them away.
         """
-        weight = point[..., :-1].float()
-        weight = weight if self.directions is None else weight @ self.directions.mT
-        logits = torch.baddbmm(point[..., -1:].float(), weight, self.scaled.mT)  # [K, C, N]
+        logits = self.logits(point)
         logits -= logits.amax(1, keepdim=True)
         target_logits = logits.gather(1, self.targets)
         right = target_logits.exp()
         residuals = logits.exp_().scatter_(1, self.targets, 0.0)
         wrong = residuals.sum(1, keepdim=True)
         loss = ((wrong + (right - 1)).log1p() - target_logits).mean((1, 2), dtype=torch.float64)
-        residuals.scatter_(1, self.targets, -wrong).div_(wrong + right)
-        gradient = residuals @ self.scaled
-        gradient = gradient if self.directions is None else gradient @ self.directions
-        gradient = torch.cat([gradient, residuals.sum(-1, keepdim=True)], -1)
-        return loss, gradient.double() / self.count
+        return loss, self.gradient(residuals.scatter_(1, self.targets, -wrong).div_(wrong + right))
 
 
-class SumBinaryCrossEntropy:
+class SumBinaryCrossEntropy(LinearLoss):
     """The cross-entropy of C labels, each by itself: the mean over vectors, summed over labels, and its gradient.
 
     So no label changes the solution of another: it is one-vs-rest.
@@ -65,26 +80,18 @@ class SumBinaryCrossEntropy:
     def __init__(
         self, scaled: torch.Tensor, targets: torch.Tensor, classes: int, directions: torch.Tensor | None = None
     ):
-        """Keep vectors [K, N, d] float32, targets [N, C] of 0 and 1, and directions [K, d, r], None for the axes."""
-        self.scaled, self.directions = scaled, None if directions is None else directions.float()
-        layers, self.count, width = scaled.shape
+        """Keep targets [N, C] of 0 and 1, and what `LinearLoss` keeps."""
+        super().__init__(scaled, classes, directions)
         self.signs = 1.0 - 2.0 * targets.mT.to(scaled.dtype)  # -1 where a vector has the label
-        self.shape = (layers, classes, (width if directions is None else directions.shape[-1]) + 1)
 
     def __call__(self, point: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses [K] and their gradients [K, C, d + 1] at a point, float64.
 
         The loss is softplus of the logit of what a target is not, whose derivative is the probability of that.
         """
-        weight = point[..., :-1].float()
-        weight = weight if self.directions is None else weight @ self.directions.mT
-        wrong = torch.baddbmm(point[..., -1:].float(), weight, self.scaled.mT) * self.signs  # [K, C, N]
+        wrong = self.logits(point) * self.signs
         loss = torch.nn.functional.softplus(wrong).sum((1, 2), dtype=torch.float64) / self.count
-        residuals = wrong.sigmoid_() * self.signs
-        gradient = residuals @ self.scaled
-        gradient = gradient if self.directions is None else gradient @ self.directions
-        gradient = torch.cat([gradient, residuals.sum(-1, keepdim=True)], -1)
-        return loss, gradient.double() / self.count
+        return loss, self.gradient(wrong.sigmoid_() * self.signs)
 
 
 @dataclass(frozen=True)

@@ -43,15 +43,20 @@ def group_lasso(vectors: torch.Tensor, targets: torch.Tensor, classes: int, shar
     """Return the group lasso of classes (softmax, mean cross-entropy), sets of labels or scores (mean squared error).
 
     Args: vectors [N, d]; targets [N], class indices or, for `classes` 0, floats, or [N, C] of 0 and 1, whose loss is
-    the sum of each label's binary cross-entropy; share, the penalty as a share of the
-    least one under which no feature has a weight. Penalties fall from there, and each is solved on its active set by
-    accelerated proximal gradient (Beck and Teboulle 2009, with the restarts of O'Donoghue and Candes 2015).
+    the sum of each label's binary cross-entropy; share, the penalty as a share of the least one under which no feature
+    has a weight. Penalties fall from there, and each is solved on its active set by accelerated proximal gradient (Beck
+    and Teboulle 2009, with the restarts of O'Donoghue and Candes 2015).
 
     The relevance of a feature is the norm of its weights plus that of the loss' gradient by them: the penalty where
     there are weights, and where there are none less, the farther it is from having some. So all features are ranked.
     """
     scaled = Scale.of(vectors).apply(vectors)
-    loss = _Scores(targets) if not classes else _Classes(targets, classes) if targets.ndim == 1 else _LabelSets(targets)
+    if not classes:
+        loss = _Scores(targets)
+    elif targets.ndim == 1:
+        loss = _Classes(targets, classes)
+    else:
+        loss = _LabelSets(targets)
     weight = scaled.new_zeros(len(loss.start), scaled.shape[1], dtype=torch.float64)
     bias, gap = loss.start, 0.0
     gradients = _gradients(scaled, loss.residuals(bias.expand(-1, len(targets))))

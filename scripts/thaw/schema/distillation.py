@@ -9,11 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from thaw.core.phrases import listing
-from thaw.schema.entry import Id
+from thaw.schema.entry import Count
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
 
 Weight = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
 
 
 class LogitsConfig(ConfigModel):
@@ -34,21 +33,31 @@ class LogitsConfig(ConfigModel):
         return self
 
 
-def _say_map(pairs, hidden, context: Context) -> str:
-    if isinstance(pairs, dict):
-        matched = listing(f"{student} to {teacher}" for student, teacher in pairs.items())
-        return f"layers matched {matched}"
-    return {
-        "same": "each layer matched to the teacher's at its depth",
-        "last": "matched to the teacher's last ones",
-        "top": "the last layer to the last",
-    }[pairs]
+def _matched(words: dict[str, str]):
+    """Return how a map of layers is said. Args: the words of a map that is no list of pairs."""
+
+    def say(pairs, term, context: Context) -> str:
+        if isinstance(pairs, dict):
+            return f"layers matched {listing(f'{student} to {teacher}' for student, teacher in pairs.items())}"
+        return words[pairs]
+
+    return say
 
 
-def _say_attended(pairs, attention, context: Context) -> str:
-    if isinstance(pairs, dict):
-        return _say_map(pairs, attention, context)
-    return {"same": "each layer matched to the teacher's at its place", "top": "the last layer to the last"}[pairs]
+STATES_MATCHED = {
+    "same": "each layer matched to the teacher's at its depth",
+    "last": "matched to the teacher's last ones",
+    "top": "the last layer to the last",
+}
+ATTENTION_MATCHED = {
+    "same": "each layer matched to the teacher's at its place",
+    "top": "the last layer to the last",
+}
+
+
+def _that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
+    """Return those pairs whose first is above the boundary under which nothing trains, None where all trains."""
+    return [(student, teacher) for student, teacher in pairs if below is None or student > below]
 
 
 class HiddenConfig(ConfigModel):
@@ -64,7 +73,7 @@ class HiddenConfig(ConfigModel):
     normalise: Annotated[bool, Key({True: "states scaled to length 1"})] = Field(
         False, description="scale both states to length 1 first (Sun et al. 2019)"
     )
-    map: Annotated[Literal["same", "last", "top"] | dict[int, int], Key(_say_map)] = Field(
+    map: Annotated[Literal["same", "last", "top"] | dict[int, int], Key(_matched(STATES_MATCHED))] = Field(
         "same",
         description="which boundary of the student is matched to which of the teacher. same: each layer that is kept "
         "to the same depth; last: the student's layers to the teacher's last ones; top: the output of the last layer "
@@ -101,7 +110,7 @@ class HiddenConfig(ConfigModel):
             others = range(layers - len(inner), layers) if self.map == "last" else inner
             pairs = list(zip(inner, others, strict=True))
             pairs += [(layers, layers)] if self.last or self.map == "top" else []
-        return [(student, teacher) for student, teacher in pairs if below is None or student > below]
+        return _that_train(pairs, below)
 
 
 class AttentionConfig(ConfigModel):
@@ -121,7 +130,7 @@ class AttentionConfig(ConfigModel):
     heads: Annotated[int | None, Key("in {} heads")] = Field(
         None, ge=1, description="into how many heads queries, keys and values are divided; null: those of the encoder"
     )
-    map: Annotated[Literal["same", "top"] | dict[Count, Count], Key(_say_attended)] = Field(
+    map: Annotated[Literal["same", "top"] | dict[Count, Count], Key(_matched(ATTENTION_MATCHED))] = Field(
         "same",
         description="which layer of the student is matched to which of the teacher. same: each layer that is kept to "
         "the teacher's at its place; top: the last to the last; or {2: 4, 4: 8}",
@@ -129,12 +138,11 @@ class AttentionConfig(ConfigModel):
 
     def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
         """Return layers of the student with those of the teacher; args as of `HiddenConfig.pairs`."""
-        pairs = (
-            {"same": [(n, n) for n in kept], "top": [(kept[-1], layers)]}.get(self.map)
-            if isinstance(self.map, str)
-            else sorted(self.map.items())
-        )
-        return [(student, teacher) for student, teacher in pairs if below is None or student > below]
+        if isinstance(self.map, dict):
+            pairs = sorted(self.map.items())
+        else:
+            pairs = [(n, n) for n in kept] if self.map == "same" else [(kept[-1], layers)]
+        return _that_train(pairs, below)
 
 
 def _term(name: str):
@@ -153,7 +161,6 @@ class DistilConfig(ConfigModel):
     hidden: Annotated[HiddenConfig | None, Key(_term("the teacher's hidden states"))] = Field(
         None, description="the teacher's hidden states as targets; null: not"
     )
-
     attention: Annotated[AttentionConfig | None, Key(_term("the teacher's attention"))] = Field(
         None, description="what attends to what in the teacher's layers as targets; null: not"
     )
@@ -205,24 +212,4 @@ def say_replace(replace: ReplaceConfig | None, phase, context: Context) -> str:
         return ""
     return (
         f"The layers take over from the modules of the run that it starts from: {', '.join(clauses(replace, context))}."
-    )
-
-
-class TeacherConfig(ConfigModel):
-    """The run that a strategy's runs are trained towards: of the same task, subset, head and, unless said, encoder."""
-
-    strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
-        description="id of the strategy"
-    )
-    variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
-        "base", description="a point of its sweep, as k03; the variable of this strategy's own sweep: the same point"
-    )
-    encoder: Annotated[Id | None, Key(lambda id, _, context: f"of {context.name('encoders', id)}" if id else "")] = (
-        Field(
-            None,
-            description="another encoder of the catalogue, whose logits alone can be targets; null: the student's own",
-        )
-    )
-    seed: Annotated[int | None, Key("seed {}")] = Field(
-        None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
     )

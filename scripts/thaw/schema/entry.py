@@ -1,4 +1,4 @@
-"""What all entries share: ids, words, rates and shares, display keys, and the form of an entry in a spec."""
+"""What all entries share: ids, words, numbers, display keys, and the form of an entry in a spec."""
 
 import re
 from typing import Annotated
@@ -12,6 +12,7 @@ from thaw.schema.keys import ConfigModel
 
 Rate = Annotated[float, Field(gt=0, lt=10)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
 
 IMPORT_PATH = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 

@@ -169,9 +169,10 @@ class ExperimentConfig(ConfigModel):
     def meet(self, *parts: str) -> bool:
         """Return whether parts of a run (task, encoder, head, strategy) are run with each other, as `only` says."""
         kinds = (self.tasks, self.encoders, self.heads, [*map(_strategy, self.strategies)])
-        for allowed in (set(self.only.get(part, ())) for part in parts):
-            for kind, part in zip(kinds, parts, strict=False):
-                if allowed.intersection(kind) and part not in allowed:
+        for part in parts:
+            allowed = set(self.only.get(part, ()))
+            for kind, other in zip(kinds, parts, strict=False):
+                if allowed.intersection(kind) and other not in allowed:
                     return False
         return True
 

@@ -4,9 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from thaw.schema.entry import CatalogueEntry, Id
-
-Count = Annotated[int, Field(ge=1)]
+from thaw.schema.entry import CatalogueEntry, Count, Id
 
 
 class MergeConfig(CatalogueEntry):

@@ -11,20 +11,6 @@ from thaw.schema.keys import ConfigModel, Key, clauses, written
 Fraction = Annotated[float, Field(gt=0, le=1)]
 
 
-# The keys of a phase that a search may choose, and what its choice may count besides the validation score.
-SEARCHED = ("rate", "head_rate", "layer_decay", "epochs", "batch_size", "weight_decay", "warmup", "l2_to_start")
-SEARCHED += ("insert_size",)
-Penalty = Annotated[
-    Literal["gap"] | None,
-    Key({"gap": "the validation score less what the score on the training rows is above it"}),
-]
-NO_PENALTY = Field(
-    None,
-    description="gap: a trial counts by its validation score less what its score on the training rows is above it, so "
-    "that of settings that score alike the one that overfits less is chosen; null: by the validation score",
-)
-
-
 class CoralConfig(ConfigModel):
     """CORAL (Sun and Saenko 2016): covariances of source and target are brought near each other."""
 

@@ -18,9 +18,6 @@ PROVENANCES = (
 )
 
 
-NO_ADDRESS = {"label", "cite", "not_computed"}  # keys that say nothing of where one of our results is
-
-
 class Where(CatalogueEntry):
     """A part of the address of one of our results; table, column and row together make it whole."""
 
@@ -36,7 +33,7 @@ class Where(CatalogueEntry):
 
     def address(self) -> dict:
         """Return the parts that are stated."""
-        stated = {key: getattr(self, key) for key in Where.model_fields if key not in NO_ADDRESS}
+        stated = {key: getattr(self, key) for key in Where.model_fields if key not in ("label", "not_computed")}
         return {key: value for key, value in stated.items() if value is not None}
 
 

@@ -5,12 +5,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from thaw.schema.distillation import TeacherConfig
 from thaw.schema.entry import CatalogueEntry, Cite, Id
 from thaw.schema.head import HeadConfig
 from thaw.schema.keys import Context, Key, clauses, key_of, prose
 from thaw.schema.phases import PhaseConfig, of_phase
-from thaw.schema.strategy_parts import PHASE_NAMES, SearchConfig, StartConfig, written_key
+from thaw.schema.strategy_parts import PHASE_NAMES, SearchConfig, StartConfig, TeacherConfig, written_key
 from thaw.schema.strategy_reads import ReadsConfig, say_reads
 from thaw.schema.student import StudentConfig, say_student
 from thaw.schema.trainer_keys import keys_of_a_phase
@@ -196,17 +195,21 @@ class StrategyConfig(CatalogueEntry):
         read = [term for phase in self.phases if phase.distil for term in phase.distil.terms]
         if self.teacher and not read:
             raise ValueError("teacher: no phase reads it; give one distil: {logits: {}}, or leave teacher out")
-        replaced = [phase for phase in self.phases if phase.replace]
-        if replaced and not (self.student and self.after):
-            raise ValueError("replace: needs a student:, and after: the run whose modules it takes over from")
-        if any(phase.distil for phase in replaced):
-            raise ValueError("replace: has the task's own loss alone; leave out distil: in that phase")
         if read and not self.teacher:
             raise ValueError(f"distil: {read[0]}: needs a teacher; name a strategy as teacher:")
         return self
 
     @model_validator(mode="after")
-    def _student_of_whole_layers(self):
+    def _modules_to_replace(self):
+        replaced = [phase for phase in self.phases if phase.replace]
+        if replaced and not (self.student and self.after):
+            raise ValueError("replace: needs a student:, and after: the run whose modules it takes over from")
+        if any(phase.distil for phase in replaced):
+            raise ValueError("replace: has the task's own loss alone; leave out distil: in that phase")
+        return self
+
+    @model_validator(mode="after")
+    def _one_random_start(self):
         if self.student and any(phase.reinit_top for phase in self.phases):
             raise ValueError("student: start: random says which of its layers start at random; leave out reinit_top")
         return self

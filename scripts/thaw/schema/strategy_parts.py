@@ -1,4 +1,4 @@
-"""Parts of a strategy: the run that it starts from, and the grid of a search."""
+"""Parts of a strategy: the run that it starts from, the one that teaches it, and the grid of a search."""
 
 import re
 from itertools import product
@@ -10,10 +10,11 @@ from thaw.core.errors import suggestion
 from thaw.core.phrases import listing, plural
 from thaw.schema.entry import Id
 from thaw.schema.keys import ConfigModel, Context, Key, documented, key_of, names, written
-from thaw.schema.phase_parts import NO_PENALTY, SEARCHED, Penalty
 from thaw.schema.phases import PhaseConfig
 
 PHASE_NAMES = names(PhaseConfig)
+# The keys of a phase that a search may choose.
+SEARCHED = tuple("rate head_rate layer_decay epochs batch_size weight_decay warmup l2_to_start insert_size".split())
 _SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
 _GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
 
@@ -31,15 +32,15 @@ def written_key(key: str) -> str:
     return number + dot + documented(PhaseConfig, name)
 
 
+RunOf = Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")]
+Variant = Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")]
+
+
 class StartConfig(ConfigModel):
     """The run that a strategy starts from."""
 
-    strategy: Annotated[Id, Key(lambda id, _, context: f"the run of “{context.name('strategies', id)}”")] = Field(
-        description="id of the strategy"
-    )
-    variant: Annotated[Id, Key(lambda id, *_: f"variant {id}" if id != "base" else "")] = Field(
-        "base", description="a point of its sweep, as k03; base where it has none"
-    )
+    strategy: RunOf = Field(description="id of the strategy")
+    variant: Variant = Field("base", description="a point of its sweep, as k03; base where it has none")
     epoch: Annotated[
         Literal["last", "best"],
         Key({"last": "last epoch", "best": "best epoch on validation"}, aliases=("checkpoint",)),
@@ -56,6 +57,24 @@ class StartConfig(ConfigModel):
         if self.task is None and "subset" in self.model_fields_set:
             raise ValueError("after: subset is for an intermediate task; without task: it is the run's own")
         return self
+
+
+class TeacherConfig(ConfigModel):
+    """The run that a strategy's runs are trained towards: of the same task, subset, head and, unless said, encoder."""
+
+    strategy: RunOf = Field(description="id of the strategy")
+    variant: Variant = Field(
+        "base", description="a point of its sweep, as k03; the variable of this strategy's own sweep: the same point"
+    )
+    encoder: Annotated[Id | None, Key(lambda id, _, context: f"of {context.name('encoders', id)}" if id else "")] = (
+        Field(
+            None,
+            description="another encoder of the catalogue, whose logits alone can be targets; null: the student's own",
+        )
+    )
+    seed: Annotated[int | None, Key("seed {}")] = Field(
+        None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
+    )
 
 
 def _grid(grid: dict, search, context: Context) -> str:
@@ -79,7 +98,14 @@ class SearchConfig(ConfigModel):
     seeds: Annotated[list[int], Key(_seeds)] = Field(
         [1], min_length=1, description="seeds of each trial; the mean of their validation scores decides"
     )
-    penalty: Penalty = NO_PENALTY
+    penalty: Annotated[
+        Literal["gap"] | None,
+        Key({"gap": "the validation score less what the score on the training rows is above it"}),
+    ] = Field(
+        None,
+        description="gap: a trial counts by its validation score less what its score on the training rows is above it, "
+        "so that of settings that score alike the one that overfits less is chosen; null: by the validation score",
+    )
 
     @field_validator("grid", mode="before")
     @classmethod

@@ -12,10 +12,10 @@ from pydantic import Field, model_validator
 
 from thaw.core.errors import UserError
 from thaw.core.phrases import listing, plural
+from thaw.schema.entry import Count
 from thaw.schema.keys import ConfigModel, Context, Key, clauses
 
 RANDOM = "random"
-Count = Annotated[int, Field(ge=1)]
 
 
 def _bottom(count: int, below: int, layers: int) -> list[int]:
@@ -126,8 +126,7 @@ class StudentConfig(ConfigModel):
         elif self.start == RANDOM:
             sources = [RANDOM] * len(own)
         else:
-            words = self.start if isinstance(self.start, list) else PLACES[self.start](len(own), below, layers)
-            sources = list(words)
+            sources = self.start if isinstance(self.start, list) else PLACES[self.start](len(own), below, layers)
         if len(sources) != len(own) or any(isinstance(n, int) and n > layers for n in sources):
             raise UserError(f"student: start: {sources} does not give one of {layers} layers to each of {own}")
         return list(zip(own, sources, strict=True))

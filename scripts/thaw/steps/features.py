@@ -20,7 +20,9 @@ def main() -> None:
     """Write tokens.parquet and its card, then the payload and card of each part that is asked for."""
     arguments = parse_arguments(
         __doc__,
-        any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", part),
+        # the rule gives cards, since it is made in a loop: what its command says of the loop's variable would be of the
+        # last
+        any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", layout.part_named),
         ("--rows", {"type": json.loads, "help": "what reads the states, as JSON: these rows are stored; default: all"}),
         DATA,
         ENCODER,
@@ -52,15 +54,6 @@ def main() -> None:
         run_relaxed_if_needed(
             lambda: write_parts(out, arguments.encoder, parts, spec["dtype"], rows(arguments.rows, arguments.data))
         )
-
-
-def part(word: str) -> int | str:
-    """Return a part of a store, the number of a boundary or a name, from itself or from the path of its card.
-
-    The rule gives cards, since it is made in a loop: what its command says of the loop's variable would be of the last.
-    """
-    name = Path(word).stem
-    return name if name in VECTORS else int(name.removeprefix("b"))
 
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
@@ -99,7 +92,7 @@ def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str, wan
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.encoders.transformers import Encoder
-    from thaw.features.extract import extract
+    from thaw.features.extract import extract, write_cards
     from thaw.features.row_sets import masks_of
     from thaw.features.store import FeatureStore
 
@@ -109,12 +102,9 @@ def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str, wan
     masks = None if wanted is None else masks_of(store, wanted)
     facts = extract(store, encoder, parts, dtype, claimed(watch), rows=masks)
     seconds = watch.seconds()["total"]
-    shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
-    shared |= {"dtype": dtype, "width": encoder.width, "seconds": seconds, "device": hardware(watch.device)["device"]}
+    shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
     shared |= {"deterministic": False} if watch.device.type == "cuda" and not is_strict() else {}
-    for part in parts:
-        which = {"boundary": part} if isinstance(part, int) else {"part": part, "layers": encoder.layers}
-        write_json(store.card_path(part), {**which, **shared, **facts[part]})
+    write_cards(store, encoder, dtype, facts, shared)
     log(f"{plural(len(parts), 'part')}, {sum(f['bytes'] for f in facts.values()) / 2**20:.1f} MiB, {seconds:.1f} s")
 
 

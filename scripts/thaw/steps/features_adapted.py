@@ -1,5 +1,6 @@
 """Step `features_adapted`: the hidden states that an encoder gives as a run left it, at all layers, on a few rows."""
 
+from thaw.core import layout
 from thaw.core.devices import run_relaxed_if_needed
 from thaw.core.digests import digest
 from thaw.core.files import write_json
@@ -27,25 +28,19 @@ def execute(spec: dict, folders) -> None:
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
-    from thaw.features.extract import extract
+    from thaw.features.extract import extract, write_cards
     from thaw.training.adapted import AdaptedEncoder
     from thaw.training.rows_read import read_rows
 
     watch = Stopwatch()
     (inputs,) = run_inputs.open_inputs(spec, folders)
     adapted = AdaptedEncoder.of(folders.encoder, folders.run, spec["run"])
-    weights = file_sha256(folders.run.parent / "encoder.safetensors")
-    changes = {"digest": digest(spec), "weights": weights}
+    changes = {"digest": digest(spec), "weights": file_sha256(folders.run.parent / layout.ENCODER)}
     store = write_excerpt(inputs.store, folders.out, read_rows(spec, inputs.corpus), changes)
     numbers = list(range(spec["layers"] + 1))
     encoder = adapted.encoder()
     facts = extract(store, encoder, numbers, spec["dtype"], claimed(watch))
-    shared = {key: store.card[key] for key in ("digest", "weights", "tokenizer", "data")}
-    for n in numbers:
-        write_json(
-            store.card_path(n),
-            {"boundary": n, **shared, "dtype": spec["dtype"], "width": encoder.width, **facts[n]},
-        )
+    write_cards(store, encoder, spec["dtype"], facts, {})
     seconds = watch.seconds()["total"]
     card = {"spec": spec, "digest": digest(spec), "seconds": seconds, "device": hardware(watch.device)["device"]}
     card |= {"bytes": sum(fact["bytes"] for fact in facts.values())}

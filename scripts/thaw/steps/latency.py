@@ -15,11 +15,12 @@ def main() -> None:
 
     from thaw.evaluation.result_files import check_digest
     from thaw.merging import call_times
+    from thaw.schema.experiment import ComputeConfig
     from thaw.schema.merges import LatencyConfig
 
     spec, folder = arguments.spec, arguments.merge
     check_digest(folder / "merge.json", spec["merge"])
-    threads = spec["compute"].get("threads", 2)
+    threads = ComputeConfig.model_validate(spec["compute"]).threads
     set_threads(threads)
     settings = spec | {"latency": LatencyConfig.model_validate(spec["latency"]).model_dump()}
     results = layout.results_folder(folder.absolute(), ("merge",))

@@ -18,9 +18,9 @@ def main() -> None:
     from thaw.merging.merge_runs import merge, merge_summary
 
     spec, out = arguments.spec, arguments.out
-    expected = [digest for _, points in sorted(spec["tasks"].items()) for point in points for digest in point["runs"]]
-    for path, one in zip(arguments.runs, expected, strict=True):
-        check_digest(path, one)
+    planned = [run for _, points in sorted(spec["tasks"].items()) for point in points for run in point["runs"]]
+    for metrics, expected in zip(arguments.runs, planned, strict=True):
+        check_digest(metrics, expected)
     set_threads(1)
     served = served_runs.select(spec, arguments.runs)
     for task, run in served.items():

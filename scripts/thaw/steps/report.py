@@ -1,5 +1,4 @@
-"""Step `report`: the one self-contained page of an experiment, that of its examples, an article in LaTeX with its
-references, and a checklist for authors."""
+"""Step `report`: pages of an experiment and its examples, an article with its references, a checklist for authors."""
 
 from thaw.core.files import write_text
 from thaw.core.runtime import log, run_step

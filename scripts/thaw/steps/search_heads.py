@@ -38,16 +38,17 @@ def search(spec: dict, folders) -> None:
         trained = hand_over(runs, train_heads([send(run, device) for run in runs], watch))
         spent = measure_cost(watch, device)
     task = runs[0].context.task
-    seeds, each, metric = list(map(str, spec["seeds"])), len(spec["seeds"]), task["metrics"][0]
-    by_trial = [trained[place * each : (place + 1) * each] for place in range(len(spec["grid"]))]
-    scores = [
-        [
-            {seed: one.outcome["scores"][split][metric] for seed, one in zip(seeds, left, strict=True)}
-            for split in (task["validation"], "train")
-        ]
-        for left in by_trial
+    each = len(spec["seeds"])
+
+    def scores(trial: int, split: str) -> dict[str, float | None]:
+        """Return the main score of a trial, counted from 0, on a split, by seed."""
+        of_trial = zip(spec["seeds"], trained[trial * each : (trial + 1) * each], strict=True)
+        return {str(seed): left.outcome["scores"][split][task["metrics"][0]] for seed, left in of_trial}
+
+    trials = [
+        (settings, scores(trial, task["validation"]), scores(trial, "train"))
+        for trial, settings in enumerate(spec["grid"])
     ]
-    trials = [(settings, *both) for settings, both in zip(spec["grid"], scores, strict=True)]
     cost = {key: sum(left.cost[key] for left in trained) for key in ("flops", "tokens", "steps")}
     parameters = trained[0].cost["parameters"]
     write_json(folders.out / "cost.json", cost | {"parameters": parameters} | spent)

@@ -110,7 +110,7 @@ def execute(spec: dict, folders) -> None:
         note = {BASE: read_json(folders.encoder / "card.json")["sha256"]} | (
             left.inserts.note() if left.inserts else {}
         )
-        save_tensors(folders.out / "encoder.safetensors", left.encoder, note)
+        save_tensors(folders.out / layout.ENCODER, left.encoder, note)
     write_run(folders.out, spec, run.context, left, left.outcome, cost)
     log(result_line(run.context.task, left.outcome, cost["seconds"]["total"]))
     progress.end()
@@ -136,7 +136,7 @@ def start(spec: dict, needs: dict[str, Path]):
             f"after: checkpoint: {spec['after']['epoch']} is asked for, but that run ({folder}) kept its "
             f"{phase.pick} epoch; change after: checkpoint: or that strategy's checkpoint:"
         )
-    encoder = folder / "encoder.safetensors"
+    encoder = folder / layout.ENCODER
     if not encoder.is_file() and any(set(entry["components"]) - {"head"} for entry in metrics["spec"]["phases"]):
         raise UserError(f"{encoder} is missing: a run that others start after must say keep: true in its strategy")
     with wrap_corruption(folder, f"{folder}/metrics.json"):

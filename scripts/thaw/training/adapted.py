@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from thaw.adaptation.peft_modules import Inserts, read_insert_metadata
+from thaw.core import layout
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
@@ -37,7 +38,7 @@ class AdaptedEncoder:
         record = read_json(metrics)
         if "diverged" in record["flags"]:
             raise UserError(f"{metrics.parent}: its training diverged, and there is no encoder to probe; leave it out")
-        path = metrics.parent / "encoder.safetensors"
+        path = metrics.parent / layout.ENCODER
         if not path.is_file():
             raise UserError(f"{path} is missing; delete {metrics} and run the workflow again")
         with wrap_corruption(path, metrics), safe_open(path, "pt") as file:

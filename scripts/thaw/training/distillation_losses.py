@@ -13,10 +13,13 @@ def soft_targets(student: torch.Tensor, teacher: torch.Tensor, temperature: floa
 
     The square keeps the size of the gradient independent of the temperature t.
     """
-    log_student = functional.log_softmax(student.float() / temperature, -1)
-    log_teacher = functional.log_softmax(teacher.float() / temperature, -1)
-    each = (log_teacher.exp() * (log_teacher - log_student)).sum(-1)
-    return temperature**2 * each.mean()
+    log_student, log_teacher = ((x.float() / temperature).log_softmax(-1) for x in (student, teacher))
+    return temperature**2 * _divergence(log_student, log_teacher).mean()
+
+
+def _divergence(log_student: torch.Tensor, log_teacher: torch.Tensor) -> torch.Tensor:
+    """Return KL(teacher || student) [...] of logarithms of probabilities [..., C]."""
+    return functional.kl_div(log_student, log_teacher, reduction="none", log_target=True).sum(-1)
 
 
 def yes_or_no(logits: torch.Tensor) -> torch.Tensor:
@@ -48,9 +51,8 @@ def relation_distance(
         both = queries[..., None] & mask[:, None, None, :]
         return functional.mse_loss(ours[both], theirs[both])
     lowest = torch.finfo(torch.float32).min
-    logs = [x.masked_fill(~mask[:, None, None, :], lowest).log_softmax(-1) for x in (ours, theirs)]
-    each = (logs[1].exp() * (logs[1] - logs[0])).sum(-1)
-    return each[queries].mean()
+    ours, theirs = (x.masked_fill(~mask[:, None, None, :], lowest).log_softmax(-1) for x in (ours, theirs))
+    return _divergence(ours, theirs)[queries].mean()
 
 
 def _scores(first: torch.Tensor, second: torch.Tensor, heads: int) -> torch.Tensor:

@@ -42,6 +42,11 @@ class Distilled(Supervised):
             with seeded(seed, "projections"):
                 self.projections.update({str(n): nn.Linear(width, width, bias=False) for n, _ in self.pairs})
 
+    def join(self, model: TaskModel, run) -> None:
+        """Let the projections, if any, train with the model."""
+        if self.projections:
+            model.projections = self.projections.to(run.device)
+
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         matched = [n for n, _ in self.pairs], [n for n, _ in self.attended]

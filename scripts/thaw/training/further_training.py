@@ -43,15 +43,14 @@ class Pretraining:
         if tokenizer.mask_token_id is None:
             raise UserError(f"{folder}: its tokenizer has no mask token, so nothing can be masked for it")
         self.marks = Marks(tokenizer.mask_token_id, len(tokenizer))
-        self.specials = Specials.of(tokenizer, folder) if entry.next_sentence else None
         self.shape = Shape.of(read_json(folder / "config.json"))
+        self.reported = self.objective = MaskedLanguageModel(entry.phase.precision)
         if entry.next_sentence:
+            self.specials = Specials.of(tokenizer, folder)
             with seeded(entry.seed, "next sentence"):
                 self.model.next_sentence = NextSentence(folder, self.shape.width)
-        self.model.to(device)
-        self.masked = self.objective = MaskedLanguageModel(entry.phase.precision)  # the first is what is reported
-        if entry.next_sentence:
             self.objective = MaskedAndNextSentence(entry.phase.precision)
+        self.model.to(device)
         total = store.card["splits"]["train"]["examples"]
         order = np.random.default_rng(derive_seed(entry.seed, "held out")).permutation(total)
         held = max(1, total // HELD_OUT)
@@ -84,12 +83,7 @@ class Pretraining:
             loss = f"loss {phase_log.mean_loss(training.epoch):#.3g}, on held-out rows {losses[-1]:.4f} nats"
             log(f"epoch {training.epoch} of {phase.epochs}: {loss}")
 
-        feed = self._feed("masks")
-        if self.specials:
-            feed = PairedFeed(
-                self.specials, self.store, self.device, self.entry.mask, self.marks, self.entry.seed, "masks"
-            )
-        trainer = ModelTrainer(self.model, feed, self.rows, self.objective)
+        trainer = ModelTrainer(self.model, self._feed("masks", self.entry.next_sentence), self.rows, self.objective)
         training.enter(trainer, components, self.shape.layers)
         training.run(watch, evaluate)
         facts = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
@@ -99,12 +93,13 @@ class Pretraining:
         cost = {"flops": flops, "parameters": {"trained": size, "total": size}}
         return facts, cost | {"tokens": phase_log.tokens, "steps": phase_log.steps}
 
-    def _feed(self, name: str) -> MaskedFeed:
-        """Return a feed whose masks come from the start of the stream of this name."""
-        return MaskedFeed(self.store, self.device, self.entry.mask, self.marks, self.entry.seed, name)
+    def _feed(self, name: str, pairs: bool = False) -> MaskedFeed:
+        """Return a feed, of pairs or of texts as they are, whose masks come from the start of the stream of a name."""
+        of_masks = self.store, self.device, self.entry.mask, self.marks, self.entry.seed, name
+        return PairedFeed(self.specials, *of_masks) if pairs else MaskedFeed(*of_masks)
 
     def _loss(self, watch: Stopwatch) -> float:
         """Return the loss on the held-out rows, with the same masks each time."""
         with watch("evaluate"):
             feed = self._feed("held-out masks")
-            return mean_loss(self.model, self.masked, feed, "train", self.held_out)
+            return mean_loss(self.model, self.reported, feed, "train", self.held_out)

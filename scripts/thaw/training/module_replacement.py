@@ -9,6 +9,7 @@ import torch
 
 from thaw.core.runtime import derive_seed
 from thaw.encoders.replacing import Replacement
+from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.schema.distillation import ReplaceConfig
 from thaw.training.objectives import Supervised
@@ -26,6 +27,12 @@ class Replacing(Supervised):
         self.replace, self.seed, self.name = replace, seed, f"replace:{number}"
         self.step, self.steps = 0, 1
         self.replacement: Replacement | None = None
+
+    def join(self, model: TaskModel, run) -> None:
+        """Load the predecessor, whose modules run in the place of the student's. Args: the model; the TrainingRun."""
+        whole = Encoder.load(run.context.encoder_folder)
+        whole.put(run.predecessor)
+        self.replacement = Replacement(model.encoder, whole, run.context.kept, model.encoder.start or 0, run.device)
 
     def at_step(self, step: int, steps: int) -> None:
         """Note how many updates were made, of how many planned."""

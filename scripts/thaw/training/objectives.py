@@ -1,7 +1,6 @@
 """Training objectives: the loss of a batch, as a part of its own.
 
-A distillation objective is one more Objective: it holds what a teacher gave for each training row (logits, states),
-asks the model for its own, and adds their distances to the head's loss; `vector_loss` does so with logits.
+One more objective is one more class, as `thaw.training.distilled.Distilled`, which `TrainingRun.objective_of` returns.
 
 B examples, W words, N vectors, M runs, n of a batch, C outputs.
 """
@@ -29,6 +28,12 @@ class Objective:
     def loss(self, model, rows, batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
         raise NotImplementedError
+
+    def join(self, model, run) -> None:
+        """Put into a model what runs or trains in it for this objective alone; by default nothing.
+
+        Args: the model that trains in a stage; the TrainingRun.
+        """
 
     def at_step(self, step: int, steps: int) -> None:
         """Note how many updates of a phase were made, of how many planned; by default do nothing."""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from thaw.adaptation.param_groups import PROJECTION
 from thaw.core.boundaries import computes_layers
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
@@ -20,8 +21,6 @@ from thaw.features.batch import Batch, send
 from thaw.features.row_sets import batches
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
-
-PROJECTION = "projection"  # the component of learned projections
 
 
 class Feed:
@@ -56,8 +55,10 @@ class TaskModel(nn.Module):
     def with_states(
         self, batch: Batch, stored: dict[int, torch.Tensor], more: list[int], attended: list[int] = ()
     ) -> tuple[torch.Tensor, dict[int, torch.Tensor], dict[int, tuple]]:
-        """Return the head's logits; by boundary the states [S, T, d] that it was computed from and some more; and by
-        layer queries, keys and values [B, h, T, e] of those in `attended`.
+        """Return the head's logits with hidden states and what attention computes with, for distances to a teacher's.
+
+        States [S, T, d] are by boundary: those that the head reads, and `more`. Queries, keys and values [S, h, T, e]
+        are by layer: those of `attended`.
         """
         device = batch.mask.device.type
         recorded = self.encoder.recording(attended) if attended else contextlib.nullcontext({})

@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from thaw.compute_cost.flops import encoder_flops
+from thaw.core import layout
 from thaw.core.boundaries import ATTENTION
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
@@ -46,12 +47,12 @@ class Teacher:
         if "diverged" in record["flags"]:
             raise UserError(f"{folder}: its training diverged; there is nothing to teach")
         self.context = TaskContext(spec, inputs)
-        if (folder / "encoder.safetensors").is_file():
+        if (folder / layout.ENCODER).is_file():
             encoder = AdaptedEncoder.of(inputs.encoder, metrics, expected).encoder()
         elif all(set(phase["components"]) <= {"head"} for phase in spec["phases"]) and not spec["after"]:
             encoder = Encoder.load(inputs.encoder)
         else:
-            raise UserError(f"{folder}/encoder.safetensors is missing; delete {metrics} and run the workflow again")
+            raise UserError(f"{folder / layout.ENCODER} is missing; delete {metrics} and run the workflow again")
         head = self.context.build_head(HeadConfig.of_run(spec, record["chosen"]))
         with wrap_corruption(folder, str(metrics)):
             head.load_state_dict(load_file(folder / "head.safetensors"))
@@ -65,7 +66,8 @@ class Teacher:
     def write_logits(self, out: Path, rows: np.ndarray, device: torch.device) -> dict:
         """Write the logits of some rows of train, and return what the card says of them."""
         model, store = self.model.to(device), self.context.store
-        feed, outputs = Feed(store, [], device), [None] * len(rows)
+        feed = Feed(store, [], device)
+        outputs = [torch.zeros(0, model.head.outputs)] * len(rows)  # those of a row without tokens
         with torch.no_grad():
             for places in batches(store.sizes("train")[rows]):
                 batch, stored = feed("train", rows[places])
@@ -73,17 +75,12 @@ class Teacher:
                 for index, place in enumerate(places):
                     outputs[place] = logits[index]
         counts = self.context.word_counts("train", rows)
-        width = next(one for one in outputs if one is not None).shape[-1:]
-        if counts is not None:
-            outputs = [
-                torch.zeros(count, *width) if one is None else _cut(one, count)
-                for one, count in zip(outputs, counts, strict=True)
-            ]
         tensors = {"rows": torch.from_numpy(rows.astype(np.int64))}
         if counts is None:
             tensors["logits"] = torch.stack(outputs)
         else:
-            tensors["logits"], tensors["words"] = torch.cat(outputs), torch.tensor(counts)
+            tensors["logits"] = torch.cat([_cut(one, count) for one, count in zip(outputs, counts, strict=True)])
+            tensors["words"] = torch.tensor(counts)
         if not tensors["logits"].isfinite().all():
             raise UserError(f"{out}: the teacher gives values that are not finite; there is nothing to teach")
         save_tensors(out / LOGITS, tensors)

@@ -13,9 +13,7 @@ from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
-from thaw.encoders.replacing import Replacement
 from thaw.encoders.shortening import starting_tensors
-from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
@@ -162,12 +160,7 @@ class TrainingRun:
         if "embeddings" in components:
             encoder.keep_rows(self.inputs.tokens())
         model = TaskModel(encoder, self.head, phase.precision)
-        if isinstance(objective, Replacing):
-            whole = Encoder.load(folder)
-            whole.put(self.predecessor)
-            objective.replacement = Replacement(encoder, whole, self.context.kept, boundary or 0, self.device)
-        if isinstance(objective, Distilled) and objective.projections:
-            model.projections = objective.projections.to(self.device)
+        objective.join(model, self)
         feed = Feed(store, cached_layers_read([stage]), self.device)
         over_all = phase.clip_over == "all"
         return ModelTrainer(model, feed, self.rows, objective, phase.frozen_dropout, over_all)
