@@ -48,7 +48,7 @@ sys.path.insert(0, str(CODE))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={str(CODE)!r}; ")
 
 from thaw.cli.show_command import summary
-from thaw.core import layout
+from thaw.core import fork_server, layout
 from thaw.core.errors import UserError
 from thaw.planning import run_progress
 from thaw.planning.configuration import load_plan
@@ -84,6 +84,7 @@ onstart:
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
                 handler.addFilter(run_progress.is_shown)
+        fork_server.start(CODE, PLAN.threads)
     write = lambda line: logger.info(line, extra={"quietness": Quietness.PROGRESS})
     logger.addHandler(run_progress.RunProgress(run_progress.estimated_seconds(PLAN, outputs), write))
 

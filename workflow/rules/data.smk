@@ -29,7 +29,7 @@ rule prepare:
     message:
         "prepare: reading corpus {wildcards.corpus}"
     shell:
-        "python -m thaw.steps.prepare --spec {params.spec:q}"
+        "python -m thaw.steps prepare --spec {params.spec:q}"
         f" --data-dir {PLAN.data_dir} --out $(dirname {{output.card:q}}) 2>&1 | tee {{log:q}}"
 
 
@@ -50,4 +50,4 @@ rule fetch:
     message:
         "fetch: bringing encoder {wildcards.encoder}"
     shell:
-        "python -m thaw.steps.fetch --spec {params.spec:q}" " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+        "python -m thaw.steps fetch --spec {params.spec:q}" " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

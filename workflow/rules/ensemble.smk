@@ -26,6 +26,6 @@ rule ensemble:
     message:
         "ensemble: {wildcards.task}, {wildcards.ensemble}"
     shell:
-        "python -m thaw.steps.ensemble --spec {params.spec:q} --members {input.members:q}"
+        "python -m thaw.steps ensemble --spec {params.spec:q} --members {input.members:q}"
         f" --catalogues {PLAN.catalogues}"
         f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

@@ -26,6 +26,6 @@ rule external:
     message:
         "external: {wildcards.task}, {wildcards.external}"
     shell:
-        "python -m thaw.steps.external --spec {params.spec:q} --predictions {input.predictions:q}"
+        "python -m thaw.steps external --spec {params.spec:q} --predictions {input.predictions:q}"
         f" --catalogues {PLAN.catalogues}"
         f" --data {folder_of('data')} --out $(dirname {{output.metrics:q}}) 2>&1 | tee {{log:q}}"

@@ -42,7 +42,7 @@ for store in PLAN.jobs["features"]:
         message:
             f"features: one pass of the encoder over {store}"
         shell:
-            "python -m thaw.steps.features --spec {params.spec:q} --boundaries {output.boundaries:q}"
+            "python -m thaw.steps features --spec {params.spec:q} --boundaries {output.boundaries:q}"
             " --rows {params.rows:q}"
             f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"

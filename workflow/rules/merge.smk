@@ -28,7 +28,7 @@ rule merge:
     message:
         "merge: {wildcards.merge}, {wildcards.encoder}"
     shell:
-        "python -m thaw.steps.merge --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps merge --spec {params.spec:q} --runs {input.runs:q}"
         " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"
 
 
@@ -51,5 +51,5 @@ rule latency:
     message:
         "latency: {wildcards.merge}, {wildcards.encoder}"
     shell:
-        "python -m thaw.steps.latency --spec {params.spec:q} --merge $(dirname {input.merge:q})"
+        "python -m thaw.steps latency --spec {params.spec:q} --merge $(dirname {input.merge:q})"
         " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"

@@ -34,7 +34,7 @@ rule collect:
     message:
         "collect: the runs of {wildcards.experiment}"
     shell:
-        "python -m thaw.steps.collect --spec {params.spec:q} --out {output.runs:q}"
+        "python -m thaw.steps collect --spec {params.spec:q} --out {output.runs:q}"
         " --results $(dirname $(dirname $(dirname {output.runs:q}))) --logs $(dirname $(dirname {log:q}))"
         " 2>&1 | tee {log:q}"
 
@@ -63,7 +63,7 @@ rule table:
     message:
         "table: {wildcards.id}"
     shell:
-        "python -m thaw.steps.table --spec {params.spec:q} --runs {input.runs:q} --merges {input.merges:q}"
+        "python -m thaw.steps table --spec {params.spec:q} --runs {input.runs:q} --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.html:q})/{wildcards.id} 2>&1 | tee {log:q}"
 
@@ -93,7 +93,7 @@ rule figure:
     message:
         "figure: {wildcards.id}"
     shell:
-        "python -m thaw.steps.figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
+        "python -m thaw.steps figure --spec {params.spec:q} --runs {input.runs:q} --probes {input.probes:q}"
         " --merges {input.merges:q}"
         " --results $(dirname $(dirname $(dirname {input.runs:q})))"
         " --out $(dirname {output.svg:q})/{wildcards.id} 2>&1 | tee {log:q}"
@@ -121,7 +121,7 @@ rule report:
     message:
         "report: the page of {wildcards.experiment}"
     shell:
-        "python -m thaw.steps.report --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps report --spec {params.spec:q} --runs {input.runs:q}"
         " --results $(dirname $(dirname $(dirname {output.page:q})))"
         " --logs $(dirname $(dirname {log:q}))"
         f" --command {quoted(AGAIN)}"

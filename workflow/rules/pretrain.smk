@@ -30,5 +30,5 @@ rule pretrain:
     message:
         "pretrain: {wildcards.encoder} on the training text of {wildcards.corpus}, as {wildcards.further} says"
     shell:
-        f"python -m thaw.steps.pretrain --spec {{params.spec:q}} --encoder {folder_of('encoder')}"
+        f"python -m thaw.steps pretrain --spec {{params.spec:q}} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

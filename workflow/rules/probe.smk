@@ -40,7 +40,7 @@ rule features_adapted:
     message:
         "features_adapted: {wildcards.probed} by {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps.features_adapted --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps features_adapted --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.card:q})"
         f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"
@@ -73,7 +73,7 @@ rule probe:
     message:
         "probe: {wildcards.probe} on {wildcards.encoder}, {wildcards.task}, {wildcards.of}"
     shell:
-        f"python -m thaw.steps.probe --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps probe --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q})"

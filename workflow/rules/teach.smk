@@ -39,7 +39,7 @@ for taught in PLAN.jobs["teach"]:
         message:
             f"teach: {taught}"
         shell:
-            f"python -m thaw.steps.teach --catalogues {PLAN.catalogues}"
+            f"python -m thaw.steps teach --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --boundaries {output.boundaries:q} --out $(dirname {output.card:q})"
             f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"

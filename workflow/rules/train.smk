@@ -59,7 +59,7 @@ rule fit_heads:
     message:
         "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
-        f"python -m thaw.steps.fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
+        f"python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
         f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
         f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
@@ -91,7 +91,7 @@ rule search_heads:
     message:
         "search_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
     shell:
-        f"python -m thaw.steps.search_heads --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.chosen:q})"
         f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
@@ -130,7 +130,7 @@ rule train:
     message:
         "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, seed {wildcards.seed}"
     shell:
-        f"python -m thaw.steps.train --if-missing --catalogues {PLAN.catalogues}"
+        f"python -m thaw.steps train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
         f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
         f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
@@ -185,7 +185,7 @@ for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARIN
         message:
             "train: {wildcards.task}, {wildcards.strategy} {wildcards.variant}, several seeds"
         shell:
-            f"python -m thaw.steps.train --catalogues {PLAN.catalogues}"
+            f"python -m thaw.steps train --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --out {params.cell:q}"
             f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
@@ -214,7 +214,7 @@ rule select:
     message:
         "select: {wildcards.task}, {wildcards.strategy} {wildcards.variant}"
     shell:
-        "python -m thaw.steps.select --spec {params.spec:q} --trials {input.trials:q}"
+        "python -m thaw.steps select --spec {params.spec:q} --trials {input.trials:q}"
         " --out {output.chosen:q} 2>&1 | tee {log:q}"
 
 
@@ -239,6 +239,6 @@ rule baseline:
     message:
         "baseline: {wildcards.task}, {wildcards.baseline}"
     shell:
-        f"python -m thaw.steps.baseline --spec {{params.spec:q}} --data {folder_of('data')}"
+        f"python -m thaw.steps baseline --spec {{params.spec:q}} --data {folder_of('data')}"
         f" --catalogues {PLAN.catalogues}"
         " --out $(dirname {output.metrics:q}) 2>&1 | tee {log:q}"

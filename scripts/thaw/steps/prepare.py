@@ -1,6 +1,6 @@
 """Step prepare: one corpus from its source to checked Parquet splits and a card.
 
-python -m thaw.steps.prepare --spec '{"corpus": ..., "entry": {...}, "source": "files", ...}'
+python -m thaw.steps prepare --spec '{"corpus": ..., "entry": {...}, "source": "files", ...}'
     --data-dir DIR --out results/data/<corpus>
 """
 

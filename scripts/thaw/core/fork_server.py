@@ -1,0 +1,210 @@
+"""A process that has imported what takes seconds, and forks a job of a workflow whenever one starts.
+
+Importing torch and transformers takes a small run longer than its training. Snakemake's process on one machine starts
+the server (`start`), each job asks it for a process (`ask`), and it ends with Snakemake and the last of its jobs. A job
+has its own process group, working directory, environment and files, as one that a shell starts; signals reach it, and
+it dies with the process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it
+needs (Linux 5.3), or in another environment, a step imports for itself: `thaw.steps.__main__`.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from thaw.core.runtime import run_step
+
+ADDRESS = "THAW_FORK_SERVER"  # of the socket, in the environment of jobs
+# Snakemake or a shell sets these for each job, and no library reads them as it is imported. A job with another value of
+# any other, such as OMP_NUM_THREADS, imports for itself.
+THREADS = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")  # libraries for which Snakemake says how many threads a job has
+OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", ADDRESS}
+REFUSED, STARTED = b"r", b"s"
+# What a step imports only where it is needed, which takes longest.
+TABLES = ("pandas", "pyarrow.parquet")
+MODELS = (*TABLES, "transformers.modeling_utils", "transformers.models.auto.modeling_auto")
+PLOTS = (*TABLES, "scipy.stats", "seaborn")
+WITH_MODELS = ("fetch", "features", "features_adapted", "pretrain", "teach", "train", "search_heads", "probe", "merge")
+LIBRARIES = {**dict.fromkeys(WITH_MODELS, MODELS), "figure": PLOTS, "report": PLOTS}
+
+
+def start(code: Path | str, threads: int) -> None:
+    """Start a server for the jobs of Snakemake's process, which this is; they find it by `os.environ`.
+
+    A server that they would find already stays theirs; THAW_FORK_SERVER= on the command line is for none at all.
+    Args: their PYTHONPATH, which leads to this package; how many threads most of them have.
+    """
+    if ADDRESS in os.environ or not hasattr(os, "pidfd_open"):
+        return
+    named = {f"{library}_NUM_THREADS": str(threads) for library in THREADS}
+    environment = os.environ | named | {"VECLIB_MAXIMUM_THREADS": str(threads), "PYTHONPATH": str(code)}
+    folder = tempfile.mkdtemp(prefix="thaw-")
+    address = f"{folder}/socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(128)
+        command = [sys.executable, "-m", "thaw.core.fork_server", str(listener.fileno()), folder]
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        server = subprocess.Popen(
+            command, env=environment, pass_fds=[listener.fileno()], start_new_session=True, **streams
+        )
+    _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
+    os.environ[ADDRESS] = address
+
+
+_servers: list[subprocess.Popen] = []
+
+
+def ask(module: str, arguments: list[str]) -> int | None:
+    """Run a module's `main` in a process of the server; return its exit status, or None where no server takes it."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(os.environ.get(ADDRESS, ""))
+    except OSError:
+        return None
+    request = {"module": module, "arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    message = json.dumps(request).encode()
+    with connection:
+        socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
+        connection.sendall(message)
+        before = {
+            number: signal.signal(number, lambda number, _: connection.send(bytes([number])))
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
+        if connection.recv(1) == STARTED:
+            status = connection.recv(1)
+            return status[0] if status else 1
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    return None
+
+
+class Server:
+    """Forks processes for those who ask, and passes on their signals and the exit statuses."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.waiting = selectors.DefaultSelector()
+        self.waiting.register(listener, selectors.EVENT_READ)
+        self.waiting.register(0, selectors.EVENT_READ)
+        self.open = True
+        self.jobs: dict[socket.socket, tuple[int, int]] = {}  # connection: process, and the descriptor of its end
+
+    def serve(self) -> dict | None:
+        """Return a request in each process that is forked for one; in the server None, when all is done."""
+        while self.open or self.jobs:
+            for key, _ in self.waiting.select():
+                if key.fileobj == 0:
+                    self.waiting.unregister(0)
+                    self.open = False
+                elif key.fileobj is self.listener:
+                    if request := self.accept():
+                        return request
+                elif key.data is None:
+                    self.pass_on(key.fileobj)
+                else:
+                    self.end(key.data)
+        return None
+
+    def accept(self) -> dict | None:
+        """Take a connection, and fork the process that it asks for: return its request there, here None."""
+        connection = self.listener.accept()[0]
+        try:
+            request, files = _received(connection)
+        except (OSError, ValueError):  # who asked has gone
+            connection.close()
+            return None
+        if not _alike(request["environment"]):
+            connection.send(REFUSED)
+            _close(connection, *files)
+            return None
+        for name in (request["module"], *LIBRARIES.get(request["module"].split(".")[-1], TABLES)):
+            importlib.import_module(name)
+        process = os.fork()
+        if process == 0:
+            self.waiting.close()
+            _close(self.listener, connection, *self.jobs, *(end for _, end in self.jobs.values()))
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+            os.setpgid(0, 0)
+            return request
+        _close(*files)
+        os.setpgid(process, process)  # here too: a signal may come before the process has begun
+        connection.send(STARTED)
+        end = os.pidfd_open(process)
+        self.jobs[connection] = process, end
+        self.waiting.register(connection, selectors.EVENT_READ)
+        self.waiting.register(end, selectors.EVENT_READ, connection)
+        return None
+
+    def pass_on(self, connection: socket.socket) -> None:
+        """Send a job the signal that its connection brings; SIGKILL where who asked has gone."""
+        try:
+            told = connection.recv(1)
+        except OSError:
+            told = b""
+        if not told:
+            self.waiting.unregister(connection)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.jobs[connection][0], told[0] if told else signal.SIGKILL)
+
+    def end(self, connection: socket.socket) -> None:
+        """Tell who asked for a job that it has ended."""
+        process, end = self.jobs.pop(connection)
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        with contextlib.suppress(OSError):  # who asked has gone
+            connection.send(bytes([code if code >= 0 else 128 - code]))
+        for one in (end, connection):
+            if one in self.waiting.get_map():
+                self.waiting.unregister(one)
+        _close(end, connection)
+
+
+def _received(connection: socket.socket) -> tuple[dict, list[int]]:
+    """Return the request of a connection, and descriptors of its standard input, output and error."""
+    length, files, *_ = socket.recv_fds(connection, 8, 3)
+    with connection.makefile("rb") as stream:
+        return json.loads(stream.read(int.from_bytes(length, "big"))), files
+
+
+def _alike(environment: dict[str, str]) -> bool:
+    """Return whether what was imported in this environment is what would be imported in another one."""
+    names = ({*environment} | {*os.environ}) - OF_A_JOB
+    return all(environment.get(name) == os.environ.get(name) for name in names)
+
+
+def _close(*those) -> None:
+    for one in those:
+        os.close(one if isinstance(one, int) else one.detach())
+
+
+def run(module: str, arguments: list[str]) -> None:
+    """Run a module's `main` with arguments in this process, as if Python had been started with it."""
+    imported = importlib.import_module(module)
+    sys.argv = [imported.__file__, *arguments]
+    run_step(imported.main)
+
+
+def main() -> None:
+    """Serve at a socket that is open already: its descriptor and its folder are the arguments."""
+    listener, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    request = Server(listener).serve()
+    if request is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    run(request["module"], request["arguments"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""Run a step by its name: python -m thaw.steps train --spec ... --out ...
+
+In a process of the fork server where one listens, which has imported its libraries, else in this one.
+"""
+
+import sys
+
+from thaw.core import fork_server
+
+if __name__ == "__main__":
+    module, arguments = f"thaw.steps.{sys.argv[1]}", sys.argv[2:]
+    status = fork_server.ask(module, arguments)
+    if status is None:
+        fork_server.run(module, arguments)
+    else:
+        sys.exit(status)

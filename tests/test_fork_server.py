@@ -1,0 +1,151 @@
+"""The fork server: a job in it is as one that a shell starts, and where it cannot be, the step runs by itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).resolve().parents[1]
+JOB = """
+import json, os, sys, time
+from thaw.core.errors import UserError
+
+def main():
+    told = sys.argv[1]
+    if told == "facts":
+        facts = {"folder": os.getcwd(), "argv": sys.argv, "parent": os.getppid(), "group": os.getpgrp() == os.getpid()}
+        print(json.dumps(facts | {"asked": os.environ["ASKED"], "imported": "pandas" in sys.modules}))
+        print("a log line", file=sys.stderr)
+    elif told == "mistake":
+        raise UserError("tasks.yaml:3: no such task")
+    elif told == "wait":
+        with open("waiting", "w") as file:
+            file.write(str(os.getpid()))
+        time.sleep(60)
+    elif told == "die":
+        os.kill(os.getpid(), 9)
+"""
+ASK = "import sys; from thaw.core import fork_server; sys.exit(fork_server.ask('some_job', sys.argv[1:]))"
+START = """
+import os, sys
+from thaw.core import fork_server
+
+fork_server.start(sys.argv[1], 1)
+print(os.environ["THAW_FORK_SERVER"], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def server(tmp_path):
+    """The environment of a server's jobs, and the process that started it."""
+    (tmp_path / "some_job.py").write_text(JOB)
+    path = f"{tmp_path}{os.pathsep}{HOME / 'scripts'}"
+    names = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "ASKED": "yes", "VECLIB_MAXIMUM_THREADS": "1"}
+    environment |= {f"{name}_NUM_THREADS": "1" for name in names}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    starter = subprocess.Popen([sys.executable, "-c", START, path], env=environment, **pipes)
+    yield environment | {"THAW_FORK_SERVER": starter.stdout.readline().strip()}, starter
+    starter.kill()
+    starter.wait()
+
+
+def asked(environment: dict, folder: Path, *words: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", ASK, *words], env=environment, cwd=folder, capture_output=True, text=True, timeout=60
+    )
+
+
+def waiting(environment: dict, folder: Path) -> tuple[subprocess.Popen, int]:
+    """Return who asked for a job that waits, and the job's process number."""
+    client = subprocess.Popen([sys.executable, "-c", ASK, "wait"], env=environment, cwd=folder)
+    until(lambda: (folder / "waiting").is_file() and (folder / "waiting").read_text())
+    return client, int((folder / "waiting").read_text())
+
+
+def until(true, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def lives(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
+
+
+def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_who_asked(server, tmp_path):
+    environment, _ = server
+    (tmp_path / "below").mkdir()
+    done = [asked(environment, tmp_path / "below", "facts", "--out", "a b") for _ in range(2)]
+    facts = [json.loads(one.stdout) for one in done]
+    for one in facts:
+        assert one["folder"] == str(tmp_path / "below") and one["asked"] == "yes" and one["group"] and one["imported"]
+        assert Path(one["argv"][0]).stem == "some_job" and one["argv"][1:] == ["facts", "--out", "a b"]
+    assert facts[0]["parent"] == facts[1]["parent"], "two servers"
+    assert [one.returncode for one in done] == [0, 0] and done[0].stderr == "a log line\n"
+
+
+def test_a_mistake_is_one_sentence_and_exit_status_1(server, tmp_path):
+    done = asked(server[0], tmp_path, "mistake")
+    assert (done.returncode, done.stderr, done.stdout) == (1, "error: tasks.yaml:3: no such task\n", "")
+
+
+def test_a_job_that_is_killed_says_so_and_the_server_goes_on(server, tmp_path):
+    assert asked(server[0], tmp_path, "die").returncode == 128 + signal.SIGKILL
+    assert asked(server[0], tmp_path, "facts").returncode == 0
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 1), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_signal_to_who_asked_reaches_the_job(server, tmp_path, number, status):
+    client, job = waiting(server[0], tmp_path)
+    client.send_signal(number)
+    assert client.wait(30) == status and not lives(job)
+
+
+def test_a_job_dies_with_who_asked_for_it(server, tmp_path):
+    client, job = waiting(server[0], tmp_path)
+    client.kill()
+    client.wait()
+    until(lambda: not lives(job))
+
+
+def test_jobs_run_side_by_side(server, tmp_path):
+    client, _ = waiting(server[0], tmp_path)
+    assert asked(server[0], tmp_path, "facts").returncode == 0
+    client.kill()
+
+
+@pytest.mark.parametrize(
+    "other", [{"OMP_NUM_THREADS": "2"}, {"OF_ANOTHER": "conda environment"}, {"THAW_FORK_SERVER": "/none"}]
+)
+def test_what_was_imported_in_another_environment_is_not_used(server, tmp_path, other):
+    code = "from thaw.core import fork_server; print(fork_server.ask('some_job', ['facts']))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=server[0] | other, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "None\n", done.stderr
+
+
+def test_the_server_ends_with_who_started_it_after_its_last_job(server, tmp_path):
+    environment, starter = server
+    client, job = waiting(environment, tmp_path)
+    starter.kill()
+    starter.wait()
+    time.sleep(0.3)
+    assert lives(job) and client.poll() is None
+    client.send_signal(signal.SIGTERM)
+    client.wait(30)
+    until(lambda: not Path(environment["THAW_FORK_SERVER"]).parent.exists())
+
+
+def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOME / "scripts")}
+    command = [sys.executable, "-m", "thaw.steps", "prepare", "--help"]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "--spec" in done.stdout
