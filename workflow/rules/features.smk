@@ -20,9 +20,7 @@ for store in PLAN.jobs["features"]:
         name:
             re.sub(r"\W", "_", f"features_{store}")
         input:
-            data=made("features", "data", store),
-            encoder=made("features", "encoder", store),
-            others=next_to("features", store),
+            **reads("features", "data", "encoder", key=store),
         output:
             tokens=PLAN.cards(store)[0],
             boundaries=PLAN.cards(store)[1:],
