@@ -21,8 +21,9 @@ from thaw.planning.cost_estimate import DAY, request
 
 ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
 
-# Snakemake compares a job's params with the last ones only where it has a record of every declared file. Of files that
-# were not declared when a result was made there is none, and an edited setting would go unnoticed.
+# Snakemake compares a job's params with the recorded ones only where it has a record of every declared file. A result
+# that was made when a rule declared fewer files, as before its run was asked to keep its encoder, lacks some: one is
+# enough, else an edited setting would go unnoticed.
 PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.metadata, job.output))
 
 # Whether jobs have no disk in common: results are in a storage, and a job sees what it names.
@@ -33,7 +34,7 @@ def keys_of(step, wildcards, key=None, seeds=()):
     """Return the keys of a step's job: one that is given, that of its wildcards, or one for each of some seeds."""
     if seeds:
         return [PLAN.key(step, {**dict(wildcards.items()), "seed": seed}) for seed in seeds]
-    return [key or PLAN.key(step, dict(wildcards.items()))]
+    return [key or PLAN.key(step, wildcards)]
 
 
 def made(step, name, key=None, seeds=()):

@@ -18,6 +18,8 @@ fit_heads executes strategies in which a head trains alone on vectors that stay 
 some epochs, all seeds in one job; search_heads all trials of a search over such runs; train everything else.
 """
 
+from itertools import product
+
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
 # What a run reads, and how its step is given it.
 READ_BY_RUNS = [*ROLES, "teacher_states", "data", "encoder", "tokens", "boundaries"]
@@ -25,10 +27,11 @@ READ_BY_RUNS += ["also_data", "also_tokens", "also_boundaries"]
 NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
 GIVEN_TO_RUNS = f"{GIVEN_STATES} {NEEDED} --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}}"
 TOGETHER, ALONE = PLAN.trained_together()
-# Runs that keep their encoder have rules of their own, with that file more: a name says so of none, so the constraint of
-# `task` looks at what follows it.
+# Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
+# so the constraint of `task` looks at the path that follows it.
 SPARING, KEEPING = written_files.cells_by_keeping(PLAN)
-KEPT = [*WRITTEN["train"], ENCODER]
+# By that constraint what a run writes next to metrics.json.
+FILES = {SPARING: WRITTEN["train"]} | ({KEEPING: (*WRITTEN["train"], ENCODER)} if KEEPING else {})
 
 
 ruleorder: fit_heads > train
@@ -94,7 +97,7 @@ rule train:
     output:
         # update: the step looks whether they are there already, as when the number of seeds a job has changed
         metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=WRITTEN["train"], allow_missing=True)),
+        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[SPARING], allow_missing=True)),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
@@ -121,14 +124,14 @@ if KEEPING:
     use rule train as train_kept with:
         output:
             metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=KEPT, allow_missing=True)),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[KEEPING], allow_missing=True)),
         wildcard_constraints:
             task=KEEPING,
             strategy=PLAN.strategies("train"),
             seed=ALONE if TOGETHER else "[0-9]+",
 
 
-for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARING, KEEPING):
+for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items()):
 
     rule:
         # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.

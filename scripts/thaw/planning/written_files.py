@@ -59,16 +59,6 @@ def cells_by_keeping(plan: Plan) -> tuple[str, str]:
     return (f"(?!(?:{cells})/){NAME}", f"(?=(?:{cells})/){NAME}") if cells else (NAME, "")
 
 
-def jobs_of_cells(together: dict, sparing: str, keeping: str) -> list[tuple]:
-    """Return the rules for several seeds of a cell, each with its files: seeds, variants, tasks, names of the files.
-
-    Args: as of `Plan.trained_together`; patterns as of `cells_by_keeping`.
-    """
-    names = layout.WRITTEN["train"]
-    kinds = [(sparing, names), *([(keeping, (*names, layout.ENCODER))] if keeping else [])]
-    return [(part, variants, *kind) for part, variants in together.items() for kind in kinds]
-
-
 def _job(plan: Plan, file: str) -> tuple[str, str] | None:
     """Return step and key of the job whose result a file is; None for a file that is no result of a job."""
     path = PurePath(file)
