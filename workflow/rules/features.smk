@@ -34,7 +34,7 @@ for store in PLAN.jobs["features"]:
         resources:
             **requested("features", store),
         params:
-            spec=PLAN.job("features", store).canonical,
+            spec=PLAN.canonical_of("features", store),
             # derived from the output, so that Snakemake makes no store again where others read it
             rows=lambda wildcards, output: PLAN.rows_read(output.tokens),
         message:
