@@ -19,13 +19,11 @@ from thaw.declarations.needs import NEEDS
 from thaw.planning import written_files
 from thaw.planning.cost_estimate import DAY, request
 
-# What a run needs of other jobs, by role; a step that trains reads it with these arguments.
-ROLES = [name for name, role in NEEDS.items() if role.digest]
-NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
+ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
 
-
-# Snakemake compares a job's params with the last ones only where it has a record of every declared file. Of files that
-# were not declared when a result was made there is none, and an edited setting would go unnoticed.
+# Snakemake compares a job's params with the recorded ones only where it has a record of every declared file. A result
+# that was made when a rule declared fewer files, as before its run was asked to keep its encoder, lacks some: one is
+# enough, else an edited setting would go unnoticed.
 PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.metadata, job.output))
 
 # Whether jobs have no disk in common: results are in a storage, and a job sees what it names.
@@ -36,7 +34,7 @@ def keys_of(step, wildcards, key=None, seeds=()):
     """Return the keys of a step's job: one that is given, that of its wildcards, or one for each of some seeds."""
     if seeds:
         return [PLAN.key(step, {**dict(wildcards.items()), "seed": seed}) for seed in seeds]
-    return [key or PLAN.key(step, dict(wildcards.items()))]
+    return [key or PLAN.key(step, wildcards)]
 
 
 def made(step, name, key=None, seeds=()):
@@ -65,6 +63,11 @@ def next_to(step, key=None, seeds=()):
     return files
 
 
+def reads(step, *names, key=None, seeds=()):
+    """Return the input functions for what a step's job reads: `made` by name, and as `others` what is next to it."""
+    return {name: made(step, name, key, seeds) for name in names} | {"others": next_to(step, key, seeds)}
+
+
 def folder_of(name):
     """Return the folder of the card that a job reads under a name, for its shell line."""
     return f"{{input.{name}:q}}" if STORED else f"$(dirname {{input.{name}:q}})"
@@ -73,6 +76,10 @@ def folder_of(name):
 def cards_of(name):
     """Return the cards that a job reads under a name, for its shell line."""
     return f"$(for it in {{input.{name}:q}}; do echo $it/card.json; done)" if STORED else f"{{input.{name}:q}}"
+
+
+# How a step is given stored states, on its shell line.
+GIVEN_STATES = f"--data {folder_of('data')} --encoder {folder_of('encoder')} --features $(dirname {{input.tokens:q}})"
 
 
 def of_users(step, name):
@@ -95,11 +102,6 @@ def asks_for_gpu(step):
     settings = workflow.resource_settings
     asked = {**(settings.default_resources or {}), **settings.overwrite_resources.get(step, {})}
     return any(asked.get(name, 0) not in (0, None) for name in ("gpu", "gres"))
-
-
-def needed(step, seeds=()):
-    """Return the input functions for what a step of runs needs of other jobs, by role."""
-    return {name: made(step, name, seeds=seeds) for name in ROLES}
 
 
 def requested(step, key=None, seeds=()):

@@ -50,4 +50,4 @@ rule fetch:
     message:
         "fetch: bringing encoder {wildcards.encoder}"
     shell:
-        "python -m thaw.steps fetch --spec {params.spec:q}" " --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"
+        "python -m thaw.steps fetch --spec {params.spec:q} --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

@@ -10,9 +10,7 @@ SPEC        task, subset, how they are combined, digests of the members and of t
 rule ensemble:
     """Combine the predictions of several runs and score them."""
     input:
-        data=made("ensemble", "data"),
-        members=made("ensemble", "members"),
-        others=next_to("ensemble"),
+        **reads("ensemble", "data", "members"),
     output:
         metrics="<results>/ensembles/{task}/{subset}/{ensemble}/metrics.json",
         others=multiext("<results>/ensembles/{task}/{subset}/{ensemble}/", *WRITTEN["ensemble"]),

@@ -10,9 +10,8 @@ SPEC        task, format and sha256 of the file, digest of the corpus
 rule external:
     """Match a file of predictions to a task's rows and score it."""
     input:
-        data=made("external", "data"),
+        **reads("external", "data"),
         predictions=of_users("external", "predictions"),
-        others=next_to("external"),
     output:
         metrics="<results>/external/{task}/{external}/metrics.json",
         others=multiext("<results>/external/{task}/{external}/", *WRITTEN["external"]),

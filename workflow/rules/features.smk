@@ -20,9 +20,7 @@ for store in PLAN.jobs["features"]:
         name:
             re.sub(r"\W", "_", f"features_{store}")
         input:
-            data=made("features", "data", store),
-            encoder=made("features", "encoder", store),
-            others=next_to("features", store),
+            **reads("features", "data", "encoder", key=store),
         output:
             tokens=PLAN.cards(store)[0],
             boundaries=PLAN.cards(store)[1:],
@@ -36,7 +34,7 @@ for store in PLAN.jobs["features"]:
         resources:
             **requested("features", store),
         params:
-            spec=PLAN.job("features", store).canonical,
+            spec=PLAN.canonical_of("features", store),
             # derived from the output, so that Snakemake makes no store again where others read it
             rows=lambda wildcards, output: PLAN.rows_read(output.tokens),
         message:

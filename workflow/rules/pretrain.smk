@@ -11,9 +11,7 @@ SPEC        the entry of further_pretraining, threads, digests of encoder and to
 rule pretrain:
     """Train an encoder further on unlabelled training text, check that it resumes exactly, write a card."""
     input:
-        encoder=made("pretrain", "encoder"),
-        tokens=made("pretrain", "tokens"),
-        others=next_to("pretrain"),
+        **reads("pretrain", "encoder", "tokens"),
     output:
         card="<results>/encoders/{encoder}.{further}.{corpus}/card.json",
         cost="<results>/encoders/{encoder}.{further}.{corpus}/cost.json",

@@ -17,11 +17,7 @@ One job does all layers and seeds of a probe; each adapted encoder is read once 
 rule features_adapted:
     """Read what probes need with the encoder that a run left, in one pass for all layers."""
     input:
-        data=made("features_adapted", "data"),
-        encoder=made("features_adapted", "encoder"),
-        tokens=made("features_adapted", "tokens"),
-        run=made("features_adapted", "run"),
-        others=next_to("features_adapted"),
+        **reads("features_adapted", "data", "encoder", "tokens", "run"),
     output:
         card="<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}/card.json",
         folder=directory("<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}"),
@@ -42,20 +38,13 @@ rule features_adapted:
     shell:
         f"python -m thaw.steps features_adapted --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.card:q})"
-        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-        " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"
+        f" {GIVEN_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"
 
 
 rule probe:
     """Fit one probe to every layer of an encoder, for all seeds."""
     input:
-        data=made("probe", "data"),
-        encoder=made("probe", "encoder"),
-        tokens=made("probe", "tokens"),
-        boundaries=made("probe", "boundaries"),
-        adapted=made("probe", "adapted"),
-        runs=made("probe", "runs"),
-        others=next_to("probe"),
+        **reads("probe", "data", "encoder", "tokens", "boundaries", "adapted", "runs"),
     output:
         metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json",
         others=multiext("<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/", *WRITTEN["probe"]),
@@ -75,6 +64,4 @@ rule probe:
     shell:
         f"python -m thaw.steps probe --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-        " --features $(dirname {input.tokens:q})"
-        f" --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"
+        f" {GIVEN_STATES} --adapted {cards_of('adapted')} --runs {{input.runs:q}} 2>&1 | tee {{log:q}}"

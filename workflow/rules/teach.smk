@@ -18,11 +18,7 @@ for taught in PLAN.jobs["teach"]:
         name:
             re.sub(r"\W", "_", f"teach_{taught}")
         input:
-            data=made("teach", "data", taught),
-            encoder=made("teach", "encoder", taught),
-            tokens=made("teach", "tokens", taught),
-            run=made("teach", "run", taught),
-            others=next_to("teach", taught),
+            **reads("teach", "data", "encoder", "tokens", "run", key=taught),
         output:
             card=PLAN.files("teach", taught)[0],
             boundaries=PLAN.files("teach", taught)[1:],
@@ -41,5 +37,4 @@ for taught in PLAN.jobs["teach"]:
         shell:
             f"python -m thaw.steps teach --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --boundaries {output.boundaries:q} --out $(dirname {output.card:q})"
-            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-            " --features $(dirname {input.tokens:q}) --run {input.run:q} 2>&1 | tee {log:q}"
+            f" {GIVEN_STATES} --run {{input.run:q}} 2>&1 | tee {{log:q}}"

@@ -18,12 +18,20 @@ fit_heads executes strategies in which a head trains alone on vectors that stay 
 some epochs, all seeds in one job; search_heads all trials of a search over such runs; train everything else.
 """
 
+from itertools import product
+
 RUN = "<results>/runs/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}"
+# What a run reads, and how its step is given it.
+READ_BY_RUNS = [*ROLES, "teacher_states", "data", "encoder", "tokens", "boundaries"]
+READ_BY_RUNS += ["also_data", "also_tokens", "also_boundaries"]
+NEEDED = " ".join(f"--need {name} {{input.{name}:q}}" for name in ROLES)
+GIVEN_TO_RUNS = f"{GIVEN_STATES} {NEEDED} --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}}"
 TOGETHER, ALONE = PLAN.trained_together()
-# Runs that keep their encoder have rules of their own, with that file more: a name says so of none, so the constraint of
-# `task` looks at what follows it.
+# Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
+# so the constraint of `task` looks at the path that follows it.
 SPARING, KEEPING = written_files.cells_by_keeping(PLAN)
-KEPT = [*WRITTEN["train"], ENCODER]
+# By that constraint what a run writes next to metrics.json.
+FILES = {SPARING: WRITTEN["train"]} | ({KEEPING: (*WRITTEN["train"], ENCODER)} if KEEPING else {})
 
 
 ruleorder: fit_heads > train
@@ -32,15 +40,7 @@ ruleorder: fit_heads > train
 rule fit_heads:
     """Fit a head on the frozen features, for all seeds at once."""
     input:
-        **needed("fit_heads"),
-        data=made("fit_heads", "data"),
-        encoder=made("fit_heads", "encoder"),
-        tokens=made("fit_heads", "tokens"),
-        boundaries=made("fit_heads", "boundaries"),
-        also_data=made("fit_heads", "also_data"),
-        also_tokens=made("fit_heads", "also_tokens"),
-        also_boundaries=made("fit_heads", "also_boundaries"),
-        others=next_to("fit_heads"),
+        **reads("fit_heads", *READ_BY_RUNS),
     output:
         metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
         others=expand(f"{RUN}/seed{{seed}}/{{name}}", seed=PLAN.seeds(), name=WRITTEN["fit_heads"], allow_missing=True),
@@ -61,19 +61,13 @@ rule fit_heads:
     shell:
         f"python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
         f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
-        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-        f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-        f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
+        f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
 
 
 rule search_heads:
     """Train a head with all settings of a grid and all its seeds side by side, and choose among them on validation."""
     input:
-        data=made("search_heads", "data"),
-        encoder=made("search_heads", "encoder"),
-        tokens=made("search_heads", "tokens"),
-        boundaries=made("search_heads", "boundaries"),
-        others=next_to("search_heads"),
+        **reads("search_heads", "data", "encoder", "tokens", "boundaries"),
     output:
         chosen=f"{RUN}/chosen.json",
         others=multiext(f"{RUN}/", *WRITTEN["search_heads"]),
@@ -93,27 +87,17 @@ rule search_heads:
     shell:
         f"python -m thaw.steps search_heads --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.chosen:q})"
-        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-        " --features $(dirname {input.tokens:q}) 2>&1 | tee {log:q}"
+        f" {GIVEN_STATES} 2>&1 | tee {{log:q}}"
 
 
 rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
-        **needed("train"),
-        teacher_states=made("train", "teacher_states"),
-        data=made("train", "data"),
-        encoder=made("train", "encoder"),
-        tokens=made("train", "tokens"),
-        boundaries=made("train", "boundaries"),
-        also_data=made("train", "also_data"),
-        also_tokens=made("train", "also_tokens"),
-        also_boundaries=made("train", "also_boundaries"),
-        others=next_to("train"),
+        **reads("train", *READ_BY_RUNS),
     output:
         # update: the step looks whether they are there already, as when the number of seeds a job has changed
         metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=WRITTEN["train"], allow_missing=True)),
+        others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[SPARING], allow_missing=True)),
     log:
         "<logs>/train/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}.log",
     wildcard_constraints:
@@ -132,9 +116,7 @@ rule train:
     shell:
         f"python -m thaw.steps train --if-missing --catalogues {PLAN.catalogues}"
         " --spec {params.spec:q} --out $(dirname {output.metrics:q})"
-        f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-        f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-        f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
+        f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
 
 
 if KEEPING:
@@ -142,30 +124,21 @@ if KEEPING:
     use rule train as train_kept with:
         output:
             metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
-            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=KEPT, allow_missing=True)),
+            others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", name=FILES[KEEPING], allow_missing=True)),
         wildcard_constraints:
             task=KEEPING,
             strategy=PLAN.strategies("train"),
             seed=ALONE if TOGETHER else "[0-9]+",
 
 
-for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARING, KEEPING):
+for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items()):
 
     rule:
         # Train several seeds of a cell in one job, of which those are left that are not done: `update` keeps the others.
         name:
             f"train_{'_'.join(map(str, part))}{'_kept' if tasks == KEEPING else ''}"
         input:
-            **needed("train", part),
-            teacher_states=made("train", "teacher_states", seeds=part),
-            data=made("train", "data", seeds=part),
-            encoder=made("train", "encoder", seeds=part),
-            tokens=made("train", "tokens", seeds=part),
-            boundaries=made("train", "boundaries", seeds=part),
-            also_data=made("train", "also_data", seeds=part),
-            also_tokens=made("train", "also_tokens", seeds=part),
-            also_boundaries=made("train", "also_boundaries", seeds=part),
-            others=next_to("train", seeds=part),
+            **reads("train", *READ_BY_RUNS, seeds=part),
         output:
             metrics=update(expand(f"{RUN}/seed{{seed}}/metrics.json", seed=part, allow_missing=True)),
             others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", seed=part, name=names, allow_missing=True)),
@@ -187,16 +160,13 @@ for part, variants, tasks, names in written_files.jobs_of_cells(TOGETHER, SPARIN
         shell:
             f"python -m thaw.steps train --catalogues {PLAN.catalogues}"
             " --spec {params.spec:q} --out {params.cell:q}"
-            f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
-            f" --features $(dirname {{input.tokens:q}}) {NEEDED}"
-            f" --also-data {cards_of('also_data')} --also-tokens {{input.also_tokens:q}} 2>&1 | tee {{log:q}}"
+            f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
 
 
 rule select:
     """Choose among the trials of a strategy's grid, on validation."""
     input:
-        trials=made("select", "trials"),
-        others=next_to("select"),
+        **reads("select", "trials"),
     output:
         chosen=f"{RUN}/chosen.json",
     log:
@@ -221,8 +191,7 @@ rule select:
 rule baseline:
     """Score what needs no encoder: the majority class or mean, and a bag of words."""
     input:
-        data=made("baseline", "data"),
-        others=next_to("baseline"),
+        **reads("baseline", "data"),
     output:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
         others=multiext("<results>/baselines/{task}/{subset}/{baseline}/", *WRITTEN["baseline"]),

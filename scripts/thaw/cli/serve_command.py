@@ -27,8 +27,6 @@ def main(words: list[str]) -> None:
     parser.add_argument("--max-bytes", type=int, default=limits.body, help="of a request; default: %(default)s")
     parser.add_argument("--concurrent", type=int, default=64, help="requests at once, more get 503; default: 64")
     given = parser.parse_args(words)
-    if not (given.folder / "thaw.json").is_file():
-        raise UserError(f"{given.folder} has no thaw.json; name a folder that thaw merge or thaw export wrote")
     if not 1 <= given.port <= 65535 or min(given.max_texts, given.max_bytes, given.concurrent) < 1:
         raise UserError("--port is 1 to 65535, and limits are 1 or more")
     from thaw.merging.http_app import serve

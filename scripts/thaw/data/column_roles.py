@@ -199,9 +199,8 @@ def _target(profile: FileProfile, texts: list[Name], path: str) -> tuple[Name, s
     def order(name: Name) -> tuple:
         """Named labels first, then named scores, broken numbers, labels, the fewest first, and whole numbers."""
         broken = kinds[name] == "score" and not all(float(value).is_integer() for value in others[name])
-        rank = [_has_word(name, LABELS), _has_word(name, SCORES), broken, kinds[name].startswith("label"), True].index(
-            True
-        )
+        labels = kinds[name].startswith("label")
+        rank = [_has_word(name, LABELS), _has_word(name, SCORES), broken, labels, True].index(True)
         return rank, len(set(map(str, others[name]))) if rank > 1 else 0
 
     chosen = min(kinds, key=order)

@@ -1,9 +1,5 @@
 """An export from first to last: built in a temporary folder, checked, and moved to its target whole."""
 
-import contextlib
-import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from thaw.core.errors import UserError
@@ -14,23 +10,21 @@ from thaw.exporting.card_metadata import Stated
 from thaw.exporting.checking import check
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.model_card import card
+from thaw.exporting.new_folder import replaced, require_new
 from thaw.exporting.onnx_graph import export_onnx, require_onnx
 
 
 def export(run: Path, target: Path, stated: Stated | None = None, onnx: bool = False) -> dict:
     """Write a run's model into a folder that is new or empty, and return its check.
 
-    Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to
-    write model.onnx too.
-
-    A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
+    Args: the run's folder; where to write; what its model card shall say of licence and languages; whether to write
+    model.onnx too. A model that predicts otherwise than its run did is a UserError, and leaves nothing behind.
     """
-    if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise UserError(f"{target} is there already; name a folder that is new or empty")
+    require_new(target)
     if onnx:
         require_onnx()
     source = open_run(run)
-    with _temporary_folder(target) as folder:
+    with replaced(target) as folder:
         form = formats.write(source, folder)
         write_text(folder / "README.md", card(source, form, stated))
         log(f"written in the form {form}; reading the test splits again, from text, in a fresh process")
@@ -66,18 +60,3 @@ def export_summary(report: dict) -> str:
 
 def _shown(score: float | None) -> str:
     return "undefined" if score is None else f"{score:.4f}"
-
-
-@contextlib.contextmanager
-def _temporary_folder(target: Path):
-    """Give a temporary folder next to the target; move it to the target on success, delete it on any error."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        yield folder
-        folder.chmod(0o755)
-        for file in folder.iterdir():
-            file.chmod(0o644)
-        os.replace(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

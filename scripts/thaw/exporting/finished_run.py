@@ -15,7 +15,7 @@ from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.declarations.task_types import TARGET_OF_TYPE
 from thaw.encoders.registry import builtin_kind
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.exporting.keeping import made
+from thaw.exporting.results_by_digest import result_with
 from thaw.schema.corpora import ViewConfig
 from thaw.schema.head import HeadConfig
 
@@ -93,10 +93,10 @@ def open_run(run: Path) -> FinishedRun:
     metrics = read_json(run / "metrics.json")
     _check(run, metrics)
     spec = metrics["spec"]
-    encoder = made(results, "fetch", spec["encoder"], "encoder").parent
+    encoder = result_with(results, "fetch", spec["encoder"], "encoder").parent
     if builtin_kind(encoder):
         raise UserError(f"{run}: transformers has no such model as {encoder.name}, and export writes for it alone")
-    corpus = made(results, "prepare", spec["data"], "corpus").parent
+    corpus = result_with(results, "prepare", spec["data"], "corpus").parent
     features, card = _features(results, metrics)
     return FinishedRun(
         run, results, metrics, encoder, Corpus(corpus), ViewConfig.model_validate(card["settings"]), features
@@ -123,7 +123,7 @@ def _check(run: Path, metrics: dict) -> None:
     highest = HeadConfig.model_validate(spec["head"]).layers.reads(spec["layers"])[-1]
     if goes_on and any(computes_layers(phase["boundary"], highest) for phase in spec["phases"]):
         trained = trained or ["layers in the run that it started from"]
-    if trained and not (run / "encoder.safetensors").is_file():
+    if trained and not (run / layout.ENCODER).is_file():
         cost = read_json(run / "cost.json")
         minutes, size = cost["seconds"]["total"] / 60, cost["parameters"]["trained"] * 4 / 2**20
         raise UserError(
@@ -139,7 +139,7 @@ def _features(results: Path, metrics: dict) -> tuple[Path, dict]:
     if isinstance(expected, list):
         joint, separate = expected
         expected = separate if metrics["chosen"]["pairs"] == "separate" else joint
-    folder = made(results, "features", expected, "store of features").parent
+    folder = result_with(results, "features", expected, "store of features").parent
     card = read_json(folder / "tokens.json")
     if "settings" not in card:
         raise UserError(

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from thaw.adaptation.peft_modules import merge, read_insert_metadata
+from thaw.core import layout
 from thaw.core.files import write_json
 from thaw.encoders.anatomy import probe_ids
 from thaw.encoders.loading import load_tokenizer
@@ -57,7 +58,7 @@ def write(source: FinishedRun, folder: Path) -> str:
 
 def trained_encoder(source: FinishedRun) -> Encoder:
     """Return the pretrained encoder with the run's trained tensors in place and inserts merged, without its pooler."""
-    encoder, path = Encoder.load(source.encoder), source.run / "encoder.safetensors"
+    encoder, path = Encoder.load(source.encoder), source.run / layout.ENCODER
     if source.kept:
         encoder.shorten(source.kept)
     if path.is_file():

@@ -17,8 +17,8 @@ from thaw.core.files import read_json
 from thaw.core.runtime import log
 from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.result_files import task_with_defaults
+from thaw.exporting.results_by_digest import result_with
 
-KEPT = "encoder.safetensors"
 PLACE_OF_NEED = {"metrics.json": "train", "chosen.json": "select"}  # the step whose results have a file of this name
 
 
@@ -32,8 +32,8 @@ def keep(run: Path, catalogues: list[Path]) -> str:
     results = layout.results_folder(run, ("train",))
     if results is None or not (run / "metrics.json").is_file():
         raise UserError(f"{named} is no finished run: expected a folder of {layout.file('train', layout.SHOWN)}")
-    if (run / KEPT).is_file():
-        return f"{run} has its layers: {KEPT}"
+    if (run / layout.ENCODER).is_file():
+        return f"{run} has its layers: {layout.ENCODER}"
     record = read_json(run / "metrics.json")
     if not any(set(phase["components"]) - {"head"} for phase in record["spec"]["phases"]):
         return f"{run} trained a head alone, which head.safetensors holds: there is nothing else to keep"
@@ -50,9 +50,9 @@ def keep(run: Path, catalogues: list[Path]) -> str:
                 "are others than they were; nothing was changed. keep: true in the strategy's entry trains all its "
                 "runs again"
             )
-        for name in (KEPT, "head.safetensors", "metrics.json"):
+        for name in (layout.ENCODER, "head.safetensors", "metrics.json"):
             (again / name).replace(run / name)
-    return f"{run} has its layers now: {KEPT}, {(run / KEPT).stat().st_size / 2**20:.0f} MiB"
+    return f"{run} has its layers now: {layout.ENCODER}, {(run / layout.ENCODER).stat().st_size / 2**20:.0f} MiB"
 
 
 def differences(record: dict, again: dict) -> list[str]:
@@ -69,26 +69,17 @@ def command_of(spec: dict, results: Path, catalogues: list[Path]) -> list[str]:
     """Return the command of step `train` for a spec, without --out: all that it reads is located by its digests."""
     features = spec["features"] if isinstance(spec["features"], list) else [spec["features"]]
     command = [sys.executable, "-m", "thaw.steps.train", "--spec", canonical(spec)]
-    command += ["--data", str(made(results, "prepare", spec["data"], "dataset").parent)]
-    command += ["--encoder", str(made(results, "fetch", spec["encoder"], "encoder").parent), "--features"]
-    command += [str(made(results, "features", digest, "store of features").parent) for digest in features]
+    command += ["--data", str(result_with(results, "prepare", spec["data"], "dataset").parent)]
+    command += ["--encoder", str(result_with(results, "fetch", spec["encoder"], "encoder").parent), "--features"]
+    command += [str(result_with(results, "features", digest, "store of features").parent) for digest in features]
     command += ["--catalogues", *map(str, catalogues)]
     for role, digest in stated_needs(spec).items():
         step = PLACE_OF_NEED[NEEDS[role].file]
-        command += ["--need", role, str(made(results, step, digest, f"result that it needs ({role})"))]
+        command += ["--need", role, str(result_with(results, step, digest, f"result that it needs ({role})"))]
     also = spec.get("also", [])
-    data = [made(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
-    tokens = [made(results, "features", one, "store of features") for entry in also for one in entry["features"]]
+    data = [result_with(results, "prepare", entry["data"], "dataset") for entry in also for _ in entry["features"]]
+    tokens = [result_with(results, "features", one, "store of features") for entry in also for one in entry["features"]]
     return [*command, "--also-data", *map(str, data), "--also-tokens", *map(str, tokens)]
-
-
-def made(results: Path, step: str, expected: str, what: str) -> Path:
-    """Return the file of a step's result that carries a digest."""
-    pattern = layout.pattern(step)
-    for file in sorted(results.glob(pattern)):
-        if read_json(file).get("digest") == expected:
-            return file
-    raise UserError(f"{results}/{pattern}: none has digest {expected}, the {what} of this run; run the workflow again")
 
 
 def recommended_runs(folder: Path) -> list[Path]:

@@ -91,7 +91,7 @@ def export_onnx(source: FinishedRun, folder: Path) -> dict:
     inputs = dict(model._inputs(texts[:2]))
     write_graph(model._logits, inputs, ["logits"], folder / "model.onnx", model.model)
     graph = OnnxGraph(folder / "model.onnx")
-    return compared(lambda inputs: model._logits(inputs), lambda inputs: graph(inputs)[0], model, texts)
+    return compared(model._logits, lambda inputs: graph(inputs)[0], model, texts)
 
 
 def compared(ours: Callable, theirs: Callable, model: Model, texts: list) -> dict:

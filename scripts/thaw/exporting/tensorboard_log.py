@@ -6,6 +6,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
+from thaw.exporting.new_folder import require_new
 
 PLACES = ("phase", "epoch", "step")  # columns that say where in the training a line is
 
@@ -23,8 +24,7 @@ def write_events(folder: Path, target: Path) -> list[Path]:
     histories = sorted(folder.rglob("history.csv"))
     if not histories:
         raise UserError(f"{folder}: no history.csv is below it; expected a run, or a folder above runs")
-    if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise UserError(f"{target} is there already; name a folder that is new or empty")
+    require_new(target)
     written = [target / history.parent.relative_to(folder) for history in histories]
     for history, out in zip(histories, written, strict=True):
         writer = EventFileWriter(str(out))

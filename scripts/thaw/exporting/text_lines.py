@@ -41,10 +41,8 @@ def printed(example, prediction: dict, reads: str, probabilities: bool) -> str:
     """
     if reads != "words":
         said = prediction["prediction"]
-        return _line(
-            ["; ".join(said) if isinstance(said, list) else said],
-            prediction["probabilities"] if probabilities else None,
-        )
+        said = "; ".join(said) if isinstance(said, list) else said
+        return _line([said], prediction["probabilities"] if probabilities else None)
     words = zip(example, prediction["prediction"], prediction["probabilities"], strict=True)
     return "\n".join(_line([word, tag], shares if probabilities else None) for word, tag, shares in words) + "\n"
 

@@ -181,7 +181,7 @@ def _same_bits(store: FeatureStore, encoder: Encoder, split: str, few: RowBatch,
         return {row: values[i][tokens.mask[i]] for row, i in zip(batch.rows.tolist(), places, strict=True)}
 
     whole = next(batch for batch in batches_of(store, split) if few.rows[0] in batch.rows)
-    alone, among = states(RowBatch(few.rows, few.wanted, few.length)), states(whole)
+    alone, among = states(few), states(whole)
     return all(torch.equal(alone[row], among[row]) for row in alone.keys() & among.keys())
 
 

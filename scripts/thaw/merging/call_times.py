@@ -22,7 +22,7 @@ from thaw.exporting import formats
 from thaw.exporting.finished_run import open_run
 from thaw.exporting.standalone_model import Model
 from thaw.merging.fresh_process import FreshProcess
-from thaw.merging.merged_folder import branches_of
+from thaw.merging.merged_folder import branches_of, stored_bytes
 from thaw.merging.merged_model import MergedModel
 from thaw.merging.proof import TEXTS
 
@@ -44,9 +44,9 @@ def measure(folder: Path, results: Path, spec: dict) -> tuple[dict, list[dict]]:
         log(f"this machine is busy (load {before[0]:.1f}), so times are longer than they need be; measure again later")
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
         singles = {task: _single(results / about["run"], Path(place) / task) for task, about in abouts.items()}
-        memory = _memory(folder, list(singles.values()), abouts)
+        memory = _memory(folder, singles, abouts)
         merged, separate = MergedModel(folder), {task: Model(single) for task, single in singles.items()}
-        stored = {"merged": _bytes(folder), "separate": sum(map(_bytes, singles.values()))}
+        stored = {"merged": stored_bytes(folder), "separate": sum(map(stored_bytes, singles.values()))}
         rows = []
         for count, batch, tokens in product(settings["tasks"], settings["batch"], settings["tokens"]):
             names = list(islice(cycle(together), count))
@@ -117,19 +117,14 @@ def _inputs(merged: MergedModel, batch: int, tokens: int) -> dict[str, torch.Ten
     return {"input_ids": ids.to(merged.device), "attention_mask": torch.ones_like(ids).to(merged.device)}
 
 
-def _memory(folder: Path, singles: list[Path], abouts: dict[str, dict]) -> dict[str, float]:
-    """Return the peak memory in MiB of a fresh process that has answered once, by each way."""
+def _memory(folder: Path, singles: dict[str, Path], abouts: dict[str, dict]) -> dict[str, float]:
+    """Return by way the peak memory in MiB of a fresh process that has answered once for each task."""
     peaks = {}
-    for way, folders in {"merged": [folder], "separate": singles}.items():
+    for way, folders in {"merged": dict.fromkeys(abouts, folder), "separate": singles}.items():
         with FreshProcess(1) as process:
             for task, about in abouts.items():
-                asked = folders if way == "merged" else [singles[list(abouts).index(task)]]
-                peaks[way] = process.ask(TEXTS[about["reads"]], *asked, tasks=[task])["peak_mib"]
+                peaks[way] = process.ask(TEXTS[about["reads"]], folders[task], tasks=[task])["peak_mib"]
     return peaks
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
 
 
 def _fit(rows: list[dict]) -> dict | None:

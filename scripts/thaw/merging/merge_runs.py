@@ -1,15 +1,13 @@
 """A merge from first to last: a folder is written next to its target, proved, and moved there whole."""
 
-import contextlib
-import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from thaw.core.branch_counts import executed
 from thaw.core.errors import UserError, suggestion
 from thaw.core.files import read_json, write_json
 from thaw.core.runtime import log
+from thaw.exporting.new_folder import replaced, require_new
 from thaw.merging import merged_folder
 from thaw.merging.proof import proof_summary, prove, unchanged
 from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_branches
@@ -18,13 +16,12 @@ from thaw.merging.run_branch import Pretrained, RunBranch, check_encoder, open_b
 def merge(runs: list[Path], target: Path, record: dict | None = None, counted=None) -> dict:
     """Write some runs, one a task, as one folder that is new or empty, and return its check.
 
-     Args: record, what merge.json is to say; counted, which returns what else it says of a folder and its encoder. A
+    Args: record, what merge.json is to say; counted, which returns what else it says of a folder and its encoder. A
     folder that predicts otherwise than its runs did is a UserError, and leaves nothing behind.
     """
-    if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise UserError(f"{target} is there already; name a folder that is new, or use --add and --remove to change it")
+    require_new(target, "name a folder that is new, or use --add and --remove to change it")
     pretrained, branches = open_branches(runs)
-    with _temporary_folder(target) as folder:
+    with replaced(target) as folder:
         merged_folder.write(pretrained, branches, folder)
         report = _proved(pretrained, branches, folder, target)
         if record is not None:
@@ -46,7 +43,7 @@ def change(target: Path, add: list[Path], remove: list[str]) -> dict:
     gone = {*remove, *(branch.task for branch in branches)}
     if not branches and gone >= set(about["tasks"]):
         raise UserError(f"{target} would have no task left; delete the folder instead")
-    with _temporary_folder(target) as folder:
+    with replaced(target) as folder:
         kept = sorted(set(about["tasks"]) - gone)
         for task in kept:
             shutil.copytree(target / "branches" / task, folder / "branches" / task)
@@ -59,17 +56,13 @@ def change(target: Path, add: list[Path], remove: list[str]) -> dict:
             merged_folder.copy_trunk(pretrained, folder)
         merged_folder.finish(pretrained, folder)
         report = _proved(pretrained, branches, folder, target)
-        now, old = merged_folder.digests(folder), read_json(target / "check.json")["tasks"]
         same = unchanged(target, folder, kept)
-        for name, sha256 in about["files"].items():
-            parts = name.split("/", 2)
-            if len(parts) == 3 and parts[1] in kept and now[name] != sha256:
-                same[parts[1]] = False
         if not all(same.values()):
             raise UserError(f"{target}: other tasks would change ({same}), so it was left as it is")
-        report["tasks"] = {task: old[task] for task in kept} | report["tasks"]
-        write_json(folder / "check.json", report | {"kept": same})
-    return report | {"kept": same}
+        old = read_json(target / "check.json")["tasks"]
+        report |= {"tasks": {task: old[task] for task in kept} | report["tasks"], "kept": same}
+        write_json(folder / "check.json", report)
+    return report
 
 
 def merge_summary(folder: Path, report: dict) -> str:
@@ -95,24 +88,3 @@ def _proved(pretrained: Pretrained, branches: list[RunBranch], folder: Path, tar
         raise UserError(f"{target} would not predict what its runs did, so it was not written\n{proof_summary(report)}")
     write_json(folder / "check.json", report)
     return report
-
-
-@contextlib.contextmanager
-def _temporary_folder(target: Path):
-    """Give a temporary folder next to the target; it takes the target's place on success, and goes on any error."""
-    target = target.absolute()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        yield folder
-        for path in (folder, *folder.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        if target.is_dir():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-            os.replace(target, old)  # a folder with files can not be replaced in one step
-            os.replace(folder, target)
-            shutil.rmtree(old)
-        else:
-            os.replace(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

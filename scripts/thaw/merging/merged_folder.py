@@ -22,8 +22,10 @@ from thaw.merging.run_branch import Pretrained, RunBranch
 
 FORM = "merged"
 UNSIGNED = {"thaw.json", "check.json", "merge.json", "onnx", "__pycache__"}  # what a folder's sha256 leave out
-OWN_IMPORTS = {"from thaw.encoders import resume": "import resume"}
-OWN_IMPORTS["from thaw.exporting import standalone_model"] = "import standalone_model"
+OWN_IMPORTS = {  # lines of model.py, as they are here and in a folder
+    "from thaw.encoders import resume": "import resume",
+    "from thaw.exporting import standalone_model": "import standalone_model",
+}
 LONGEST = 10**6  # tokens: the branches say how long their texts may be
 
 
@@ -101,6 +103,11 @@ def sizes_of(folder: Path) -> dict[str, BranchSize]:
 def depth(folder: Path) -> int:
     """Return how many layers the trunk of a folder has."""
     return max(size.frozen for size in sizes_of(folder).values())
+
+
+def stored_bytes(folder: Path) -> int:
+    """Return the bytes of all tensors of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
 
 
 def input_of(about: dict) -> str:

@@ -5,7 +5,6 @@ all tasks of an input at once with each alone, to the bit; the layers that ran w
 tensors with the pretrained encoder's, to the bit.
 """
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from thaw.core.runtime import log
 from thaw.exporting import formats
 from thaw.exporting.checking import MAY_CHANGE, TOLERANCE, checked, compare, examples, passes
 from thaw.merging.fresh_process import FreshProcess
-from thaw.merging.merged_folder import branches_of, input_of, sizes_of
+from thaw.merging.merged_folder import branches_of, depth, digests, input_of
 from thaw.merging.run_branch import Pretrained, RunBranch
 from thaw.schema.experiment import ComputeConfig
 
@@ -49,12 +48,9 @@ def _task(process: FreshProcess, branch: RunBranch, folder: Path) -> dict:
             predictions += reply["replies"][0]["predictions"][branch.task]
         splits[split] = compare(source, split, predictions)
     some = examples(source, checked(source)[0])[:SAME]
-    single = Path(tempfile.mkdtemp(prefix=f".{branch.task}.", dir=folder.parent))
-    try:
-        formats.write(source, single)
+    with tempfile.TemporaryDirectory(prefix=f".{branch.task}.", dir=folder.parent) as single:
+        formats.write(source, Path(single))
         merged, alone = process.ask(some, folder, single, tasks=[branch.task])["replies"]
-    finally:
-        shutil.rmtree(single)
     same = merged["predictions"][branch.task] == alone["predictions"][""]
     layers, expected = merged["layers"], merged["batches"] * (size.frozen + size.own)
     return {
@@ -87,19 +83,23 @@ def _together(process: FreshProcess, branches: list[RunBranch], folder: Path) ->
 
 
 def unchanged(before: Path, folder: Path, tasks: list[str]) -> dict[str, bool]:
-    """Return for some tasks whether two merged folders predict the same of a few texts, to the bit."""
+    """Return for some tasks whether two merged folders have the same branch, and predict the same of a few texts.
+
+    Both to the bit.
+    """
     abouts = branches_of(folder)
     with FreshProcess(1) as process:
         replies = {task: process.ask(TEXTS[abouts[task]["reads"]], before, folder, tasks=[task]) for task in tasks}
     return {
-        task: reply["replies"][0]["predictions"] == reply["replies"][1]["predictions"]
+        task: digests(before / "branches" / task) == digests(folder / "branches" / task)
+        and reply["replies"][0]["predictions"] == reply["replies"][1]["predictions"]
         for task, reply in replies.items()
     }
 
 
 def _trunk(pretrained: Pretrained, folder: Path) -> dict:
     """Compare the trunk's tensors with the pretrained encoder's; no branch may have one that is below its start."""
-    trunk, expected = load_file(folder / "trunk.safetensors"), pretrained.up_to(_depth(folder))
+    trunk, expected = load_file(folder / "trunk.safetensors"), pretrained.up_to(depth(folder))
     equal = trunk.keys() == expected.keys() and all(trunk[name].equal(value) for name, value in expected.items())
     low = [
         name
@@ -108,10 +108,6 @@ def _trunk(pretrained: Pretrained, folder: Path) -> dict:
         if pretrained.anatomy.component(name) <= about["frozen"]
     ]
     return {"passed": equal and not low, "tensors": len(trunk), "equal": equal, "below_a_branch": low}
-
-
-def _depth(folder: Path) -> int:
-    return max(size.frozen for size in sizes_of(folder).values())
 
 
 def proof_summary(report: dict) -> str:

@@ -9,13 +9,16 @@ from thaw.core.branch_counts import BranchSize, EncoderSize
 from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.evaluation.result_files import task_with_defaults
-from thaw.merging.merged_folder import branches_of, input_of, sizes_of
+from thaw.merging.merged_folder import branches_of, input_of, sizes_of, stored_bytes
 from thaw.merging.run_branch import Pretrained
 
 
 @dataclass(frozen=True)
 class ServedRun:
-    """A run that a merge takes: its folder, where it comes from, its size, the mean validation score over seeds."""
+    """A run that a merge takes: its folder, where it comes from, its size, and scores in percent.
+
+    validation: the mean over seeds. test: of this run; None where it has none.
+    """
 
     folder: Path
     strategy: str
@@ -28,28 +31,41 @@ class ServedRun:
 def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
     """Return by task the run that is served. Args: spec of the merge; metrics.json of all its runs, tasks by name.
 
-    A point of which a run diverged or has no score is left out. A task without any other is a UserError.
+    A task of which every point has a run that diverged or has no score is a UserError.
     """
-    waiting, offers, served = iter(runs), {}, {}
+    waiting, served = iter(runs), {}
     for task, points in sorted(spec["tasks"].items()):
-        offers[task] = []
-        for number, point in enumerate(points):
-            files = [next(waiting) for _ in point["runs"]]
-            records = [read_json(file) for file in files]
-            scores = [_score(record, "validation") for record in records]
-            if None in scores or any("diverged" in record["flags"] for record in records):
-                continue
-            place = spec["seeds"].index(spec["seed"])
-            size, mean = BranchSize(point["frozen"], point["own"]), 100 * sum(scores) / len(scores)
-            offers[task].append(Offer(str(number), size, mean))
-            test = _score(records[place], "test")
-            names = point["strategy"], point["variant"]
-            test = None if test is None else 100 * test
-            served[task, str(number)] = ServedRun(files[place].parent, *names, size, mean, test)
-        if not offers[task]:
+        files = [[next(waiting) for _ in point["runs"]] for point in points]
+        found = [_served_run(point, some, spec) for point, some in zip(points, files, strict=True)]
+        served[task] = {str(number): run for number, run in enumerate(found) if run}
+        if not served[task]:
             raise UserError(f"{task}: every run that a branch may come from diverged or has no validation score")
+    offers = {
+        task: [Offer(id, run.size, run.validation) for id, run in points.items()] for task, points in served.items()
+    }
     chosen = choose(offers, spec["choose"], spec["margin"])
-    return {task: served[task, offer.id] for task, offer in chosen.items()}
+    return {task: served[task][offer.id] for task, offer in chosen.items()}
+
+
+def _served_run(point: dict, files: list[Path], spec: dict) -> ServedRun | None:
+    """Return the run of a point that would be served; None where one of the point's runs diverged or has no score.
+
+    Args: a point of a task in the spec of the merge; metrics.json of its runs, one a seed; that spec.
+    """
+    records = [read_json(file) for file in files]
+    scores = [_score(record, "validation") for record in records]
+    if None in scores or any("diverged" in record["flags"] for record in records):
+        return None
+    place = spec["seeds"].index(spec["seed"])
+    test = _score(records[place], "test")
+    return ServedRun(
+        files[place].parent,
+        point["strategy"],
+        point["variant"],
+        BranchSize(point["frozen"], point["own"]),
+        100 * sum(scores) / len(scores),
+        None if test is None else 100 * test,
+    )
 
 
 def counted(folder: Path, pretrained: Pretrained) -> dict:
@@ -59,7 +75,6 @@ def counted(folder: Path, pretrained: Pretrained) -> dict:
     inputs = {task: input_of(about) for task, about in abouts.items()}
     layers, of = branch_counts.executed(sizes.values()), len(sizes) * size.layers
     facts = {"embeddings": size.embeddings, "layer": size.layer, "layers": size.layers}
-    bytes_stored = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
     return {
         "layers": {"executed": layers, "of": of, "by_input": _by_input(sizes, inputs, size.layers)},
         "parameters": {
@@ -67,15 +82,14 @@ def counted(folder: Path, pretrained: Pretrained) -> dict:
             "separate": branch_counts.stored_separate(size, heads),
         },
         "encoder": facts | {"width": pretrained.config.hidden_size},
-        "bytes": bytes_stored,
+        "bytes": stored_bytes(folder),
     }
 
 
 def encoder_size(pretrained: Pretrained) -> EncoderSize:
     """Return the numbers of parameters of an encoder; those of a layer are the mean over layers."""
-    names = dict(pretrained.tensors)
-    embeddings = sum(value.numel() for name, value in names.items() if pretrained.anatomy.component(name) == 0)
-    every = sum(value.numel() for value in names.values())
+    embeddings = sum(value.numel() for value in pretrained.up_to(0).values())
+    every = sum(value.numel() for value in pretrained.tensors.values())
     return EncoderSize(embeddings, round((every - embeddings) / pretrained.layers), pretrained.layers)
 
 

@@ -102,9 +102,10 @@ def _check_ids(experiment: ExperimentConfig, catalogue: Catalogue) -> None:
 
 
 def _without_idle_parts(experiment: ExperimentConfig, catalogue: Catalogue) -> tuple[ExperimentConfig, list[str]]:
-    """Leave out what `only` runs with parts that are not selected, as when a paper's tasks are cut; say what.
+    """Return an experiment without the parts that `only` runs with others of which none is selected, and why.
 
-    Its list then names nothing of that kind, which would otherwise mean all of it. Raises UserError if nothing is left.
+    So it is where a paper's tasks are cut. A list that names nothing of a kind means all of that kind, so such a part
+    would else run with everything. Raises UserError where nothing of a kind is left.
     """
     selected = {kind: [named_points(item)[0] for item in getattr(experiment, kind)] for kind in KINDS_OF_PARTS}
     idle = {}

@@ -66,8 +66,9 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
     tokens, exact = _tokens(plan, key)
-    if tokens and (share := share_of_train(plan.table, key, _training(plan, key)[0])) < 1:
-        tokens = max(0, round(tokens - _training(plan, key)[1] * (1 - share)))
+    examples, of_train = _training(plan, key)
+    if tokens and (share := share_of_train(plan.table, key, examples)) < 1:
+        tokens = max(0, round(tokens - of_train * (1 - share)))
     spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
     encoder, texts = _encoder(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
     count = (tokens or 0) * len(boundaries)

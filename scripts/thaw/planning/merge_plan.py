@@ -32,7 +32,6 @@ class MergePlan:
     key: str
     entry: MergeConfig
     seed: int
-    layers: int
     candidates: dict[str, list[CandidateBranch]]
 
     @property
@@ -49,7 +48,6 @@ def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:
         seed = _seed(entry, experiment)
         if seed not in experiment.seeds:
             raise UserError(f"{place}: seed {seed} is none of the experiment's; add it to seeds:")
-        layers = planner.catalogue.get("encoders", encoder, place).layers
         tasks = _tasks(entry, experiment, place)
         for subset in experiment.subsets:
             candidates = {
@@ -59,7 +57,7 @@ def merges(experiment: ExperimentConfig, planner) -> Iterator[MergePlan]:
             if empty := [task for task, some in candidates.items() if not some]:
                 raise UserError(f"{place}: none of its strategies is run on {empty[0]}; add one, or leave the task out")
             key = layout.key("merge", {"subset": subset, "encoder": encoder, "merge": name})
-            yield MergePlan(name, key, entry, seed, layers, candidates)
+            yield MergePlan(name, key, entry, seed, candidates)
 
 
 def spec(merge: MergePlan, digests: dict[str, str]) -> dict:
@@ -92,15 +90,15 @@ def is_merged(planner, run: RunPlan) -> bool:
     """Return whether a run may be a branch of a merge, so that it has to keep what it trains."""
     if run.trial or not any(chosen != ["head"] for one in (run, *run.earlier()) for chosen in planner.trained(one)):
         return False
-    experiment = planner.experiment
-    for entry in experiment.merges.values():
-        named = dict(map(named_points, entry.strategies))
-        served = run.task in (entry.tasks or experiment.tasks) and run.seed == _seed(entry, experiment)
-        if served and run.strategy in named:
-            points = named[run.strategy]
-            if points is None or run.value in points:
-                return True
-    return False
+    return any(_may_take(entry, run, planner.experiment) for entry in planner.experiment.merges.values())
+
+
+def _may_take(entry: MergeConfig, run: RunPlan, experiment: ExperimentConfig) -> bool:
+    """Return whether a run is of a task, of the seed and of a point of a strategy that an entry names."""
+    if run.task not in (entry.tasks or experiment.tasks) or run.seed != _seed(entry, experiment):
+        return False
+    points = dict(map(named_points, entry.strategies)).get(run.strategy, [])
+    return points is None or run.value in points
 
 
 def _candidates(
@@ -129,7 +127,7 @@ def _size(run: RunPlan, planner, place: str) -> BranchSize:
     read = planner.read(run)
     if len(read) > 1 or not isinstance(head.layers, OneLayerConfig):
         raise UserError(f"{place}: {point} reads several layers; a branch ends in one")
-    layers = planner.catalogue.get("encoders", run.encoder, place).layers
+    layers = planner.layers(run.encoder)
     trained = [chosen for one in (run, *run.earlier()) for chosen in planner.trained(one)]
     lowest = [boundary(chosen, layers) for chosen in trained]
     if None in lowest or run.weights.further:

@@ -150,15 +150,14 @@ class Scaling:
 
     def merges(self) -> dict:
         """Leave out merges of seeds or encoders that are left out, and fit the others to what is left."""
-        if not self.experiment.merges:
-            return {}
-        seeds, merges, here = self.wanted.seeds or self.experiment.seeds, {}, self.wanted.stand_in
+        seeds, merges, stand_in = self.wanted.seeds or self.experiment.seeds, {}, self.wanted.stand_in
         for name, entry in self.experiment.merges.items():
             tasks = [task for task in entry.tasks or self.experiment.tasks if task in self.left]
-            fitted = [self._fitted(*named_points(item)) if here else [item] for item in entry.strategies]
-            items = sum(fitted, [])
-            other = entry.encoder not in (None, here) if here else False
-            if not tasks or not items or other or entry.seed not in (None, *seeds):
+            items = entry.strategies
+            if stand_in:
+                items = [fitted for item in items for fitted in self._fitted(*named_points(item))]
+            lost = bool(stand_in) and entry.encoder not in (None, stand_in)
+            if not tasks or not items or lost or entry.seed not in (None, *seeds):
                 self.notes.append(f"Merge {name} was left out: a task, a seed or an encoder of it is not here.")
             else:
                 merges[name] = entry.model_copy(update={"tasks": tasks, "strategies": items})

@@ -12,7 +12,7 @@ from thaw.schema.entry import spec_of
 
 
 def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
-    """Return all that a run's result depends on, but for the digests of what was made before it.
+    """Return the spec of a run, without those digests.
 
     `layers` is L of the encoder as it was pretrained; a student says in `student` which of them it keeps.
     """

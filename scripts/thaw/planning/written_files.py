@@ -21,7 +21,8 @@ ENDINGS = {"table": (".html", ".csv", ".tex", ".md"), "figure": (".svg", ".pdf",
 
 def next_to(plan: Plan, files: list[str]) -> list[str]:
     """Return what jobs wrote next to files of their results."""
-    return list(dict.fromkeys(name for file in files for name in _next_to(plan, file)))
+    jobs = ((file, job) for file in files if (job := _job(plan, file)))
+    return list(dict.fromkeys(name for file, job in jobs for name in _written(plan, *job, PurePath(file))))
 
 
 def as_declared(plan: Plan, file: str) -> str:
@@ -59,16 +60,6 @@ def cells_by_keeping(plan: Plan) -> tuple[str, str]:
     return (f"(?!(?:{cells})/){NAME}", f"(?=(?:{cells})/){NAME}") if cells else (NAME, "")
 
 
-def jobs_of_cells(together: dict, sparing: str, keeping: str) -> list[tuple]:
-    """Return the rules for several seeds of a cell, each with its files: seeds, variants, tasks, names of the files.
-
-    Args: as of `Plan.trained_together`; patterns as of `cells_by_keeping`.
-    """
-    names = layout.WRITTEN["train"]
-    kinds = [(sparing, names), *([(keeping, (*names, layout.ENCODER))] if keeping else [])]
-    return [(part, variants, *kind) for part, variants in together.items() for kind in kinds]
-
-
 def _job(plan: Plan, file: str) -> tuple[str, str] | None:
     """Return step and key of the job whose result a file is; None for a file that is no result of a job."""
     path = PurePath(file)
@@ -85,12 +76,8 @@ def _job(plan: Plan, file: str) -> tuple[str, str] | None:
     return None
 
 
-def _next_to(plan: Plan, file: str) -> list[str]:
-    job = _job(plan, file)
-    return _written(plan, *job, PurePath(file)) if job else []
-
-
 def _written(plan: Plan, step: str, key: str, path: PurePath) -> list[str]:
+    """Return what a job writes next to one of its declared files."""
     if step in layout.WHOLE:
         return []
     if step == "features":
