@@ -211,7 +211,7 @@ def test_a_learned_mix_of_layers_is_exported(houses, tmp_path, norm):
 )
 def test_attention_over_layers_is_exported(houses, tmp_path, family, kind, norm, bench):
     head = {"layers": {"combine": "attention", "norm": norm}, "pooling": "attention", "separate_pooling": "attention"}
-    phase = STORED | {"epochs": 3, "learning_rate": 0.05}
+    phase = STORED | {"epochs": 3, "head_rate": 0.05}
     source = open_run(houses(family, kind, **bench).run(f"attention{norm}", phase, head=head))
     learned = load_file(source.run / "head.safetensors")
     assert all(learned[f"combination.{name}"].abs().max() > 1e-2 for name in ("query", "weights"))

@@ -13,6 +13,7 @@ from test_contract_head import batch_of
 from test_layers import MASK, STATES, combined, layers_of, with_head
 from test_pairs_plan import job
 from test_plan import planned
+from test_training import OnTheFly
 from thaw.core.errors import UserError
 from thaw.features.batch import Batch
 from thaw.heads.layer_mixing import combination
@@ -21,7 +22,7 @@ from thaw.schema.head import HeadConfig
 from thaw.schema.keys import Context
 from thaw.schema.layers import layers_text
 from tiny_corpus import small_berts
-from trained import check_training
+from trained import check_training, equal, tensors
 
 WIDE = 8
 KINDS = [("classification", False), ("regression", False), ("tagging", False), ("spans", False)]
@@ -152,6 +153,16 @@ def test_attention_over_layers_learns_from_the_store_alone(task_type, separate_e
     assert run.evaluator.encoder is None
     assert found.cost["parameters"]["trained"] == sum(parameter.numel() for parameter in run.head.parameters())
     assert found.head.state_dict()["combination.query"].abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("task_type", ["classification", "spans"])
+def test_cached_is_uncached_to_the_bit_in_the_extractions_batches(task_type, benches):
+    bench = benches(task_type)
+    spec = bench.spec(FROZEN | {"epochs": 2}, head=ATTENTION)
+    stored, computed = (
+        bench.train(spec, **given)[1] for given in ({}, {"store": OnTheFly(bench.features, bench.encoder)})
+    )
+    assert equal(tensors(stored), tensors(computed)) and stored.history == computed.history
 
 
 @pytest.mark.parametrize("train", [["head"], ["head", {"top": 1}]])
