@@ -188,7 +188,7 @@ def test_the_plan_trains_the_strategy_on_stored_states_of_all_layers(home):
 def test_the_methods_text_says_what_attends():
     said = layers_text(layers_of(combine="attention", norm=True, dropout=0.1), Context())
     assert said == (
-        "a mix, weighted by learned attention at each token (after Song et al. 2020), of all layers and the "
+        "a mix weighted by learned attention at each token (after Song et al. 2020) of all layers and the "
         "embeddings, each layer normalised, layer dropout 0.1"
     )
 

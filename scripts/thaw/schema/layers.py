@@ -177,7 +177,7 @@ class LayerAttentionConfig(ScalarMixConfig):
 
     combine: Annotated[
         Literal["attention"],
-        Key({"attention": "a mix, weighted by learned attention at each token (after Song et al. 2020),"}),
+        Key({"attention": "a mix weighted by learned attention at each token (after Song et al. 2020)"}),
     ] = Field(description="attention: a mix whose weights a learned query gives at each token (after Song et al. 2020)")
 
 
