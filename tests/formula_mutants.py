@@ -158,6 +158,22 @@ MUTANTS = {
         ),
         *(READS_PADDING, GAPS, UNSEEN_WORD, OTHER_PRODUCT),
     ],
+    "layer_attention": [
+        ("heads.layer_mixing", "(states @ self.query).float()", "states.mean(-1).float()"),
+        ("heads.layer_mixing", " / self.width**0.5", ""),
+        ("heads.layer_mixing", "self.kept_weights().view(-1, 1, 1)).softmax(0)", "0).softmax(0)"),
+        ("heads.layer_mixing", "view(-1, 1, 1)).softmax(0)", "view(-1, 1, 1)).softmax(2)"),
+        ("heads.layer_mixing", "view(-1, 1, 1)).softmax(0)", "view(-1, 1, 1)).sigmoid()"),
+        ("heads.layer_mixing", 'self.gamma * torch.einsum("kst', 'torch.einsum("kst'),
+        ("heads.layer_mixing", 'torch.einsum("kst,kstd->std"', 'torch.einsum("kst,kstd->sd"'),
+        (
+            "heads.layer_mixing",
+            "layer_norm(states, states.shape[-1:]) if self.norm",
+            "layer_norm(states, states.shape[-2:]) if self.norm",
+        ),
+        ("heads.layer_mixing", "if self.norm else states", "if not self.norm else states"),
+        ("heads.layer_mixing", "boundaries[n] for n in self.read]", "boundaries[n] for n in self.read[::-1]]"),
+    ],
     "adapters": [
         ("adaptation.peft_modules", "return output + self.adapter", "return self.adapter"),
         ("adaptation.peft_modules", "return output + self.adapter", "return states + self.adapter"),

@@ -14,11 +14,12 @@ import pytest
 from formula_mutants import MUTANTS
 from mutants import HOME, Trial
 
-FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py")
+FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py", "test_layer_attention.py")
 NAMED = {
     "adapters": "adapter",
     "boundaries": "boundaries_are",
     "elmo": "published_files",
+    "layer_attention": "over_layers_is_the_sum",
 }  # what the tests of these are called
 
 

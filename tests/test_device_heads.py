@@ -125,6 +125,7 @@ def test_every_pooling(pooling, separate_encoding):
     [
         {"combine": "mix"},
         {"combine": "mix", "norm": True, "dropout": 0.5},
+        {"combine": "attention", "norm": True, "dropout": 0.5},
         *({"combine": c, "last": 2} for c in ("mean", "sum", "concat")),
         {"combine": "ladder", "width": 4, "heads": 2, "dropout": 0.1},
         {"combine": "ladder", "width": 4, "heads": 2, "norm": True, "gates": "fixed", "every": 2},

@@ -200,6 +200,27 @@ def test_a_learned_mix_of_layers_is_exported(houses, tmp_path, norm):
     assert found["largest_difference"] < 1e-5 and found["changed"] == 0
 
 
+@pytest.mark.parametrize(
+    ("family", "kind", "norm", "bench"),
+    [
+        ("distilbert", "classification", False, {}),
+        ("bert", "spans", True, {}),
+        ("bert", "pair_classification", True, {"pairs": "separate"}),
+        ("modernbert", "regression", True, {}),
+    ],
+)
+def test_attention_over_layers_is_exported(houses, tmp_path, family, kind, norm, bench):
+    head = {"layers": {"combine": "attention", "norm": norm}, "pooling": "attention", "separate_pooling": "attention"}
+    phase = STORED | {"epochs": 3, "head_rate": 0.05}
+    source = open_run(houses(family, kind, **bench).run(f"attention{norm}", phase, head=head))
+    learned = load_file(source.run / "head.safetensors")
+    assert all(learned[f"combination.{name}"].abs().max() > 1e-2 for name in ("query", "weights"))
+    assert formats.write(source, tmp_path) == "encoder_and_head"
+    found = check(source, tmp_path)["splits"]["test"]
+    assert found["largest_difference"] < 1e-5 and found["changed"] == 0
+    assert "learned attention at each token" in card(source, "encoder_and_head")
+
+
 def test_the_layer_that_validation_chose_is_the_last_of_the_export(houses, tmp_path):
     """A run on layer 2 is given the record that the same run has where validation chose this layer."""
     house = houses("bert", "spans")

@@ -22,6 +22,7 @@ READS = {
     "last layer": ({"layer": None}, LAYERS),
     "layer 1": ({"layer": 1}, 1),
     "all layers": ({"combine": "concat"}, LAYERS),
+    "attention over layers": ({"combine": "attention"}, LAYERS),
     "ladder": (LADDER, LAYERS),
 }
 

@@ -18,7 +18,13 @@ from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.schema.head import HeadConfig, head_text
 from thaw.schema.insert import InsertConfig
 from thaw.schema.keys import ConfigModel, Context, clauses, documented, key_of, names, prose, unknown_key
-from thaw.schema.layers import LadderConfig, OneLayerConfig, PlainCombinationConfig, ScalarMixConfig
+from thaw.schema.layers import (
+    LadderConfig,
+    LayerAttentionConfig,
+    OneLayerConfig,
+    PlainCombinationConfig,
+    ScalarMixConfig,
+)
 from thaw.schema.phase_parts import EarlyStoppingConfig, SelectConfig, UnfreezeConfig
 from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig, methods_text
@@ -62,6 +68,7 @@ AROUND = {
     OneLayerConfig: [{}, {"layer": "lowest"}],
     PlainCombinationConfig: [{"combine": "mean"}],
     ScalarMixConfig: [{"combine": "mix"}],
+    LayerAttentionConfig: [{"combine": "attention"}],
     LadderConfig: [{"combine": "ladder"}],
     HeadConfig: [{"kind": "mlp"}],
 }

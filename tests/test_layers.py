@@ -44,6 +44,7 @@ def combined(**entry):
         ({"combine": "concat", "last": 2}, torch.cat([STATES[2], STATES[3]], -1)),
         ({"combine": "mix"}, sum(STATES.values()) / 4),
         ({"combine": "mix", "last": 2}, (STATES[2] + STATES[3]) / 2),
+        ({"combine": "attention", "last": 2}, (STATES[2] + STATES[3]) / 2),
     ],
 )
 def test_layers_are_combined(entry, due):

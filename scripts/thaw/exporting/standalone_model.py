@@ -144,12 +144,18 @@ class Model:
         if combine == "ladder":
             return self.ladder(read, inputs["attention_mask"].bool())
         states = torch.stack(read)
-        if combine != "mix":
-            return states.mean(0) if combine == "mean" else states.sum(0)
+        if combine in ("mix", "attention"):
+            return self._mixed(states)
+        return states.mean(0) if combine == "mean" else states.sum(0)
+
+    def _mixed(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the learned mix [S, T, d] of layers [K, S, T, d], its weights those of each token with attention."""
         if self.layers["norm"]:
             states = functional.layer_norm(states, states.shape[-1:])
-        shares = self.head["combination.weights"].softmax(0)
-        return self.head["combination.gamma"] * torch.einsum("k,kstd->std", shares, states)
+        scores = self.head["combination.weights"].view(-1, 1, 1)
+        if self.layers["combine"] == "attention":
+            scores = scores + states @ self.head["combination.query"] / states.shape[-1] ** 0.5
+        return self.head["combination.gamma"] * torch.einsum("kst,kstd->std", scores.softmax(0), states)
 
     def _pooled(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return one vector a sequence [S, F] of states [S, T, d], without the padding."""

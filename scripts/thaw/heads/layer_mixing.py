@@ -1,4 +1,4 @@
-"""A learned scalar mix of layers, and which combination an entry names.
+"""A learned scalar mix of layers, attention over layers, and which combination an entry names.
 
 S sequences, T tokens, d width, K boundaries that are read.
 """
@@ -6,9 +6,11 @@ S sequences, T tokens, d width, K boundaries that are read.
 import torch
 from torch import nn
 
+from thaw.features.batch import Batch
 from thaw.heads.combination import Combination
 from thaw.heads.ladder import Ladder
-from thaw.schema.layers import LayersConfig, ScalarMixConfig
+from thaw.heads.operations import attention
+from thaw.schema.layers import LayerAttentionConfig, LayersConfig, ScalarMixConfig
 
 
 class ScalarMix(Combination):
@@ -28,21 +30,58 @@ class ScalarMix(Combination):
 
     def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor | None = None) -> torch.Tensor:
         """Return the state [S, T, d] of boundaries by their number."""
-        states = torch.stack([boundaries[n] for n in self.read])
-        if self.norm:
-            states = nn.functional.layer_norm(states, states.shape[-1:])
+        states = self.stacked(boundaries)
         return self.gamma * torch.einsum("k,kstd->std", self.shares().to(states.dtype), states)
 
-    def shares(self) -> torch.Tensor:
-        """Return the weights' softmax [K], with mix dropout while training."""
+    def stacked(self, boundaries: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the boundaries that are read [K, S, T, d], each normalised where the entry says so."""
+        states = torch.stack([boundaries[n] for n in self.read])
+        return nn.functional.layer_norm(states, states.shape[-1:]) if self.norm else states
+
+    def kept_weights(self) -> torch.Tensor:
+        """Return the weights [K] before the softmax, -inf where mix dropout leaves a layer out while training."""
         weights = self.weights.float()
         if self.training and self.dropout:
             out = torch.rand(len(weights), device=weights.device) < self.dropout
             weights = weights.masked_fill(out & ~out.all(), -torch.inf)
-        return weights.softmax(0)
+        return weights
+
+    def shares(self) -> torch.Tensor:
+        """Return the weights' softmax [K], with mix dropout while training."""
+        return self.kept_weights().softmax(0)
 
 
-COMBINATIONS = {"mix": ScalarMix, "ladder": Ladder}  # others are plain
+class LayerAttention(ScalarMix):
+    """A scalar mix whose weights depend on the token: a learned query attends over the states of its layers.
+
+    At each token, of its states h_k: gamma times the sum over k of a_k h_k, with a = softmax over k of
+    (q . h_k / sqrt(d) + b_k). After the attention pooling of Song et al. 2020 (arXiv 2002.04815), which is
+    softmax(q h) h over the [CLS] states of all layers and a matrix on the sum. Here each token attends, so that taggers
+    can read it and any pooling follows; scores are scaled (Vaswani et al. 2017); the head has the matrix; and b_k and
+    gamma, which they lack, make it the scalar mix where the query is 0. `norm` and `dropout` are those of the mix.
+    """
+
+    def __init__(self, entry: LayerAttentionConfig, width: int, read: list[int]):
+        """Make a query, K weights b, all 0, that is, the plain mean, and gamma 1."""
+        super().__init__(entry, width, read)
+        self.query = nn.Parameter(torch.zeros(width))
+
+    def forward(self, boundaries: dict[int, torch.Tensor], mask: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the state [S, T, d] of boundaries by their number."""
+        states = self.stacked(boundaries)
+        return self.gamma * torch.einsum("kst,kstd->std", self.token_shares(states).to(states.dtype), states)
+
+    def token_shares(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the share of each boundary at each token [K, S, T] of states [K, S, T, d]; over K they sum to 1."""
+        relevance = (states @ self.query).float() / self.width**0.5
+        return (relevance + self.kept_weights().view(-1, 1, 1)).softmax(0)
+
+    def flops(self, batch: Batch) -> float:
+        """Return the operations of scores and weighted sums on a batch with its padding."""
+        return attention(self.width, batch.mask.numel(), len(self.read))
+
+
+COMBINATIONS = {"mix": ScalarMix, "attention": LayerAttention, "ladder": Ladder}  # others are plain
 
 
 def combination(entry: LayersConfig, width: int, layers: int) -> Combination:

@@ -172,6 +172,15 @@ class ScalarMixConfig(LastLayersConfig):
     )
 
 
+class LayerAttentionConfig(ScalarMixConfig):
+    """Attention over layers: a mix whose weights depend on the token (after Song et al. 2020)."""
+
+    combine: Annotated[
+        Literal["attention"],
+        Key({"attention": "a mix weighted by learned attention at each token (after Song et al. 2020)"}),
+    ] = Field(description="attention: a mix whose weights a learned query gives at each token (after Song et al. 2020)")
+
+
 class LadderConfig(LayersConfig):
     """A ladder side network: a narrow transformer that reads all layers and trains with the head (Sung et al. 2022)."""
 
@@ -248,7 +257,7 @@ class LadderConfig(LayersConfig):
         return [0, *range(layers, 0, -self.every)[::-1]]
 
 
-MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LadderConfig)
+MODELS = (OneLayerConfig, PlainCombinationConfig, ScalarMixConfig, LayerAttentionConfig, LadderConfig)
 WAYS = {word: model for model in MODELS for word in get_args(model.model_fields["combine"].annotation)}
 LAST_LAYER = OneLayerConfig()
 
