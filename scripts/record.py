@@ -4,8 +4,9 @@
     python scripts/record.py read_before_thaw    from results/outputs/read_before_thaw
     python scripts/record.py                     the pages alone, from what docs/results holds
 
-docs/results/<experiment> gets runs.csv, tables as .md and .csv, figures as .png and .csv, and record.json, which says
-when, with what and on what. A page names what it shows, and everything up to the closing line is written here:
+docs/results/<experiment> gets tables as .md and .csv, figures as .png and .csv, runs.csv with the main test score and
+the costs of each run, and record.json, which says when, with what and on what. A page names what it shows, and
+everything up to the closing line is written here:
 
     <!-- table: read_before_thaw/draws_way -->
     <!-- notes: read_before_thaw/draws_way -->
@@ -23,6 +24,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from thaw.core.errors import UserError
@@ -34,6 +37,8 @@ HOME = Path(__file__).resolve().parents[1]
 RECORDS = HOME / "docs/results"
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 KEPT = {"tables": ("md", "csv"), "figures": ("png", "csv")}
+COLUMNS = ["task", "subset", "encoder", "strategy", "variant", "seed", "split", "value"]
+COSTS = ["trained_parameters", "train_seconds", "peak_memory_mb"]
 SHOWN = re.compile(r"(<!-- (table|notes|scores): (\w+)/(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What the README shows of a record: its tasks and strategies by their ids, with the names that it prints.
@@ -68,15 +73,18 @@ def record(experiment: str) -> None:
             if path.suffix[1:] in endings:
                 (kept / folder).mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, kept / folder / path.name)
-    shutil.copyfile(made / "runs.csv", kept / "runs.csv")
-    write_json(kept / "record.json", circumstances(made / "runs.csv"))
+    frame = pd.read_csv(made / "runs.csv", dtype=str, keep_default_na=False)
+    write_text(kept / "runs.csv", main_scores(frame).to_csv(index=False))
+    write_json(kept / "record.json", circumstances(frame))
 
 
-def circumstances(runs: Path) -> dict:
+def main_scores(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the main test scores of an experiment's runs.csv and their costs, one row for each run and test split."""
+    return frame.loc[(frame["main"] == "True") & (frame["role"] == "test"), COLUMNS + COSTS]
+
+
+def circumstances(frame: pd.DataFrame) -> dict:
     """Return how many runs an experiment has, from when, and on what machines with which versions."""
-    import pandas as pd
-
-    frame = pd.read_csv(runs, keep_default_na=False)
     made = provenance.circumstances(frame[(frame["kind"] == "run") & (frame["missing"] == "")], HOME / "results")
     dates = sorted(run["date"] for run in made)
     facts = {
@@ -114,16 +122,14 @@ def small(experiment: str, tasks: dict[str, str], strategies: dict[str, str]) ->
     The interval is Student's t over the runs of a cell. Costs are means over the tasks' runs. Nothing is bold: the
     intervals say what differs.
     """
-    import pandas as pd
-
     frame = pd.read_csv(RECORDS / experiment / "runs.csv")
-    frame = frame[frame["main"] & (frame["role"] == "test") & frame["task"].isin(tasks)]
+    frame = frame[frame["task"].isin(tasks)]
     heading = ["", *tasks.values(), "trainable<br>parameters", "training,<br>seconds", "memory,<br>MiB"]
     lines = [heading, [":--", *["--:"] * (len(heading) - 1)]]
     for strategy, label in strategies.items():
         rows = frame[frame["strategy"] == strategy]
         scores = [_interval(rows.loc[rows["task"] == task, "value"] * 100) for task in tasks]
-        costs = [rows[key].mean() for key in ("trained_parameters", "train_seconds", "peak_memory_mb")]
+        costs = [rows[key].mean() for key in COSTS]
         shown = ["–" if pd.isna(cost) else f"{cost:.1f}" if cost < 10 else f"{cost:,.0f}" for cost in costs]
         lines.append([label, *scores, *shown])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Fixtures that several tests share: real data and the real encoder where they are at hand, else a clear skip."""
+"""Fixtures that several tests share: real data and the real encoder where they are available, else a clear skip."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import pytest
 
 import forked
 import invented
+from browser import Browser
 from thaw.core import plugins
 from thaw.core.digests import canonical
 from thaw.core.versions import VERSIONS
@@ -137,3 +138,11 @@ def invented_results(tmp_path_factory) -> Path:
 def invented_frame(invented_results):
     """The runs.csv of the invented records, as all outputs read it."""
     return read_runs(invented_results / "outputs/invented/runs.csv")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A Chromium of a profile of its own, for the reports of a module."""
+    chromium = Browser(tmp_path_factory.mktemp("profile"))
+    yield chromium
+    chromium.close()

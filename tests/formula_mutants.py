@@ -55,7 +55,7 @@ MUTANTS = {
         ("heads.esim", "a - b, a * b", "a - b, a + b"),
         ("heads.esim", "torch.cat([a, b, a - b", "torch.cat([b, a, a - b"),
         ("heads.esim", "torch.relu(self.enhanced", "torch.tanh(self.enhanced"),
-        ("heads.esim", "torch.tanh(self.hidden", "torch.relu(self.hidden"),
+        ("heads.esim", '"tanh": torch.tanh', '"tanh": torch.relu'),
         ("heads.esim", "largest(u, u_mask), mean(v, v_mask)", "mean(v, v_mask), largest(u, u_mask)"),
         ("heads.esim", "self._composed(v, said[1]", "self._composed(v, v"),
         *(SOFTMAX, NO_SOFTMAX_MASK, OTHER_WEIGHTS, PADDED_MEAN, SMALLEST, NO_LARGEST_MASK, READS_PADDING),

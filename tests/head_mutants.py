@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 
 from formula_mutants import MUTANTS
-from mutants import HOME, Trial
+from mutants import HOME, detected
 
 FILES = ("test_head_formulas.py", "test_encoder_values.py", "test_elmo_values.py", "test_layer_attention.py")
+# In the names of their tests, where that is not the name of a head
 NAMED = {
     "adapters": "adapter",
     "boundaries": "boundaries_are",
     "elmo": "published_files",
     "layer_attention": "over_layers_is_the_sum",
-}  # what the tests of these are called
+}
 
 
-class HeadTrial(Trial):
+class HeadTrial:
     """A pytest plugin that runs the tests of each head once for each of its changes."""
 
     def __init__(self, heads: list[str]):
@@ -46,7 +47,7 @@ class HeadTrial(Trial):
 
     def passes(self, session, name: str) -> None:
         """Check that the tests pass when a module of Thaw is replaced by itself."""
-        if self.seen(session, *read(name)):
+        if detected(session, *read(name)):
             raise SystemExit(f"error: the tests fail as thaw.{name} is")
 
     def tries(self, session, name: str, old: str, new: str) -> bool:
@@ -54,10 +55,10 @@ class HeadTrial(Trial):
         module, source = read(name)
         if source.count(old) != 1:
             raise SystemExit(f"error: {source.count(old)} places of thaw.{name} are '{old}'; a change needs one")
-        seen = self.seen(session, module, source.replace(old, new))
-        if not seen:
+        caught = detected(session, module, source.replace(old, new))
+        if not caught:
             print(f"not caught: thaw.{name}: {old} -> {new}", flush=True)
-        return seen
+        return caught
 
 
 def read(name: str) -> tuple:

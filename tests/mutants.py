@@ -78,6 +78,26 @@ def become(old, new) -> None:
             setattr(old, name, value)
 
 
+def detected(session, module, source: str) -> bool:
+    """Tell whether tests fail, or take minutes, when a module has another source; in a fork that prints nothing."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    signal.alarm(600)
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    try:
+        new = types.ModuleType(module.__name__)
+        new.__file__ = module.__file__
+        exec(compile(source, module.__file__, "exec"), vars(new))
+        become(module, new)
+        run_tests(session)
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
 class Trial:
     """A pytest plugin that runs the tests once for each change, at most so many, chosen by chance."""
 
@@ -94,36 +114,17 @@ class Trial:
         """Try all changes, print those that no test saw, and count."""
         module = importlib.import_module(self.module)
         source = Path(module.__file__).read_text(encoding="utf-8")
-        if self.seen(session, module, source):
+        if detected(session, module, source):
             raise SystemExit(f"error: the tests of {self.module} fail as it stands, or take ten minutes")
         found = changes(source)
         for changed in random.Random(0).sample(found, min(self.most, len(found))):
-            seen = self.seen(session, module, changed)
-            self.tried, self.caught = self.tried + 1, self.caught + seen
-            if not seen:
+            caught = detected(session, module, changed)
+            self.tried, self.caught = self.tried + 1, self.caught + caught
+            if not caught:
                 lines = list(difflib.unified_diff(source.splitlines(), changed.splitlines(), lineterm="", n=0))
                 print("", f"{self.module} {lines[2]}", *lines[3:], sep="\n", flush=True)
         print(f"\n{self.module}: {len(found)} changes, {self.tried} tried, {self.caught} caught", flush=True)
         return True
-
-    def seen(self, session, module, source: str) -> bool:
-        """Tell whether tests fail, or take minutes, when a module has another source; in a fork that prints nothing."""
-        child = os.fork()
-        if child:
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
-        signal.alarm(600)
-        silent = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silent, 1)
-        os.dup2(silent, 2)
-        try:
-            new = types.ModuleType(module.__name__)
-            new.__file__ = module.__file__
-            exec(compile(source, module.__file__, "exec"), vars(new))
-            become(module, new)
-            run_tests(session)
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
 
 
 def main() -> None:

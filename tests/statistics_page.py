@@ -1,4 +1,4 @@
-"""docs/explanation/statistics.md: how numbers are decided, and what each interval and test is worth by simulation.
+"""Write docs/explanation/statistics.md: what intervals and verdicts mean, and how well they do in simulations.
 
 python tests/statistics_page.py               write the page from the record
 python tests/statistics_page.py --simulate    simulate first (some ten minutes), and write the record

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 import invented
-from browser import CHROMIUM, Browser
+from browser import CHROMIUM
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs Chromium, which is not installed here")
 
@@ -21,13 +21,6 @@ def report(invented_results, tmp_path_factory):
     shutil.copytree(invented_results, results)
     shutil.rmtree(results / "runs/odd/all/tiny/linear/full/base/seed1")
     return invented.draw_report(results, folder, missing=True)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    found = Browser(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
 
 
 def test_nothing_goes_wrong_and_no_request_leaves_the_page(browser, report):

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 import invented
-from browser import CHROMIUM, Browser
+from browser import CHROMIUM
 from test_examples import write_evidence
 from thaw.outputs.figures import cost_front
 from thaw.outputs.frame.output_data import OutputData
@@ -36,13 +36,6 @@ def report(invented_results, invented_frame, tmp_path_factory):
         patch.setattr(invented, "write_text", keep_figures)
         patch.setattr(output_files, "ON_DEMAND", 1000)
         return invented.draw_report(results, folder)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    found = Browser(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
 
 
 def click(browser, selector: str) -> None:

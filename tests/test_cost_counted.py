@@ -5,14 +5,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from thaw.training.phase_loop import PhaseTraining
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, small_bert
 
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    """A small BERT on a small classification task."""
-    folder = tmp_path_factory.mktemp("bench")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def said_and_counted(bench: Bench, monkeypatch, head=None, **phase) -> tuple[float, int]:

@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 import record
@@ -45,15 +46,17 @@ def test_a_small_table_has_means_with_their_interval_and_costs(tmp_path, monkeyp
     """Of 60 and 64 the mean is 62, and Student's t on one degree of freedom gives 12.7 times 2."""
     monkeypatch.setattr(record, "RECORDS", tmp_path)
     (tmp_path / "first").mkdir()
+    columns = [*record.COLUMNS, *record.COSTS, "role", "main", "digest"]
     rows = [
-        "task,strategy,role,main,value,trained_parameters,train_seconds,peak_memory_mb",
-        "one,full,test,True,0.60,1000,2.0,700",
-        "one,full,test,True,0.64,1000,4.0,900",
-        "one,full,validation,True,0.99,1000,2.0,700",
-        "one,full,test,False,0.99,1000,2.0,700",
-        "one,majority,test,True,0.30,,,",
+        {"strategy": "full", "value": "0.60", "train_seconds": "2.0", "peak_memory_mb": "700"},
+        {"strategy": "full", "value": "0.64", "train_seconds": "4.0", "peak_memory_mb": "900"},
+        {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "role": "validation"},
+        {"strategy": "full", "value": "0.99", "train_seconds": "2.0", "main": "False"},
+        {"strategy": "majority", "value": "0.30", "trained_parameters": ""},
     ]
-    (tmp_path / "first/runs.csv").write_text("\n".join(rows))
+    alike = dict.fromkeys(columns, "") | {"task": "one", "role": "test", "main": "True", "trained_parameters": "1000"}
+    kept = record.main_scores(pd.DataFrame([alike | row for row in rows]))
+    kept.to_csv(tmp_path / "first/runs.csv", index=False)
     table = record.small("first", {"one": "One"}, {"majority": "Majority", "full": "Full"}).splitlines()
     assert table[2:] == ["| Majority | – | – | – | – |", "| Full | 62.0 ± 25.4 | 1,000 | 3.0 | 800 |"]
 

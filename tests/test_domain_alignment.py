@@ -13,15 +13,12 @@ from thaw.training.domain_alignment import coral, covariance
 from thaw.training.objectives import Supervised
 from thaw.training.run_inputs import Inputs
 from thaw.training.training_run import TrainingRun
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, small_bert
 
 PHASE = {"train": ["head", {"top": 1}], "epochs": 2, "coral": {"to": "other", "weight": 100.0}}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    folder = tmp_path_factory.mktemp("domains")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def test_the_distance_of_covariances_in_closed_form():

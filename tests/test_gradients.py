@@ -12,17 +12,14 @@ from thaw.outputs.frame.runs_frame import CELL
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 from trained import equal, tensors
 
 ALL = {"train": ["all"], "epochs": 1, "batch_size": 24, "clip": 0.01}
 STAGED = {"train": ["all"], "epochs": 1, "unfreeze": {"layers": 1, "epochs": 1}}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    folder = tmp_path_factory.mktemp("gradients")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def test_a_norm_is_that_of_the_loss_of_the_batch_before_it_is_clipped(bench):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import head_formulas as formulas
+import head_mutants
 from thaw.features.batch import Batch
 from thaw.heads.base import word_targets
 from thaw.heads.registry import build
@@ -200,3 +201,9 @@ def legal(words: int) -> list[tuple[int, ...]]:
     """Return all sequences of the tags B-X (0), I-X (1) and O (2) in which no I-X begins a span."""
     every = product(range(3), repeat=words)
     return [tags for tags in every if (2, 1) not in zip((2, *tags), tags, strict=False)]
+
+
+def test_each_wrong_formula_replaces_one_place():
+    """Else `make mutants-heads` ends at the first that does not."""
+    changes = [change for of_head in head_mutants.MUTANTS.values() for change in of_head]
+    assert [(name, old) for name, old, _ in changes if head_mutants.read(name)[1].count(old) != 1] == []

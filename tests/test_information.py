@@ -27,7 +27,7 @@ from thaw.probes.measures.information_estimates import (
 )
 from thaw.probes.mutual_information import Sample, mutual_information
 from thaw.probes.reading import Reading
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 
 WIDTHS = [1.0, 1.5, 2.0, 2.5, 3.0]
 NATS = np.log(2)
@@ -138,10 +138,7 @@ def test_85_percent_on_balanced_labels_prove_0_39_bit():
     assert 1 - bits.mean().item() == pytest.approx(0.39, abs=0.001)
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("information")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def test_the_records_of_the_probe(bench, tmp_path):

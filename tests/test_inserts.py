@@ -17,7 +17,7 @@ from thaw.features.batch import Batch
 from thaw.schema.insert import InsertConfig
 from thaw.schema.strategy import StrategyConfig
 from tiny import FAMILIES, tiny_encoder
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 from trained import check_training
 
 WIDTH, INNER, RANK, SIZE = 32, 48, 8, 4
@@ -41,10 +41,7 @@ def folders(tmp_path_factory):
     return {family: tiny_encoder(family, tmp_path_factory.mktemp(family), 3) for family in FAMILIES}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("inserts")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def batch() -> Batch:

@@ -10,17 +10,14 @@ from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.head import HeadConfig
 from thaw.training.placing import prepare
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 
 MIX = {"layers": {"combine": "mix"}}
 MASK = torch.ones(2, 5, dtype=torch.bool)
 STATES = {n: torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(n)) for n in range(4)}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("layers")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def layers_of(**entry):

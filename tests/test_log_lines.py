@@ -8,7 +8,7 @@ from thaw.core import layout, runtime
 from thaw.core.files import read_json
 from thaw.evaluation.log_lines import epoch_line, result_line, scored
 from thaw.training.run_state import PhaseLog
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 
 LABELS = [
     ("train", "runs/cola/all/minilm/linear/full/base/seed1", "cola minilm full seed 1"),
@@ -28,10 +28,7 @@ LABELS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("log")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from thaw.schema.phases import PhaseConfig
 from thaw.schema.strategy import StrategyConfig
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.run_state import RunState
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 from trained import losses
 
 WIDTH, TEXTS, TOKENS = 6, 3, 5
@@ -40,10 +40,7 @@ SOURCE = {
 }
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    folder = tmp_path_factory.mktemp("settings")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def batch() -> Batch:

@@ -17,7 +17,7 @@ from thaw.core.errors import UserError
 from thaw.outputs.figures.probe_curves import points
 from thaw.outputs.frame.probe_frame import ProbeRecord
 from thaw.planning.configuration import load_plan, read_config
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import Bench, small_bert
 
 
 @pytest.fixture
@@ -159,11 +159,7 @@ def test_an_own_head_cannot_be_fitted_by_lbfgs(my):
         planned(my, strategies=["frozen"])
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    """A small BERT on a small corpus."""
-    folder = tmp_path_factory.mktemp("bench")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def own_spec(bench: Bench, my: Path) -> dict:

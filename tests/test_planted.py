@@ -13,7 +13,7 @@ from thaw.encoders.transformers import Encoder
 from thaw.features.store import FeatureStore
 from thaw.outputs import wording
 from thaw.training import phase_loop, run_state
-from tiny_corpus import Bench, rows, tiny_corpus
+from tiny_corpus import Bench, rows, small_bert, tiny_corpus
 
 LEARNING = {"train": ["head"], "epochs": 6, "head_rate": 3e-2}
 PLANTED: dict[str, str] = {}
@@ -40,10 +40,7 @@ def planted(request):
     return caught
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("planted")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def flagged(shown: Shown, strategy: str, flag: str, seeds=(1,)) -> str:

@@ -23,7 +23,7 @@ from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.cost_estimate import operations, request
 from thaw.training.masking import Marks, masked
 from tiny import tiny_encoder
-from tiny_corpus import Bench, run_in_process, tiny_corpus
+from tiny_corpus import Bench, run_in_process, small_bert
 
 SETTINGS = {"phase": {"rate": 3e-3, "batch_size": 4, "epochs": 6}}
 
@@ -38,11 +38,7 @@ def pretrained(bench: Bench, out, encoder=None, settings=SETTINGS):
     return out
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    """A small BERT and its tokens of a small corpus."""
-    folder = tmp_path_factory.mktemp("bench")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 @pytest.fixture(scope="module")

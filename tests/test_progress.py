@@ -20,7 +20,7 @@ from thaw.training.phase_loop import PhaseTraining
 from thaw.training.progress import FILE, Progress
 from thaw.training.run_state import RunState
 from thaw.training.training_run import train
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 from trained import equal, losses, tensors
 
 WAYS = {
@@ -42,10 +42,7 @@ class Stopped(Exception):
     """What ends a run in the middle."""
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("progress")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 @pytest.fixture(autouse=True)

@@ -11,17 +11,13 @@ from thaw.encoders.transformers import Encoder
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.cost_estimate import store_of, training_operations
 from thaw.schema.phases import PhaseConfig
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 from trained import equal, losses, tensors
 
 GRADUAL = {"train": ["head", {"top": 3}], "unfreeze": {}, "epochs": 1}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    """A small BERT of three layers on a small classification task, states stored in fp32."""
-    folder = tmp_path_factory.mktemp("bench")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 def from_text(spec: dict) -> dict:

@@ -24,18 +24,14 @@ from thaw.training.batching import shuffled_batches
 from thaw.training.checkpoints import Start
 from thaw.training.objectives import Objective
 from thaw.training.training_run import train
-from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
+from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus
 from trained import equal, losses, resume, tensors
 
 TOP = {"train": ["head", {"top": "k"}], "k": 1}
 FULL = {"train": ["all"]}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    """A small BERT on a small classification task, states stored in fp32."""
-    folder = tmp_path_factory.mktemp("bench")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=300), st.integers(1, 9), st.integers(0, 5))

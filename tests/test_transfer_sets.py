@@ -14,16 +14,12 @@ from thaw.evaluation.transfer_sets import TransferSet, all_predictions
 from thaw.training.head_fitting import HeadFit
 from thaw.training.run_inputs import Inputs
 from thaw.training.training_run import TrainingRun, train
-from tiny_corpus import Bench, rows, run_in_process, tiny_corpus
+from tiny_corpus import Bench, rows, run_in_process, small_bert, tiny_corpus
 
 TASK = {"id": "other", "corpus": "mine", "target": "label", "type": "classification", "metrics": ["accuracy"]}
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    """A small BERT on a small corpus of two labels."""
-    folder = tmp_path_factory.mktemp("here")
-    return Bench(folder, "bert", tiny_corpus(folder / "data", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,9 @@ from thaw.encoders.dropout import FastDropout
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from tiny import FAMILIES, tiny_encoder
-from tiny_corpus import Bench, tiny_corpus
+from tiny_corpus import small_bert
 
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory) -> Bench:
-    folder = tmp_path_factory.mktemp("bench")
-    return Bench(folder, "bert", tiny_corpus(folder / "corpus", "classification"), "classification")
+bench = pytest.fixture(scope="module")(small_bert)
 
 
 @pytest.fixture

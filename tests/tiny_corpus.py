@@ -184,6 +184,11 @@ class Bench:
         return out
 
 
+def small_bert(tmp_path_factory) -> Bench:
+    """Return a small BERT on a small classification task, states stored in fp32; for a fixture named `bench`."""
+    return small_berts(tmp_path_factory)("classification")
+
+
 def small_berts(tmp_path_factory) -> Callable[..., Bench]:
     """Return a function of (type of task, whether texts of pairs are encoded separately) that makes each bench once.
 

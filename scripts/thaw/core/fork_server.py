@@ -148,16 +148,16 @@ class Server:
     def pass_on(self, connection: socket.socket) -> None:
         """Send a job the signal that its connection brings; SIGKILL where who asked has gone."""
         try:
-            told = connection.recv(1)
+            number = connection.recv(1)
         except OSError:
-            told = b""
-        if not told:
+            number = b""
+        if not number:
             self.waiting.unregister(connection)
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.jobs[connection][0], told[0] if told else signal.SIGKILL)
+            os.killpg(self.jobs[connection][0], number[0] if number else signal.SIGKILL)
 
     def end(self, connection: socket.socket) -> None:
-        """Tell who asked for a job that it has ended."""
+        """Send who asked for a job its exit status."""
         process, end = self.jobs.pop(connection)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         with contextlib.suppress(OSError):  # who asked has gone

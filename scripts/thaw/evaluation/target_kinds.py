@@ -195,7 +195,7 @@ class LabelSetTarget(ClassTarget):
         return np.array(values, dtype=np.float32)
 
     def relabelled(self, values, indices: np.ndarray | None, count: int):
-        """Return probabilities of other labels; one that stands for several has the largest of theirs."""
+        """Return probabilities of other labels; one in place of several has the largest of theirs."""
         shares = np.zeros((len(values), count), np.float32)
         np.maximum.at(shares.T, indices, values.T)
         return shares
