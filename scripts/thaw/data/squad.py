@@ -107,7 +107,9 @@ def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:
         raise table.mistake(row, column, f"expected answers as {example}, this is {value!r:.60}")
     for number, (text, start) in enumerate(zip(texts, starts, strict=True), 1):
         if not isinstance(text, str) or not text.strip():
-            raise table.mistake(row, column, f"answer {number}: its text is {text!r:.40}; expected words of the context")
+            raise table.mistake(
+                row, column, f"answer {number}: its text is {text!r:.40}; expected words of the context"
+            )
         if type(start) is not int or start < 0:
             raise table.mistake(
                 row, column, f"answer {number}: answer_start is {start!r:.40}; expected a number of characters"

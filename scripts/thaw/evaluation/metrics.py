@@ -3,8 +3,8 @@
 Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index
 of -1 in a prediction means that the model saw no such word (truncated away): it counts as wrong, and as
 outside of any span. Sets of labels are [N, C]: gold 0 or 1, predictions probabilities, of which those above 0.5 count
-as predicted. Answers are `thaw.evaluation.answers.Answer`. A score that is not defined (correlation with a constant, F1 where neither side has a
-positive) is None, never 0.
+as predicted. Answers to questions are `thaw.evaluation.answers.Answer`. A score that is not defined (correlation with a
+constant, F1 where neither side has a positive) is None, never 0.
 """
 
 import math
@@ -219,6 +219,7 @@ accuracy = CountMetric(_equal)
 # The micro F1 of spans. A span counts only if its type and both its ends agree (conlleval); for how they are read see
 # `spans`.
 span_f1 = CountMetric(_spans)
+
 
 def _answered(measure: Callable) -> CountMetric:
     """Return the mean of what answers are worth. Args: `answers.exact` or `answers.overlap`."""

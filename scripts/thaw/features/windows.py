@@ -28,9 +28,10 @@ def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewC
     for row, ids in enumerate(tokenizer(short, add_special_tokens=False)["input_ids"]):
         by_room[view.max_length - special - len(ids)].append(row)
     if min(by_room) < 1:
+        taken = view.max_length - min(by_room)
         raise UserError(
-            f"the view's max_length is {view.max_length}, but a question takes {view.max_length - min(by_room)} tokens, "
-            "so that no context fits; raise max_length, or lower max_question, in tasks.yaml"
+            f"the view's max_length is {view.max_length}, but a question takes {taken} tokens, so that no context "
+            "fits; raise max_length, or lower max_question, in tasks.yaml"
         )
     rows: list = [None] * len(short)
     for room, chosen in by_room.items():

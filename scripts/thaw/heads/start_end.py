@@ -68,7 +68,7 @@ def best_answers(logits: torch.Tensor, batch: Batch, longest: int, count: int) -
     An answer is its first character, the one after it, and the score of no answer less its own; a score is the sum of
     both logits. No answer scores as in the window where it scores least, as in run_squad.py. All pairs of tokens of the
     context are compared that are in order and `longest` tokens long at most, where run_squad.py compares those of the
-    20 best starts and ends. Fewer pairs than `count` leave the last ones without characters, (0, 0), and a score of inf.
+    20 best starts and ends. Fewer pairs than `count` leave the last ones without characters, (0, 0), and inf.
     """
     start, end = logits.double().cpu().unbind(-1)
     batch = batch.host

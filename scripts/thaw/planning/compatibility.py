@@ -9,7 +9,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
-from thaw.declarations.task_types import PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
 from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -48,7 +48,40 @@ def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
         known = head and HEAD_KINDS.get(head.kind)
         if known and task_type not in known.task_types and task_type not in PROBED_TYPES:
             place = experiment.place("heads", item=name)
-            raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} is of type {task_type}")
+            raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} {_is_of(task_type)}")
+
+
+def _is_of(task_type: str) -> str:
+    """Return what a task is of, and for span extraction the kind of head that it takes."""
+    right = "; take a head of kind start_end" if task_type in EXTRACTION_TYPES else ""
+    return f"is of type {task_type}{right}"
+
+
+def check_windows(catalogue: Catalogue, name: str, task: TaskConfig, views: tuple[str, ...]) -> None:
+    """Find out whether the views that a task is read in are windows where it extracts spans, and else are none."""
+    for view in views:
+        windows = catalogue.get("views", view, "views").stride is not None
+        if windows != (task.type in EXTRACTION_TYPES):
+            place = catalogue.place("tasks", name, "view")
+            if windows:
+                raise UserError(f"{place}: view {view} has a stride, which is for span extraction; name another view")
+            raise UserError(f"{place}: span extraction reads windows, and view {view} has no stride; say view: windows")
+
+
+def check_extraction(catalogue: Catalogue, strategy: StrategyConfig, task: str, place: str) -> None:
+    """Find out whether a strategy can train span extraction, which gives no vector and no logits of whole texts."""
+    if catalogue.get("tasks", task, "tasks").type not in EXTRACTION_TYPES:
+        return
+    right = "say only: for it, or take a strategy without"
+    if strategy.teacher:
+        raise UserError(f"{place}: teacher: compares texts or words, and {task} is span extraction; {right} a teacher")
+    if any(phase.coral for phase in strategy.phases):
+        raise UserError(f"{place}: coral: compares vectors of texts, and {task} is span extraction; {right} coral")
+    if strategy.fits_to_convergence:
+        raise UserError(
+            f"{place}: lbfgs fits a linear head on vectors of texts or words, and {task} is span extraction; use "
+            "frozen_sgd"
+        )
 
 
 def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:
@@ -82,7 +115,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         catalogue.check_part("head", head.kind, task_type, ("heads", name, "kind"))
     elif task_type not in known.task_types:
         where = catalogue.place("heads", name, "kind")
-        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {task_type}")
+        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} {_is_of(task_type)}")
     separate_views = [catalogue.get("views", view, place).pairs == "separate" for view in views]
     if known and known.compares_texts and not all(separate_views):
         raise UserError(

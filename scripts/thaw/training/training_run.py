@@ -12,11 +12,11 @@ from thaw.core.boundaries import cached_layers_read
 from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
+from thaw.data.corpus import Corpus
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.replacing import Replacement
 from thaw.encoders.shortening import starting_tensors
 from thaw.encoders.transformers import Encoder
-from thaw.data.corpus import Corpus
 from thaw.evaluation.answers import cut
 from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
