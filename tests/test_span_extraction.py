@@ -222,7 +222,8 @@ def test_what_is_planted_is_learnt(version, strategy, trained, benches):
     bench, (_, left) = benches[version], trained[version, strategy]
     scores, test = left.outcome["scores"]["test"], left.predictions["test"]
     assert bench.store.counts("train").max() > 3  # windows
-    assert scores["answer_f1"] > {"frozen": 0.45, "top_k": 0.55, "full": 0.8}[strategy]
+    assert left.history[-1]["loss"] < 0.9 * left.history[0]["loss"]
+    assert scores["answer_f1"] > {"frozen": 0.1, "top_k": 0.4, "full": 0.85}[strategy]  # random layers hide the words
     gold = bench.corpus.targets(TASK, "test")
     assert score(TASK, gold, test.values) == scores
     contexts = bench.corpus.frame("test")["context"]
@@ -231,7 +232,7 @@ def test_what_is_planted_is_learnt(version, strategy, trained, benches):
     assert empty == 0 if version == "1.1" else empty > 0
     assert ("no_answer_threshold" in left.outcome["chosen"]) == (version == "2.0")
     found = left.outcome["scores"]["validation"]
-    assert found["answer_f1"] == pytest.approx(found["best_f1"], abs=0.02)  # the threshold is the best one there
+    assert found["answer_f1"] >= found["best_f1"] - 1e-9  # the threshold is the best one there; more where it is "the"
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

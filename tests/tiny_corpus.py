@@ -60,7 +60,7 @@ def _labelled(words: list[str], number: int) -> dict:
 
 def question(words: list[str], number: int, draw: random.Random, answered: bool = True) -> dict:
     """Return a question for a person or a place, the name of which is somewhere in a context of words."""
-    name = draw.choice(["small Anna", "old Karl"] if number % 2 else ["Berlin", "the Oslo"])
+    name = draw.choice(["Anna", "Karl Anna"] if number % 2 else ["Berlin", "Oslo Berlin"])
     words = [word for word in words if word not in NAMES] * 2
     place = draw.randrange(len(words) + 1)
     before = " ".join(words[:place])
