@@ -9,6 +9,7 @@ import pyarrow
 import pytest
 import torch
 
+from conftest import HOME
 from corpora import spec_for
 from shown import Shown
 from thaw.core.errors import UserError
@@ -249,8 +250,8 @@ def test_cached_equals_uncached_and_again(strategy, benches):
 
 
 def test_some_rows_have_the_states_that_they_have_among_all(benches, tmp_path):
-    from thaw.features.extract import extract
     from thaw.encoders.transformers import Encoder
+    from thaw.features.extract import extract
 
     bench = benches["2.0"]
     for name in ("tokens.json", "tokens.parquet"):
@@ -346,3 +347,103 @@ def test_predictions_from_elsewhere(benches, tmp_path):
 
 def test_of_this_type_the_entry_is_as_the_bench_has_it():
     assert ENTRIES[KIND]["targets"] == {"answers": "answers"}
+
+
+# --- plan and draft ---------------------------------------------------------------------------------------------------
+
+
+def many(count: int = 24) -> dict:
+    """Return a file of so many articles, each with a question on where its number is."""
+    articles = []
+    for n in range(count):
+        context = f"In hall {n} there is a lamp. The lamp of hall {n} was made in Varde."
+        asked = [("Where is the lamp?", f"hall {n}"), ("Where was it made?", "Varde")]
+        questions = [
+            {"id": f"{n}.{m}", "question": text, "answers": [{"text": answer, "answer_start": context.index(answer)}]}
+            for m, (text, answer) in enumerate(asked)
+        ]
+        articles.append({"title": f"Hall {n}", "paragraphs": [{"context": context, "qas": questions}]})
+    return {"data": articles}
+
+
+def test_a_draft_recognises_the_format(tmp_path):
+    from thaw.data.catalogue_stub import draft_of_file
+
+    write(tmp_path, many(), "halls.json")
+    draft = draft_of_file(tmp_path / "halls.json", set())
+    assert draft.kind == KIND and draft.rows == 48
+    assert "format: squad" in draft.corpus and "group_by: title" in draft.corpus and "keep: [id]" in draft.corpus
+    assert "view: windows" in draft.task and "best_f1" not in draft.task
+    write(tmp_path, changed(((*FIRST, "answers", 0), "answer_start", 31)), "wrong.json")
+    with pytest.raises(UserError, match="expected at least 20"):
+        draft_of_file(tmp_path / "wrong.json", set())
+
+
+def test_thaw_new_writes_an_experiment_that_plans(tmp_path, monkeypatch, capsys):
+    from thaw.cli import new_command
+    from thaw.planning.configuration import load_plan, read_config
+
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, many(), "halls.json")
+    new_command.main(["task", "halls.json"])
+    assert "task halls: span_extraction, 48 rows" in capsys.readouterr().out
+    plan = load_plan(read_config(["halls.yaml"]), HOME, results=str(tmp_path / "results"))
+    assert {job.spec["head"]["kind"] for job in plan.jobs["train"].values()} == {"start_end"}
+
+
+def planned(folder, **changes):
+    from thaw.planning.configuration import load_plan, read_config
+
+    config = read_config([str(HOME / "config/experiments/squad.yaml")], {"data_dir": str(folder)} | changes)
+    return load_plan(config, HOME, results=str(folder / "results"))
+
+
+def test_the_experiment_is_planned_from_files_and_from_the_hub(tmp_path):
+    from_hub = {job.spec["source"] for job in planned(tmp_path).jobs["prepare"].values()}
+    (tmp_path / "squad").mkdir()
+    for name in ("train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"):
+        write(tmp_path / "squad", many(), f"{name}.json")
+    plan = planned(tmp_path, subsets=["all"])
+    from_files = {job.spec["source"] for job in plan.jobs["prepare"].values()}
+    assert (from_hub, from_files) == ({"hub"}, {"files"}) and len(plan.jobs["train"]) == 24
+    assert {job.spec["view"]["stride"] for job in plan.jobs["features"].values()} == {128}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"heads": ["linear"]},
+            "linear is for labels, scores and tags, and task squad is of type span_extraction; take",
+        ),
+        ({"strategies": ["frozen"]}, "lbfgs fits a linear head on vectors of texts or words, and squad is span"),
+        (
+            {"strategies": ["hinton"]},
+            "teacher: compares texts or words, and squad is span extraction; say only: for it",
+        ),
+        ({"strategies": ["full_coral_stsb"]}, "coral: compares vectors of texts, and squad is span extraction"),
+        ({"baselines": ["random_encoder"]}, "random_encoder has a linear head, and squad is span extraction; name"),
+        ({"tasks": ["squad", "sick_e"], "heads": ["start_end"]}, "start_end is for span extraction, and task sick_e"),
+        (
+            {"ensembles": {"e": {"by": "mean", "members": [{"strategy": "full", "seeds": [1, 2, 3]}]}}},
+            "by: mean needs probabilities, and squad has answers; use majority",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(changes, message, tmp_path):
+    with pytest.raises(UserError) as said:
+        planned(tmp_path, **changes)
+    assert message in str(said.value) and "\n" not in str(said.value)
+
+
+def test_views_have_windows_where_spans_are_extracted_alone(tmp_path):
+    (tmp_path / "my").mkdir()
+    view = "  {}: {{base: {}, label: x, view: {}}}\n"
+    (tmp_path / "my/tasks.yaml").write_text(
+        "tasks:\n" + view.format("squad_joint", "squad", "joint") + view.format("sick_windows", "sick_e", "windows")
+    )
+    own = {"catalogues": [str(tmp_path / "my")]}
+    with pytest.raises(UserError, match="reads windows, and view joint has no stride; say view: windows"):
+        planned(tmp_path, tasks=["squad_joint"], **own)
+    with pytest.raises(UserError, match="view windows has a stride, which is for span extraction; name another view"):
+        planned(tmp_path, tasks=["sick_windows"], heads=["linear_mean"], **own)

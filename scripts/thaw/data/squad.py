@@ -8,6 +8,7 @@ Here a question has a list of {"start", "text"}, where `start` counts the charac
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from thaw.schema.corpora import FilesConfig
 
 COLUMNS = ["id", "title", "question", "context", "answers"]
 NEARBY = 15  # characters of the context that an error shows
+SEEN = 10_000  # bytes in which a file names its list of articles
 
 
 def read_squad(path: Path, source: FilesConfig, columns: dict[str, str | int]) -> Iterator[tuple[str, dict]]:
@@ -38,6 +40,22 @@ def read_squad(path: Path, source: FilesConfig, columns: dict[str, str | int]) -
                     raise question.mistake(f"the id {row['id']} is that of {first} too; give every question its own")
                 row |= {"question": question.text("question"), "answers": _answers(question)}
                 yield question.place, {ours: row[name] for ours, name in columns.items()}
+
+
+def recognised(content: bytes) -> bool:
+    """Return whether a file has SQuAD's format, sound or not, as its first articles show."""
+    return (
+        content.lstrip().startswith(b"{")
+        and re.search(rb'"data"\s*:\s*\[', content[:SEEN]) is not None
+        and (b'"paragraphs"' in content and b'"qas"' in content)
+    )
+
+
+def are_answers(values: list) -> bool:
+    """Return whether a column holds answers, in either form."""
+    keys = {"text", "answer_start"}
+    forms = (value if isinstance(value, list) else [value] for value in values)
+    return all(isinstance(one, dict) and keys <= set(one) for form in forms for one in form)
 
 
 class Part:
