@@ -13,7 +13,7 @@ from test_contract_head import OUTPUTS, batch_of, cases, outputs_of, quick
 from thaw.adaptation.optimizers import optimizer
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import METRICS_OF_TYPE
-from thaw.evaluation.answers import cut
+from thaw.evaluation.answers import Answer
 from thaw.evaluation.metrics import METRICS, score
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
@@ -101,7 +101,7 @@ def test_every_head_with_every_task(kind, task_type, separate_encoding):
     assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())
     assert all(buffer.is_cuda for buffer in head.buffers())
     assert len(predictions.values) == len(ROWS)
-    values = [cut("aaaaa", one) for one in predictions.values] if head.extracts else predictions.values
+    values = [Answer("a", one[2]) for one in predictions.values] if head.extracts else predictions.values
     check_metrics(task_type, gold_of(head), values)
 
 

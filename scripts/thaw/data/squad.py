@@ -30,7 +30,7 @@ def read_squad(path: Path, source: FilesConfig, columns: dict[str, str | int]) -
         if name not in COLUMNS:
             raise UserError(f"{path}: column '{name}': a file in SQuAD's format has no such{suggestion(name, COLUMNS)}")
     known: dict[str, str] = {}
-    content = Part(path, "", _parsed(path, source.encoding))
+    content = JsonObject(path, "", _parsed(path, source.encoding))
     for article in content.parts("data"):
         for paragraph in article.parts("paragraphs"):
             context = paragraph.text("context")
@@ -58,7 +58,7 @@ def are_answers(values: list) -> bool:
     return all(isinstance(one, dict) and keys <= set(one) for form in forms for one in form)
 
 
-class Part:
+class JsonObject:
     """An object within a file, and where it is."""
 
     def __init__(self, path: Path, place: str, value):
@@ -78,12 +78,12 @@ class Part:
             raise self.mistake(f"{what}; expected a text{self._near(key)}")
         return self.value[key]
 
-    def parts(self, key: str) -> list["Part"]:
+    def parts(self, key: str) -> list["JsonObject"]:
         """Return the objects in a list of the object."""
         if not isinstance(self.value.get(key), list):
             raise self.mistake(f"'{key}' is missing or no list; expected SQuAD's format{self._near(key)}")
         above = f"{self.place}." if self.place else ""
-        return [Part(self.path, f"{above}{key}[{n}]", value) for n, value in enumerate(self.value[key])]
+        return [JsonObject(self.path, f"{above}{key}[{n}]", value) for n, value in enumerate(self.value[key])]
 
     def _near(self, key: str) -> str:
         return "" if key in self.value else suggestion(key, self.value)
@@ -101,7 +101,7 @@ def _parsed(path: Path, encoding: str):
         raise UserError(f"{path}: not a JSON file in {encoding} ({' '.join(str(error).split())})") from error
 
 
-def _answers(question: Part) -> dict[str, list]:
+def _answers(question: JsonObject) -> dict[str, list]:
     """Return the answers of a question as the Hub has them."""
     found = [answer.value for answer in question.parts("answers")]
     impossible = question.value.get("is_impossible", False)

@@ -10,6 +10,8 @@ N questions, D draws. A question's gold is a list of (first character, text), em
 import re
 import string
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +32,11 @@ class Answer(NamedTuple):
         return "" if self.no_answer > 0 else self.text
 
 
-def cut(context: str, found) -> Answer:
-    """Return an answer as a text. Args: its first character, the one after it, and `no_answer`."""
-    first, beyond, no_answer = found
-    return Answer(context[int(first) : int(beyond)], float(no_answer))
+def of_contexts(found: list, corpus, split: str, rows) -> list[Answer]:
+    """Return answers as texts. Args: of each row the first character, the one after the last, and `no_answer`."""
+    contexts = corpus.frame(split)[corpus.texts[1]].to_numpy()[rows]
+    pairs = zip(contexts, found, strict=True)
+    return [Answer(context[int(first) : int(beyond)], float(rest)) for context, (first, beyond, rest) in pairs]
 
 
 def normalised(text: str) -> str:
@@ -96,6 +99,24 @@ class Thresholds:
         gained = self.gain.cumsum()[self.last]
         place = int(gained.argmax()) if len(gained) else 0
         return float(self.certainty[self.last][place]) if len(gained) and gained[place] > 1e-12 else -np.inf
+
+
+@dataclass(frozen=True)
+class BestThreshold:
+    """The mean of what answers are worth at the no-answer threshold that is best on the very examples that are scored.
+
+    Args: measure, `exact` or `overlap`.
+    """
+
+    measure: Callable
+
+    def __call__(self, gold, predicted) -> float:
+        """Return the score of the examples, each counted once."""
+        return float(self.weighted(gold, predicted)(np.ones((1, len(gold))))[0])
+
+    def weighted(self, gold, predicted) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the score as a function of weights [D, N]."""
+        return Thresholds(self.measure, gold, predicted).scores
 
 
 def threshold(task: dict, gold: list, predicted: list[Answer]) -> float:

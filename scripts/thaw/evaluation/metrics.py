@@ -230,21 +230,6 @@ def _answered(measure: Callable) -> CountMetric:
     return CountMetric(counts)
 
 
-@dataclass(frozen=True)
-class BestThreshold:
-    """The same at the no-answer threshold by which it is largest on the very examples that are scored."""
-
-    measure: Callable
-
-    def __call__(self, gold, predicted) -> float:
-        """Return the score of the examples, each counted once."""
-        return float(self.weighted(gold, predicted)(np.ones((1, len(gold))))[0])
-
-    def weighted(self, gold, predicted) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the score as a function of weights [D, N]."""
-        return answers.Thresholds(self.measure, gold, predicted).scores
-
-
 METRICS = {
     "accuracy": accuracy,
     "f1": CountMetric(_positives),
@@ -258,8 +243,8 @@ METRICS = {
     "span_f1": span_f1,
     "answer_f1": _answered(answers.overlap),
     "exact_match": _answered(answers.exact),
-    "best_f1": BestThreshold(answers.overlap),
-    "best_exact": BestThreshold(answers.exact),
+    "best_f1": answers.BestThreshold(answers.overlap),
+    "best_exact": answers.BestThreshold(answers.exact),
 }
 
 

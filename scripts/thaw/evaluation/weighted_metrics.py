@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thaw.evaluation.answers import BestThreshold
 from thaw.evaluation.metrics import (
     METRICS,
-    BestThreshold,
     CountMetric,
     as_metric_wants,
     ratio,

@@ -57,33 +57,6 @@ def _is_of(task_type: str) -> str:
     return f"is of type {task_type}{right}"
 
 
-def check_windows(catalogue: Catalogue, name: str, task: TaskConfig, views: tuple[str, ...]) -> None:
-    """Find out whether the views that a task is read in are windows where it extracts spans, and else are none."""
-    for view in views:
-        windows = catalogue.get("views", view, "views").stride is not None
-        if windows != (task.type in EXTRACTION_TYPES):
-            place = catalogue.place("tasks", name, "view")
-            if windows:
-                raise UserError(f"{place}: view {view} has a stride, which is for span extraction; name another view")
-            raise UserError(f"{place}: span extraction reads windows, and view {view} has no stride; say view: windows")
-
-
-def check_extraction(catalogue: Catalogue, strategy: StrategyConfig, task: str, place: str) -> None:
-    """Find out whether a strategy can train span extraction, which gives no vector and no logits of whole texts."""
-    if catalogue.get("tasks", task, "tasks").type not in EXTRACTION_TYPES:
-        return
-    right = "say only: for it, or take a strategy without"
-    if strategy.teacher:
-        raise UserError(f"{place}: teacher: compares texts or words, and {task} is span extraction; {right} a teacher")
-    if any(phase.coral for phase in strategy.phases):
-        raise UserError(f"{place}: coral: compares vectors of texts, and {task} is span extraction; {right} coral")
-    if strategy.fits_to_convergence:
-        raise UserError(
-            f"{place}: lbfgs fits a linear head on vectors of texts or words, and {task} is span extraction; use "
-            "frozen_sgd"
-        )
-
-
 def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:
     """Return whether all seeds of a strategy are one job: a head trains alone, on vectors that stay the same.
 

@@ -12,12 +12,11 @@ from thaw.core.boundaries import cached_layers_read
 from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
-from thaw.data.corpus import Corpus
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.replacing import Replacement
 from thaw.encoders.shortening import starting_tensors
 from thaw.encoders.transformers import Encoder
-from thaw.evaluation.answers import cut
+from thaw.evaluation.answers import of_contexts
 from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
@@ -226,13 +225,10 @@ class TrainingRun:
         words = self.context.word_counts(split, rows)
         return self._predict(self.context.corpus, self.context.store, split, rows, words)
 
-    def _predict(
-        self, corpus: Corpus, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None
-    ) -> Predictions:
+    def _predict(self, corpus, store: FeatureStore, split: str, rows: np.ndarray, words) -> Predictions:
         predicted = self.evaluator.predict(self.index, store, split, rows, words)
         if self.head.extracts:
-            contexts = corpus.frame(split)[corpus.texts[1]].to_numpy()[rows]
-            predicted.values = [cut(*one) for one in zip(contexts, predicted.values, strict=True)]
+            predicted.values = of_contexts(predicted.values, corpus, split, rows)
         return predicted
 
     def _cost(self) -> dict:
