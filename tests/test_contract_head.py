@@ -173,7 +173,8 @@ def test_shapes(head, task_type, separate_encoding):
     assert tuple(logits.shape) == expected, f"logits of shape {list(logits.shape)} where {list(expected)} is expected"
     predictions = found.decode(logits, batch)
     expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES, OUTPUTS) if found.label_sets else (EXAMPLES,)
-    expected = (EXAMPLES, 3) if found.extracts else expected  # both ends of the answer, and how likely there is none
+    if found.extracts:  # the best answers: both ends, and how likely there is none
+        expected = (EXAMPLES, found.count, 3)
     assert tuple(predictions.shape) == expected, (
         f"predictions of shape {list(predictions.shape)} where {list(expected)} is expected"
     )

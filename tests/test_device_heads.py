@@ -101,7 +101,7 @@ def test_every_head_with_every_task(kind, task_type, separate_encoding):
     assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())
     assert all(buffer.is_cuda for buffer in head.buffers())
     assert len(predictions.values) == len(ROWS)
-    values = [Answer("a", one[2]) for one in predictions.values] if head.extracts else predictions.values
+    values = [Answer("a", one[0][2]) for one in predictions.values] if head.extracts else predictions.values
     check_metrics(task_type, gold_of(head), values)
 
 

@@ -229,6 +229,10 @@ def test_what_is_planted_is_learnt(version, strategy, trained, benches):
     assert score(TASK, gold, test.values) == scores
     contexts = bench.corpus.frame("test")["context"]
     assert all(one.text in context for one, context in zip(test.values, contexts, strict=True))
+    for one in test.values:
+        behind = [margin for _, margin in one.others]
+        assert behind == sorted(behind) and behind[0] >= 0
+    assert max(len(one.others) for one in test.values) == 4  # of five; a short context has fewer
     empty = sum(not one.given for one in test.values)
     assert empty == 0 if version == "1.1" else empty > 0
     assert ("no_answer_threshold" in left.outcome["chosen"]) == (version == "2.0")
@@ -304,6 +308,7 @@ def test_results_are_recorded_and_shown(shown, benches):
     kind = TARGET_KINDS["answers"]
     read = kind.read(pyarrow.chunked_array([pyarrow.array(part["extracted"].tolist())]), [])
     assert kind.named(read, []) == part["prediction"].tolist()
+    assert max(len(each["others"]) for each in part["extracted"]) == 4
     again = score(TASK | {"metrics": ["answer_f1"]}, benches["2.0"].corpus.targets(TASK, "test"), read)
     assert again["answer_f1"] == record["scores"]["test"]["answer_f1"]
     assert "answer F1" in shown.table("frozen", "full") and shown.flags("full") == []
@@ -447,3 +452,17 @@ def test_views_have_windows_where_spans_are_extracted_alone(tmp_path):
         planned(tmp_path, tasks=["squad_joint"], **own)
     with pytest.raises(UserError, match="view windows has a stride, which is for span extraction; name another view"):
         planned(tmp_path, tasks=["sick_windows"], heads=["linear_mean"], **own)
+
+
+def test_states_of_windows_are_read_in_a_notebook(benches):
+    from types import SimpleNamespace
+
+    from thaw.api.stored_features import StoredStates
+
+    bench = benches["2.0"]
+    states = StoredStates(SimpleNamespace(corpus=bench.corpus, store=bench.store), 2, "test")
+    counts, row = bench.store.counts("test"), int(bench.store.counts("test").argmax())
+    assert len(states[row]) == counts[row] > 1
+    assert [len(window) for window in states[row]] == bench.store.sequences("test", [row]).tolist()
+    stored = bench.store.states(2, "test").gather([row], bench.store.batch("test", [row]))
+    assert (states[row][1] == stored[1, : len(states[row][1])].numpy()).all()

@@ -21,10 +21,14 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class Answer(NamedTuple):
-    """The best answer to a question, and how much less likely it is than none: above 0 there is none."""
+    """The best answer to a question, and how much less likely it is than none: above 0 there is none.
+
+    `others` are the next best ones, each a text and how much less likely it is than the best.
+    """
 
     text: str
     no_answer: float = -np.inf
+    others: tuple[tuple[str, float], ...] = ()
 
     @property
     def given(self) -> str:
@@ -33,10 +37,17 @@ class Answer(NamedTuple):
 
 
 def of_contexts(found: list, corpus, split: str, rows) -> list[Answer]:
-    """Return answers as texts. Args: of each row the first character, the one after the last, and `no_answer`."""
-    contexts = corpus.frame(split)[corpus.texts[1]].to_numpy()[rows]
-    pairs = zip(contexts, found, strict=True)
-    return [Answer(context[int(first) : int(beyond)], float(rest)) for context, (first, beyond, rest) in pairs]
+    """Return answers as texts.
+
+    Args: of each row the best ones, of each the first character, the one after the last, and `no_answer`.
+    """
+    contexts, answers = corpus.frame(split)[corpus.texts[1]].to_numpy()[rows], []
+    for context, best in zip(contexts, found, strict=True):
+        texts = [(context[int(first) : int(beyond)], no_answer) for first, beyond, no_answer in best]
+        (text, least), *rest = texts
+        others = tuple((other, no_answer - least) for other, no_answer in rest if np.isfinite(no_answer))
+        answers.append(Answer(text, least, others))
+    return answers
 
 
 def normalised(text: str) -> str:
@@ -131,6 +142,4 @@ def threshold(task: dict, gold: list, predicted: list[Answer]) -> float:
 
 def shifted(predicted: list[Answer], by: float) -> list[Answer]:
     """Return predictions whose `no_answer` is counted from a threshold; at most a prediction is answered at it."""
-    if np.isinf(by):
-        return [Answer(one.text, -by) for one in predicted]
-    return [Answer(one.text, one.no_answer - by) for one in predicted]
+    return [one._replace(no_answer=-by if np.isinf(by) else one.no_answer - by) for one in predicted]

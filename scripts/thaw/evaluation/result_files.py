@@ -108,7 +108,7 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
 
     Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels, answer),
     and for classification probabilities (in the order of the corpus' labels), for answers `extracted` (the best text,
-    and how much less likely it is than no answer). A word that the model never saw is "O".
+    how much less likely it is than no answer, and the next best ones). A word that the model never saw is "O".
     """
     import pandas as pd
 

@@ -229,8 +229,14 @@ class AnswersTarget(ClassTarget):
         return [value.given for value in values]
 
     def columns(self, values) -> dict[str, list]:
-        """Return the best text of each question, and how much less likely it is than no answer."""
-        return {"extracted": [value._asdict() for value in values]}
+        """Return the best text of each question, how much less likely it is than no answer, and the next best ones."""
+        names = ("text", "behind")
+        others = [[dict(zip(names, other, strict=True)) for other in value.others] for value in values]
+        return {
+            "extracted": [
+                value._asdict() | {"others": next_ones} for value, next_ones in zip(values, others, strict=True)
+            ]
+        }
 
     def threshold(self, task: dict, gold, predicted) -> float | None:
         """Return the threshold above which there is no answer."""
@@ -242,7 +248,7 @@ class AnswersTarget(ClassTarget):
 
     def read(self, column, labels: list[str]):
         """Return the answers."""
-        return [Answer(**value) for value in column.to_pylist()]
+        return [Answer(value["text"], value["no_answer"]) for value in column.to_pylist()]
 
     def encoded(self, value, labels: list[str]):
         """Return the answer of a text."""

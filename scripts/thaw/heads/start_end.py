@@ -21,7 +21,7 @@ class StartEndHead(VectorHead):
     def __init__(self, entry: HeadConfig, width: int, outputs: int, task_type: str, separate_encoding: bool = False):
         """Make both vectors; `outputs` is 2."""
         super().__init__(entry, width, outputs, task_type, separate_encoding)
-        self.longest = entry.kind_options.max_answer_length
+        self.longest, self.count = entry.kind_options.max_answer_length, entry.kind_options.n_best
         self.initialise()
 
     def vectors(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -41,10 +41,8 @@ class StartEndHead(VectorHead):
         return functional.cross_entropy(logits.float(), targets)
 
     def decode(self, logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Return by question the first character of the best answer in its context, that after it, and how much less
-        likely it is than no answer, float64 [B, 3].
-        """
-        return best_answers(logits, batch, self.longest, 1)[:, 0]
+        """Return the best answers to each question, float64 [B, n, 3]; see `best_answers`."""
+        return best_answers(logits, batch, self.longest, self.count)
 
 
 def answer_tokens(gold: list[list[tuple[int, str]]], batch: Batch) -> torch.Tensor:
