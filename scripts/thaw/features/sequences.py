@@ -3,6 +3,8 @@
 B examples, N rows of a split, S sequences (B, 2B, or of windows over contexts any number from B).
 """
 
+from functools import cached_property
+
 import numpy as np
 import torch
 
@@ -52,7 +54,7 @@ class Sequences(Ragged):
         before = np.cumsum(counts) - counts
         return np.arange(counts.sum()) + np.repeat(self._firsts[rows] - before, counts)
 
-    @property
+    @cached_property
     def longest(self) -> np.ndarray:
         """Return the tokens of the longest sequence of each row, int64 [N]; 0 where it has none."""
         longest = np.zeros(len(self.rows), np.int64)

@@ -22,15 +22,15 @@ from thaw.schema.corpora import ViewConfig
 ROWS_AT_ONCE = 1000
 
 
-def schema(view: ViewConfig):
+def schema(separate_encoding: bool = False, windows: bool = False):
     """Return the Arrow schema of the file."""
     import pyarrow
 
     lists = {"input_ids": pyarrow.int32(), "type_ids": pyarrow.int8()}
     lists |= {"first_pieces": pyarrow.int32(), "texts": pyarrow.int8()}
     plain = [("split", pyarrow.string()), ("row", pyarrow.int64())]
-    plain += [("second", pyarrow.int32())] if view.pairs == "separate" else []
-    lists |= dict.fromkeys(("windows", "starts", "ends"), pyarrow.int32()) if view.stride else {}
+    plain += [("second", pyarrow.int32())] if separate_encoding else []
+    lists |= dict.fromkeys(("windows", "starts", "ends"), pyarrow.int32()) if windows else {}
     return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
 
 
@@ -51,7 +51,8 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
     if view.stride and "answers" not in card["targets"].values():
         raise UserError(f"a view with stride: is for questions with answers; {card['corpus']} has none")
-    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(view)) as writer:
+    form = schema(view.pairs == "separate", view.stride is not None)
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, form) as writer:
         facts = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
@@ -64,7 +65,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
                 columns, cut = tokenise(texts, tokenizer, view, bool(words))
                 rows = range(counted.examples, counted.examples + len(piece))
                 table = {"split": [split] * len(piece), "row": rows, **columns}
-                writer.write_table(pyarrow.table(table, schema=schema(view)))
+                writer.write_table(pyarrow.table(table, schema=form))
                 counted.add(columns, cut, piece)
             facts[split] = counted.facts()
     return facts
