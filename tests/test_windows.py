@@ -138,11 +138,11 @@ def test_the_best_answers_are_those_of_all_pairs(tokenizers, seed, longest):
         nothing, known = np.inf, {}
         for window in range(begin, begin + count):
             nothing = min(nothing, float(logits[window, 0, 0].double() + logits[window, 0, 1].double()))
-            tokens = [n for n in range(batch.mask.shape[1]) if batch.places[window, n, 0] >= 0]
+            tokens = [n for n in range(batch.mask.shape[1]) if batch.characters[window, n, 0] >= 0]
             for first in tokens:
                 for last in tokens:
                     if first <= last < first + longest:
-                        ends = (int(batch.places[window, first, 0]), int(batch.places[window, last, 1]))
+                        ends = (int(batch.characters[window, first, 0]), int(batch.characters[window, last, 1]))
                         value = float(logits[window, first, 0].double() + logits[window, last, 1].double())
                         known[ends] = max(value, known.get(ends, -np.inf))
         begin += count

@@ -29,7 +29,9 @@ class Batch:
     rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
     texts: torch.Tensor | None = None  # [S, T] int8: 1 first text, 2 second, 0 padding and special; None in no store
     windows: torch.Tensor | None = None  # [B] int64, windows of each question; None without windows
-    places: torch.Tensor | None = None  # [S, T, 2] int64: characters of the context before each token and up to its end
+    characters: torch.Tensor | None = (
+        None  # [S, T, 2] int64: characters of the context before each token and up to its end
+    )
     origin: "Batch | None" = None  # of a batch on a GPU, the same batch on the CPU
 
     def __len__(self) -> int:

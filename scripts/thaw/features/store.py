@@ -106,8 +106,8 @@ class FeatureStore:
         if not self.windowed:
             return Batch(ids, mask, types, pieces, numbers, texts)
         windows = torch.from_numpy(columns["input_ids"].counts[rows])
-        places = torch.stack([columns[name].padded(chosen, -1, length) for name in ("starts", "ends")], -1)
-        return Batch(ids, mask, types, pieces, numbers, texts, windows, places)
+        characters = torch.stack([columns[name].padded(chosen, -1, length) for name in ("starts", "ends")], -1)
+        return Batch(ids, mask, types, pieces, numbers, texts, windows, characters)
 
     def places(self, split: str, rows) -> np.ndarray:
         """Return the positions of the tokens of some rows in a payload, row after row, int64 [tokens of the rows]."""

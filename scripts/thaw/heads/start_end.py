@@ -54,7 +54,7 @@ def answer_tokens(gold: list[list[tuple[int, str]]], batch: Batch) -> torch.Tens
     ends = [(start + len(text) - len(text.lstrip()), start + len(text.rstrip())) for start, text in firsts]
     wanted = torch.tensor(ends, dtype=torch.int64, device="cpu").view(-1, 2).repeat_interleave(batch.windows, 0)
     first, last = wanted[:, :1], wanted[:, 1:] - 1
-    begins, beyond = batch.places.unbind(-1)
+    begins, beyond = batch.characters.unbind(-1)
     holds = [(begins <= character) & (character < beyond) for character in (first, last)]
     inside = (holds[0].any(1) & holds[1].any(1)).unsqueeze(1)
     return torch.stack([held.int().argmax(1) for held in holds], 1) * inside
@@ -71,28 +71,28 @@ def best_answers(logits: torch.Tensor, batch: Batch, longest: int, count: int) -
     start, end = logits.double().cpu().unbind(-1)
     batch = batch.host
     windows, tokens = start.shape
-    start, end = (scores.masked_fill(batch.places[..., 0] < 0, -torch.inf) for scores in (start, end))
+    start, end = (scores.masked_fill(batch.characters[..., 0] < 0, -torch.inf) for scores in (start, end))
     reach = min(longest, tokens)
     ends = functional.pad(end, (0, reach - 1), value=-torch.inf).unfold(1, reach, 1)
     scores, best = (start.unsqueeze(-1) + ends).flatten(1).topk(min(count, tokens * reach), 1)
     first, length = best // reach, best % reach
     last = (first + length).clamp(max=tokens - 1)
-    characters = torch.stack([_at(batch.places[..., 0], first), _at(batch.places[..., 1], last)], -1).double()
+    ends_of = torch.stack([_at(batch.characters[..., 0], first), _at(batch.characters[..., 1], last)], -1).double()
     answers = torch.zeros(len(batch), count, 3, dtype=torch.float64, device="cpu")
     answers[..., 2] = torch.inf
     nothing = logits[:, 0].double().sum(-1).cpu()
     begin = 0
     for row, each in enumerate(batch.windows.tolist()):
         mine = slice(begin, begin + each)
-        found = torch.cat([characters[mine], (nothing[mine].min() - scores[mine]).unsqueeze(-1)], -1).flatten(0, 1)
+        found = torch.cat([ends_of[mine], (nothing[mine].min() - scores[mine]).unsqueeze(-1)], -1).flatten(0, 1)
         for number, answer in enumerate(_distinct(found, count)):
             answers[row, number] = answer
         begin += each
     return answers
 
 
-def _at(places: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    return places.gather(1, tokens)
+def _at(characters: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    return characters.gather(1, tokens)
 
 
 def _distinct(answers: torch.Tensor, count: int) -> list[torch.Tensor]:
