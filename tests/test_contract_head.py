@@ -73,11 +73,16 @@ def cases(head: HeadConfig) -> list[tuple[str, bool]]:
     return together + [(task_type, True) for task_type in stated if task_type.startswith("pair_")]
 
 
+def outputs_of(task_type: str) -> int:
+    """Return the number of a head's outputs: one score, start and end of an answer, or so many classes."""
+    return 1 if "regression" in task_type else 2 if task_type == "span_extraction" else OUTPUTS
+
+
 def made(head: HeadConfig, task_type: str, separate_encoding: bool, seed: int = 1):
     """Return a new head in eval mode; one of one's own may read texts together only."""
     torch.manual_seed(seed)
     try:
-        return build(head, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, separate_encoding).eval()
+        return build(head, WIDTH, outputs_of(task_type), task_type, separate_encoding).eval()
     except UserError as error:
         if separate_encoding:
             pytest.skip(f"it does not read the texts of pairs apart: {error}")
@@ -105,7 +110,20 @@ def batch_of(found, lengths: list[int], padding: int = 0, junk: float = 0.0) -> 
     states = torch.stack([torch.randn(64, WIDTH, generator=torch.Generator().manual_seed(n)) for n in each])
     states = states[:, :longest].masked_fill(~mask.unsqueeze(-1), junk)
     pieces = torch.tensor([[0, size - 1, -1] for size in lengths]) if found.words else None
-    return states, Batch(mask.long(), mask, None, pieces, torch.arange(len(lengths)), texts_of(found, mask))
+    windows = places = None
+    if found.extracts:  # a window each; its first token is none of the context
+        windows, places = torch.ones(len(lengths), dtype=torch.int64), torch.arange(longest)[:, None] + torch.arange(2)
+        places = (
+            places.expand(len(mask), -1, -1).masked_fill(~mask.unsqueeze(-1), -1).index_fill(1, torch.tensor(0), -1)
+        )
+    rows = torch.arange(len(lengths))
+    return states, Batch(mask.long(), mask, None, pieces, rows, texts_of(found, mask), windows, places)
+
+
+def logits_of(found, states: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Return a head's logits of examples, or of the tokens of all windows."""
+    logits = found(states, batch)
+    return logits[batch.mask] if found.extracts else logits
 
 
 def texts_of(found, mask: torch.Tensor) -> torch.Tensor:
@@ -125,6 +143,8 @@ def targets_of(found, batch: Batch) -> torch.Tensor:
         return word_targets([[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(count)], batch.first_pieces)
     if found.label_sets:
         return (torch.arange(count)[:, None] + torch.arange(OUTPUTS)) % 2
+    if found.extracts:
+        return torch.stack([torch.ones(count, dtype=torch.int64), batch.mask.sum(1) - 1], 1)
     return torch.arange(count, dtype=torch.float64) if found.scores else torch.arange(count) % OUTPUTS
 
 
@@ -149,10 +169,12 @@ def test_shapes(head, task_type, separate_encoding):
     found = made(head, task_type, separate_encoding)
     states, batch = batch_of(found, [2, 5, 3, 4])
     logits = found(states, batch)
-    expected = logit_shape(found, EXAMPLES, WORDS)
+    expected = logit_shape(found, EXAMPLES, states.shape[1] if found.extracts else WORDS)
     assert tuple(logits.shape) == expected, f"logits of shape {list(logits.shape)} where {list(expected)} is expected"
     predictions = found.decode(logits, batch)
     expected = (EXAMPLES, WORDS) if found.words else (EXAMPLES, OUTPUTS) if found.label_sets else (EXAMPLES,)
+    if found.extracts:  # the best answers: both ends, and how likely there is none
+        expected = (EXAMPLES, found.count, 3)
     assert tuple(predictions.shape) == expected, (
         f"predictions of shape {list(predictions.shape)} where {list(expected)} is expected"
     )
@@ -165,9 +187,9 @@ def test_padding(head, task_type, separate_encoding):
     found = shaken(head, task_type, separate_encoding)
     lengths = [2, 5, 3, 1]
     with torch.no_grad():
-        alone = torch.cat([found(*batch_of(found, [size])) for size in lengths])
+        alone = torch.cat([logits_of(found, *batch_of(found, [size])) for size in lengths])
         for padding, junk in ((0, 0.0), (3, 1e4), (1, -1e4)):
-            together = found(*batch_of(found, lengths, padding, junk))
+            together = logits_of(found, *batch_of(found, lengths, padding, junk))
             worst = ((together - alone).abs() / alone.abs().clamp(min=1)).max().item()
             assert worst < 1e-4, f"logits differ by {worst:.3g} in a batch padded by {padding} with {junk:g}"
 

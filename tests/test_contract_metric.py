@@ -8,6 +8,7 @@ import pytest
 
 from thaw.core import plugins
 from thaw.declarations.task_types import METRICS_OF_TYPE, TASK_TYPES
+from thaw.evaluation.answers import Answer
 from thaw.evaluation.metrics import METRICS, score
 
 LABELS = ["no", "yes"]
@@ -29,7 +30,9 @@ def types(metric: str) -> list[str]:
 
 
 def kind(task_type: str) -> str:
-    """Return what a type of task predicts: class, set of labels, score or tags."""
+    """Return what a type of task predicts: class, set of labels, score, tags or answer."""
+    if task_type == "span_extraction":
+        return "answer"
     if task_type == "multi_label_classification":
         return "set"
     return "score" if task_type.endswith("regression") else "tags" if task_type in ("tagging", "spans") else "class"
@@ -38,8 +41,15 @@ def kind(task_type: str) -> str:
 def scored(metric: str, task_type: str, gold, predicted) -> float | None:
     """Return the score."""
     task = {"id": "made up", "type": task_type, "target": "answer", "metrics": [metric]}
-    labels = {"class": LABELS, "set": LABELS, "score": None, "tags": TAGS}[kind(task_type)]
+    labels = {"class": LABELS, "set": LABELS, "score": None, "tags": TAGS, "answer": None}[kind(task_type)]
+    if kind(task_type) == "answer":
+        gold, predicted = [[(0, text)] if text else [] for text in gold], [as_answer(text) for text in predicted]
     return score(task, gold, predicted, labels)[metric]
+
+
+def as_answer(text: str) -> Answer:
+    """Return a text as the metrics get it; an empty one is no answer."""
+    return Answer(text, -1.0 if text else 1.0)
 
 
 def random_targets(task_type: str, rows: int, seed: int):
@@ -47,6 +57,8 @@ def random_targets(task_type: str, rows: int, seed: int):
     draw = np.random.default_rng(seed)
     if kind(task_type) == "class":
         return np.concatenate([[0, 1], draw.integers(0, 2, rows)])
+    if kind(task_type) == "answer":
+        return ["", "old cat", *(draw.choice(["", "cat", "old cat", "dog"]) for _ in range(rows))]
     if kind(task_type) == "set":
         return np.concatenate([[[0, 1], [1, 0]], draw.integers(0, 2, (rows, 2))])
     if kind(task_type) == "score":
@@ -78,7 +90,7 @@ def test_order(metric, task_type):
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(gold))
         both = [[side[i] for i in order] for side in (gold, predicted)]
-        both = both if kind(task_type) == "tags" else [np.array(side) for side in both]
+        both = both if kind(task_type) in ("tags", "answer") else [np.array(side) for side in both]
         assert scored(metric, task_type, *both) == pytest.approx(first), f"{task_type}: rows in another order"
 
 
@@ -90,6 +102,7 @@ def test_undefined(metric, task_type):
         "set": np.zeros((8, 2), int),
         "score": np.full(8, 2.0),
         "tags": [[0] * len(row) for row in random_targets("spans", 6, 0)],
+        "answer": ["cat"] * 8,
     }
     same = alike[kind(task_type)]
     sides = [(gold[:0], gold[:0]), (gold[:1], gold[:1]), (same, same), (gold, same), (same, gold)]

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from pretended import OnCuda, pretended
-from test_contract_head import OUTPUTS, batch_of, cases, quick
+from test_contract_head import OUTPUTS, batch_of, cases, outputs_of, quick
 from thaw.adaptation.optimizers import optimizer
 from thaw.declarations.heads import HEAD_KINDS
 from thaw.declarations.task_types import METRICS_OF_TYPE
+from thaw.evaluation.answers import Answer
 from thaw.evaluation.metrics import METRICS, score
 from thaw.heads.pooling import POOLINGS
 from thaw.heads.registry import build
@@ -48,6 +49,8 @@ def gold_of(head) -> list:
         return [[i % OUTPUTS, (i + 1) % OUTPUTS, 0] for i in range(len(ROWS))]
     if head.label_sets:
         return (np.arange(len(ROWS))[:, None] + np.arange(OUTPUTS)) % 2
+    if head.extracts:
+        return [[(1, "a" * (size - 1))] if size > 2 else [] for size in LENGTHS]
     return np.arange(len(ROWS)) / 2 if head.scores else np.arange(len(ROWS)) % OUTPUTS
 
 
@@ -59,7 +62,7 @@ def trained(entry: HeadConfig, task_type: str, separate_encoding: bool, **phase)
 
 def ready(device, entry: HeadConfig, task_type: str, separate_encoding: bool):
     """Return a new head on a device, what trains it there by the code that a run uses, and its optimizer."""
-    head = build(entry, WIDTH, 1 if "regression" in task_type else OUTPUTS, task_type, separate_encoding, layers=2)
+    head = build(entry, WIDTH, outputs_of(task_type), task_type, separate_encoding, layers=2)
     head.set_labels(["O", "B-PER", "I-PER"])
     gold = gold_of(head)
     head.init_from_targets(gold)
@@ -98,7 +101,8 @@ def test_every_head_with_every_task(kind, task_type, separate_encoding):
     assert all(parameter.grad is not None and parameter.grad.is_cuda for parameter in head.parameters())
     assert all(buffer.is_cuda for buffer in head.buffers())
     assert len(predictions.values) == len(ROWS)
-    check_metrics(task_type, gold_of(head), predictions.values)
+    values = [Answer("a", one[0][2]) for one in predictions.values] if head.extracts else predictions.values
+    check_metrics(task_type, gold_of(head), values)
 
 
 def check_metrics(task_type: str, gold, values) -> None:

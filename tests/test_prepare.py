@@ -242,11 +242,18 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
     local = {name for name in real if not corpora[tasks[name].corpus].hub}
     assert [name for name in sorted(local) if not name.startswith(FILES_ALONE)] == []
     edges = [name for name in real if tasks[name].type == "edges" and name not in local]
-    changes = {"tasks": [name for name in real if name not in {*local, *edges}], "sources": ["hub"]}
+    extracted = [name for name in real if tasks[name].type == "span_extraction"]
+    changes = {"tasks": [name for name in real if name not in {*local, *edges, *extracted}], "sources": ["hub"]}
     changes |= {"probe_tasks": edges, "probes": ["edge"], "strategies": ["frozen", "full"]}
-    plan = load_plan(read_config([str(home / "config/config.yaml")], changes), home)
-    assert {job.spec["source"] for job in plan.jobs["prepare"].values()} == {"hub"}
-    assert set(plan.jobs["prepare"]) == {name for name, corpus in corpora.items() if corpus.hub}
+    changes_of_extraction = {"tasks": extracted, "sources": ["hub"], "heads": ["start_end"], "strategies": ["full"]}
+    changes_of_extraction |= {"probes": [], "outputs": ["main_table"]}
+    plans = [
+        load_plan(read_config([str(home / "config/config.yaml")], each), home)
+        for each in (changes, changes_of_extraction)
+    ]
+    jobs = {name: job for plan in plans for name, job in plan.jobs["prepare"].items()}
+    assert {job.spec["source"] for job in jobs.values()} == {"hub"}
+    assert set(jobs) == {name for name, corpus in corpora.items() if corpus.hub}
 
 
 def test_a_synthetic_corpus_is_the_same_bytes_each_time(tmp_path, catalogue):

@@ -33,9 +33,10 @@ ENTRIES = {
     "pair_regression": {"texts": ["a", "b"], "targets": {"score": "score"}},
     "regression": {"texts": ["text"], "targets": {"score": "score"}},
     "spans": {"words": "words", "targets": {"tags": "tags"}},
+    "span_extraction": {"texts": ["question", "context"], "targets": {"answers": "answers"}},
 }
 METRICS = {"classification": "accuracy", "pair_classification": "accuracy", "spans": "span_f1"}
-METRICS |= {"multi_label_classification": "f1_micro"}
+METRICS |= {"multi_label_classification": "f1_micro", "span_extraction": "answer_f1"}
 METRICS |= {"regression": "pearson", "pair_regression": "pearson"}
 NAMES = {"Anna": "B-PER", "Karl": "B-PER", "Berlin": "B-LOC", "Oslo": "B-LOC"}
 
@@ -57,11 +58,26 @@ def _labelled(words: list[str], number: int) -> dict:
     return {"text": " ".join(words + ["sings"] * 4 * song + ["river"] * 4 * water), "labels": labels}
 
 
+def question(words: list[str], number: int, draw: random.Random, answered: bool = True) -> dict:
+    """Return a question for a person or a place, the name of which is somewhere in a context of words."""
+    name = draw.choice(["Anna", "Karl Anna"] if number % 2 else ["Berlin", "Oslo Berlin"])
+    words = [word for word in words if word not in NAMES] * 2
+    place = draw.randrange(len(words) + 1)
+    before = " ".join(words[:place])
+    context = " ".join([*words[:place], *([name] if answered else []), *words[place:]])
+    answers = {"text": [name] * answered, "answer_start": [len(before) + bool(before)] * answered}
+    asked = ["teacher" if number % 2 else "house", *(draw.choice(WORDS[:12]) for _ in range(3))]
+    return {"question": " ".join(asked), "context": context, "answers": answers}
+
+
 def rows(kind: str, count: int, seed: int) -> list[dict]:
     """Return examples whose answer is whether it is about singing or about rivers, how much, or who and where."""
     draw, found = random.Random(seed), []
     for number in range(count):
         words = [draw.choice(WORDS) for _ in range(draw.randint(2, 12))]
+        if kind == "span_extraction":
+            found.append(question(words, number, draw, answered=number % 4 != 3))
+            continue
         if kind == "multi_label_classification":
             found.append(_labelled(words, number))
             continue
@@ -103,7 +119,7 @@ class Bench:
         spec["files"] = local_files(EncoderConfig.model_validate(entry), "e")
         run_in_process("fetch", "--spec", canonical(spec), "--out", self.encoder)
         card = json.loads((self.encoder / "card.json").read_text())
-        view = {"max_length": 64} | view
+        view = {"max_length": 64} | ({"max_length": 24, "stride": 8} if kind == "span_extraction" else {}) | view
         spec = {"version": 1, "view": view, "dtype": dtype, "data": corpus.card["digest"], "encoder": card["digest"]}
         spec["compute"] = {"threads": 1}
         self.features_spec = spec

@@ -96,7 +96,8 @@ class Features:
 class StoredStates:
     """The hidden states of one boundary on one split, read from disk when they are asked for.
 
-    A list of N rows: `states[i]` is float32 [T, d], or two such arrays where the texts of pairs are read separately.
+    A list of N rows: `states[i]` is float32 [T, d], or several such arrays: two where the texts of pairs are read
+    separately, one for each window where a context is read in windows.
     Attributes: frame, the split as it was prepared, with texts and targets in the same order (pandas); lengths [S] and
     offsets [S + 1], tokens of each sequence and where it begins in `flat`; separate_encoding, whether a row is two.
     """
@@ -114,9 +115,8 @@ class StoredStates:
     def __getitem__(self, row: int):
         """Return the states of a row, special tokens included; negative numbers count from the end."""
         row = range(len(self))[row]
-        if self.separate_encoding:
-            return self._sequence(2 * row), self._sequence(2 * row + 1)
-        return self._sequence(row)
+        sequences = [self._sequence(place) for place in self._store.sequence_places(self._split, [row])]
+        return tuple(sequences) if self.separate_encoding or self._store.windowed else sequences[0]
 
     @property
     def flat(self) -> np.ndarray:

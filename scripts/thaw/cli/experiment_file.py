@@ -17,17 +17,26 @@ experiment: {name}
 title: {name}
 {own}tasks: [{tasks}]
 encoders: [{encoders}]
+{strategies}
+seeds: [1, 2, 3]
+baselines: [majority, bag_of_words]
+outputs: [main_table, cost, advice]
+"""
+STRATEGIES = """\
 strategies:
   # From cheap to expensive; the first three train no layer of the encoder and read its stored hidden states.
   - frozen              # a linear probe on the last layer
   - frozen_all_layers   # a linear probe on all layers
   - ladder              # a small side network on all layers
   - top_k: [2]          # fine-tuning of the last two layers
-  - full                # fine-tuning of all layers
-seeds: [1, 2, 3]
-baselines: [majority, bag_of_words]
-outputs: [main_table, cost, advice]
-"""
+  - full                # fine-tuning of all layers"""
+STRATEGIES_OF_EXTRACTION = """\
+heads: [start_end]
+strategies:
+  # From cheap to expensive; the first trains no layer of the encoder and reads its stored hidden states.
+  - frozen_sgd          # start and end vectors on the last layer
+  - top_k: [2]          # fine-tuning of the last two layers
+  - full                # fine-tuning of all layers"""
 
 
 def known(folder: Path) -> Catalogue:
@@ -65,11 +74,12 @@ def add_entries(path: Path, blocks: dict[str, str], comment: str) -> None:
 
 
 def write_experiment(
-    path: Path, folder: Path | None, tasks: list[str], encoders: list[str], data_dir: Path | None
+    path: Path, folder: Path | None, tasks: list[str], encoders: list[str], data_dir: Path | None, extraction=False
 ) -> None:
     """Write an experiment file that selects some tasks and encoders.
 
-    Args: the file; the user's folder of catalogues, None without one; data_dir, where local files are.
+    Args: the file; the user's folder of catalogues, None without one; data_dir, where local files are; whether the
+    tasks are span extraction, which has a head of its own.
     """
     if path.exists():
         raise UserError(f"{path} exists already; --name gives another one")
@@ -81,6 +91,7 @@ def write_experiment(
         own="".join(f"{line}\n" for line in own),
         tasks=", ".join(tasks),
         encoders=", ".join(encoders),
+        strategies=STRATEGIES_OF_EXTRACTION if extraction else STRATEGIES,
     )
     write_text(path, text)
 

@@ -6,8 +6,9 @@ thaw new task hub:owner/name --text text --label label     a data set on the Hug
 thaw new encoder owner/name                                a model on the Hub, or a local folder
 thaw new experiment mine --tasks sst2 --encoders minilm    an experiment alone
 
-A file may be csv, tsv, jsonl, parquet, conll, conllu, or lines `<label> <text>`; also packed (.gz). What was guessed is
-marked in the entry and printed. Existing files are added to, and never overwritten; --print writes nothing.
+A file may be csv, tsv, jsonl, parquet, conll, conllu, SQuAD's JSON, or lines `<label> <text>`; also packed (.gz). What
+was guessed is marked in the entry and printed. Existing files are added to, and never overwritten; --print writes
+nothing.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 from thaw.cli.experiment_file import add_entries, known, write_experiment
 from thaw.cli.selection import parser_of
 from thaw.core.errors import UserError
+from thaw.declarations.task_types import EXTRACTION_TYPES
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.entry import free_id
 
@@ -70,7 +72,8 @@ def _task(given: argparse.Namespace) -> None:
     if _printed(given, draft.blocks):
         return
     experiment = Path(f"{draft.name}.yaml")
-    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir)
+    extraction = draft.kind in EXTRACTION_TYPES
+    _write(given, draft.blocks, experiment, [draft.name], given.encoders, data_dir, extraction)
     print(f"task {draft.name}: {draft.kind}, {draft.rows:,} rows")
     for key, guess in draft.guesses.items():
         print(f"  guessed {key}: {guess}")
@@ -103,7 +106,10 @@ def _experiment(given: argparse.Namespace) -> None:
         raise UserError("--tasks names the tasks of the experiment; thaw list tasks says which there are")
     experiment = Path(f"{given.name or given.source}.yaml")
     own = given.out.parent if given.out.parent.is_dir() else None
-    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks))
+    types = {catalogue.get("tasks", task, "--tasks").type in EXTRACTION_TYPES for task in given.tasks}
+    if len(types) > 1:
+        raise UserError("--tasks: span extraction has a head of its own; give its tasks an experiment of their own")
+    write_experiment(experiment, own, given.tasks, given.encoders, _data_dir(catalogue, given.tasks), True in types)
     _next(experiment)
 
 
@@ -131,9 +137,9 @@ def _printed(given: argparse.Namespace, blocks: dict[str, str]) -> bool:
     return given.print
 
 
-def _write(given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders: list[str], data_dir) -> None:
+def _write(given, blocks: dict[str, str], experiment: Path, tasks: list[str], encoders, data_dir, extraction=False):
     """Write the experiment and the entries, or neither."""
-    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir)
+    write_experiment(experiment, given.out.parent, tasks, encoders, data_dir, extraction)
     try:
         add_entries(given.out, blocks, HEAD.format(source=given.source))
     except UserError:

@@ -26,7 +26,10 @@ CARVED = {
 }
 LONG_TEXT = 90  # words on average, above which the shorter views cut much off
 TYPES = {"label": "classification", "label_set": "multi_label_classification", "score": "regression", "tags": "tagging"}
+TYPES |= {"answers": "span_extraction"}
+MANY_GROUPS = 20  # titles from which on whole articles are held out
 METRICS = {
+    "span_extraction": ["answer_f1", "exact_match"],
     "multi_label_classification": ["f1_micro", "f1_macro", "mean_average_precision"],
     "regression": ["pearson", "spearman"],
     "tagging": ["accuracy"],
@@ -141,6 +144,8 @@ def _id(name: str) -> str:
 def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, str], held_out: list[str]) -> dict:
     """Return a corpus as plain values. Args: files or hub; its splits; those that are held out from train."""
     texts, target = {1: ["text"], 2: ["text_a", "text_b"]}.get(len(roles.texts), []), _target(roles)
+    texts = roles.texts if roles.kind == "answers" else texts
+    articles = roles.kind == "answers" and len(set(map(str, profile.columns.get("title", ())))) >= MANY_GROUPS
     theirs = dict(zip(texts or ["words"], roles.texts or [roles.words], strict=True))
     theirs |= {} if roles.indicators else {target: roles.target}
     columns = {ours: name for ours, name in theirs.items() if ours != name}
@@ -153,7 +158,9 @@ def _entry(profile: FileProfile, roles: Roles, source: str, splits: dict[str, st
         **({"texts": texts} if texts else {"words": "words"}),
         "targets": {target: roles.kind},
         **({"labels": {target: roles.values}} if roles.values else {}),
+        **({"keep": ["id"]} if roles.kind == "answers" and "id" in profile.columns else {}),
         **({"empty": "drop"} if blank else {}),
+        **({"group_by": "title"} if articles else {}),
         **({"carve": {split: SHARES[split] for split in held_out}} if held_out else {}),
         source: where,
     }
@@ -171,6 +178,12 @@ def _task(profile: FileProfile, roles: Roles) -> dict:
             f"columns {roles.texts[0]} and {roles.texts[1]}: several labels a row are for one text, not for pairs; "
             "name one with --text"
         )
+    if roles.kind == "answers":
+        unanswerable = any(
+            not (value["text"] if isinstance(value, dict) else value) for value in profile.columns["answers"]
+        )
+        more = ["best_f1", "best_exact"] if unanswerable else []
+        return {"type": kind, "metrics": METRICS[kind] + more, "view": "windows"}
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
     words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
     view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from thaw.core.errors import UserError, suggestion
-from thaw.data import edges
+from thaw.data import edges, squad
 from thaw.data.rows_table import RowsTable
 from thaw.schema.corpora import CorpusConfig, SourceConfig
 
 SPAN = ("B-", "I-")
+NAMELESS = ("score", "answers")  # kinds of targets without labels
 
 
 class Cleaned(NamedTuple):
@@ -27,7 +28,7 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
     """Check one split and return it in canonical form.
 
     Texts become strings, words and tags lists of strings (spans in BIO), labels strings, sets of labels lists of
-    strings, scores floats.
+    strings, scores floats, answers lists of where they begin in the second text and what they are.
     Raises UserError for the first value that cannot be so.
     """
     columns = {}
@@ -39,11 +40,14 @@ def clean(table: RowsTable, corpus: CorpusConfig, source: SourceConfig) -> Clean
     for name, kind in corpus.targets.items():
         values = split_labels(table.columns[name], source.separators.get(name))
         columns[name] = [VALUES[kind](values[i], table, i, name) if i in kept else None for i in range(len(table))]
-        if kind != "score":
+        if kind not in NAMELESS:
             columns[name] = _named(columns[name], source.until.get(name), source.rename.get(name, {}))
         if kind == "edges":
             for i in sorted(kept):
                 edges.check_within(columns[name][i], columns[corpus.words][i], table, i, name)
+        if kind == "answers":
+            for i in sorted(kept):
+                squad.check_within(columns[name][i], columns[corpus.texts[1]][i], table, i, name)
         if kind == "tags":
             _check_tags(columns[name], columns.get(corpus.words), table, name, source.scheme, sorted(kept))
     for name in (column for column in table.columns if column not in columns):
@@ -153,6 +157,7 @@ VALUES: dict[str, Callable] = {
     "score": _score,
     "tags": _tags,
     "edges": edges.checked,
+    "answers": squad.checked,
 }
 
 
@@ -228,13 +233,13 @@ def _iob1_to_bio(tags: list[str], *_) -> list[str]:
 
 
 def label_names(splits: dict[str, Cleaned], tables: dict[str, RowsTable], corpus: CorpusConfig) -> dict[str, list[str]]:
-    """Return the label names of each target but scores, in order: those of the entry, else those of train, sorted.
+    """Return the label names of each target that has any, in order: those of the entry, else those of train, sorted.
 
     Raises UserError for a value that is not among them, with its location.
     """
     names_by_column = {}
     for column, kind in corpus.targets.items():
-        if kind == "score":
+        if kind in NAMELESS:
             continue
         labels_of_train = {value for item in splits["train"].columns[column] for value in edges.labels_of(item)}
         for label in corpus.only.get(column, []):

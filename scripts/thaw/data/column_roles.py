@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from thaw.core.errors import UserError, suggestion
 from thaw.data.checks import split_labels
 from thaw.data.file_profile import MOST_LABELS, FileProfile, is_number
+from thaw.data.squad import are_answers
 
 TEXTS = {"text", "sentence", "review", "content", "body", "question", "comment", "tweet", "document", "string"}
 LABELS = {"label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "judgment", "stars", "gold"}
@@ -48,6 +49,8 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
     for name in [*texts, *([target] if target is not None else [])]:
         if name not in profile.columns:
             raise UserError(f"{path}: has no column '{name}'{suggestion(name, profile.columns)}")
+    if not texts and target in (None, "answers") and _has_answers(profile):
+        return Roles(["question", "context"], None, "answers", "answers", [])
     if texts or target is not None:
         return _named(profile, path, list(texts), target)
     if sentences := _sentences(profile.columns):
@@ -61,6 +64,11 @@ def find_roles(profile: FileProfile, path: str, texts: list[Name] = (), target: 
         return Roles(texts, None, None, "label_set", names, indicators=indicators, guesses=guesses)
     target, kind, guess = _target(profile, texts, path)
     return _of_texts(profile, texts, target, kind, guesses | guess)
+
+
+def _has_answers(profile: FileProfile) -> bool:
+    """Return whether a file has the columns of SQuAD."""
+    return {"question", "context", "answers"} <= set(profile.columns) and are_answers(profile.columns["answers"])
 
 
 def _named(profile: FileProfile, path: str, texts: list[Name], target: Name | None) -> Roles:

@@ -7,6 +7,7 @@ import numpy as np
 from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.core.runtime import derive_seed
+from thaw.data import squad
 from thaw.data.carving import carve, sentences
 from thaw.data.edges import encoded
 from thaw.declarations.splits import HELD_OUT, PARTS_OF_TRAIN, RESERVED, stored_split
@@ -71,7 +72,7 @@ class Corpus:
             )
 
     def labels(self, target: str) -> list[str]:
-        """Return the ordered label names of a target of labels, sets of labels or tags; none for a score."""
+        """Return the ordered label names of a target of labels, sets of labels or tags; none for scores and answers."""
         return self.card["labels"].get(target, [])
 
     def targets(self, task: dict, split: str) -> np.ndarray | list[list[int]]:
@@ -79,11 +80,14 @@ class Corpus:
 
         Sets of labels are an array [N, C] of 0 and 1.
         An edge is the two ends of its first span, those of its second (-1 where there is none), and its label indices.
+        Answers are N lists of (first character in the context, text), empty where a question has none.
         """
         column = self.frame(split)[task["target"]]
         kind = self.card["targets"][task["target"]]
         if kind == "score":
             return column.to_numpy(np.float64)
+        if kind == "answers":
+            return [squad.encoded(answers) for answers in column]
         index = {label: i for i, label in enumerate(self.labels(task["target"]))}
         if kind == "label":
             import pandas

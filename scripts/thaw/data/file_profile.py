@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from thaw.core.errors import UserError
+from thaw.data import squad
 from thaw.data.conll import CONLLU
 from thaw.data.readers import LABEL_TEXT, read, read_jsonl, split_plain, split_quoted
 from thaw.data.rows_table import open_bytes
@@ -54,6 +55,8 @@ def profile_file(path: Path) -> FileProfile:
         content = file.read()
     if kind == "parquet" or content.startswith(b"PAR1"):
         keys, names, guesses = {"format": "parquet"}, _parquet_names(path, content), {}
+    elif squad.recognised(content):
+        keys, names, guesses = {"format": "squad"}, squad.COLUMNS, {}
     else:
         encoding, guesses = _encoding(path, content)
         lines = [line.removesuffix("\r") for line in content.decode(encoding).removeprefix("\ufeff").split("\n")]

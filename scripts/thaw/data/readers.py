@@ -1,6 +1,6 @@
 """Readers of files with one example a row: CSV, TSV, JSONL, Parquet, lines of a label and a text.
 
-Sentences in columns are read by `thaw.data.conll`.
+Sentences in columns are read by `thaw.data.conll`, questions in SQuAD's format by `thaw.data.squad`.
 
 Every reader yields (first line of the row, {our column: raw value}); `read` collects them in a Table.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError, suggestion
 from thaw.data.rows_table import RowsTable, columns_of, find_position, join, open_bytes, parts, read_lines
+from thaw.data.squad import read_squad
 from thaw.data.surface_tasks import read_surface
 from thaw.schema.corpora import FilesConfig
 
@@ -40,8 +41,10 @@ def read(path: Path, source: FilesConfig, wanted: list[str]) -> RowsTable:
         "parquet": read_parquet,
         "label_text": read_label_text,
         "conllu_sentences": read_surface,
+        "squad": read_squad,
     }
-    table = RowsTable(str(path), {ours: [] for ours in columns}, unit="row" if source.format == "parquet" else "line")
+    unit = {"parquet": "row", "squad": "place"}.get(source.format, "line")
+    table = RowsTable(str(path), {ours: [] for ours in columns}, unit=unit)
     for line, values in reader[source.format](path, source, columns):
         table.lines.append(line)
         for ours in columns:

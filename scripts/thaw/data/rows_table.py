@@ -15,13 +15,14 @@ from thaw.schema.corpora import SourceConfig
 class RowsTable:
     """Raw columns of one split, N rows.
 
-    `lines` holds each row's first line in its file (`unit` line, from 1) or its number (`unit` row, from 1);
+    `lines` holds each row's first line in its file (`unit` line, from 1), its number (`unit` row, from 1) or its path
+    in a JSON document (`unit` place);
     `word_lines` the line of each word where a file has one word a line, else None.
     """
 
     name: str
     columns: dict[str, list]
-    lines: list[int] = field(default_factory=list)
+    lines: list[int] | list[str] = field(default_factory=list)
     unit: str = "line"
     word_lines: list[list[int]] | None = None
 
@@ -32,7 +33,8 @@ class RowsTable:
         """Return `file:line` (or `file: row n`) of a row, or of one word in it where words have lines."""
         if word is not None and self.word_lines is not None:
             return f"{self.name}:{self.word_lines[row][word]}"
-        return f"{self.name}:{self.lines[row]}" if self.unit == "line" else f"{self.name}: row {self.lines[row]}"
+        separator = {"line": ":", "row": ": row ", "place": ": "}[self.unit]
+        return f"{self.name}{separator}{self.lines[row]}"
 
     def mistake(self, row: int, column: str, message: str, word: int | None = None) -> UserError:
         """Return the error `location: column 'x': message`; where words have no line, with the word's number."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from thaw.core.errors import suggestion
 from thaw.declarations.loaded import Loaded
-from thaw.declarations.task_types import PAIR_TYPES, TASK_TYPES, TEXT_TYPES, WORD_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, PAIR_TYPES, PREDICTED_TYPES, TEXT_TYPES, WORD_TYPES
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
 
@@ -89,7 +89,16 @@ class SimTransformerOptions(MatchingOptions):
         return self
 
 
+class StartEndOptions(HeadOptions):
+    """How an answer is found, as in Devlin et al. 2019."""
+
+    max_answer_length: int = Field(30, ge=1, description="tokens of the longest answer that is predicted")
+    n_best: int = Field(5, ge=1, description="answers to each question in predictions.parquet, the best first")
+
+
 NAMES_OF_TYPES = {
+    PREDICTED_TYPES: "labels, scores and tags",
+    EXTRACTION_TYPES: "span extraction",
     WORD_TYPES: "tagging and spans",
     PAIR_TYPES: "pairs of texts",
     TEXT_TYPES: "texts and pairs of texts",
@@ -108,7 +117,7 @@ class HeadKind(Loaded):
     its id.
     """
 
-    task_types: tuple[str, ...] = TASK_TYPES
+    task_types: tuple[str, ...] = PREDICTED_TYPES
     options: type[HeadOptions] = HeadOptions
     pools: bool = True
     constant_vectors: bool = False
@@ -156,6 +165,9 @@ HEAD_KINDS = {
     ),
     "bi_attention": HeadKind(
         "thaw.heads.bi_attention:BiAttentionHead", PAIR_TYPES, pools=False, in_print="bi-attention"
+    ),
+    "start_end": HeadKind(
+        "thaw.heads.start_end:StartEndHead", EXTRACTION_TYPES, StartEndOptions, pools=False, in_print="start and end"
     ),
 }
 POOLING_KINDS = tuple(kind for kind, declared in HEAD_KINDS.items() if declared.constant_vectors)

@@ -21,7 +21,7 @@ from thaw.declarations.probe_options import (
     StructuralOptions,
     TokenOptions,
 )
-from thaw.declarations.task_types import PAIR_TYPES, TARGET_OF_TYPE, TASK_TYPES, TEXTS_OF_TYPE
+from thaw.declarations.task_types import PAIR_TYPES, PREDICTED_TYPES, TARGET_OF_TYPE, TASK_TYPES, TEXTS_OF_TYPE
 
 LABEL_TYPES = tuple(name for name in TASK_TYPES if TARGET_OF_TYPE[name] in ("label", "tags"))
 TYPES_ON_WORDS = tuple(name for name, texts in TEXTS_OF_TYPE.items() if texts == 0)
@@ -52,7 +52,7 @@ class ProbeKind(Loaded):
     reads: ProbeInput
     figures: tuple[str, ...]
     measure: str | None = None
-    types: tuple[str, ...] = TASK_TYPES
+    types: tuple[str, ...] = PREDICTED_TYPES
     serves: str = "texts and words"
     keeps: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ PROBES = {
 
 def plugin_kind(part: plugins.Plugin) -> ProbeKind:
     """Return the kind that a plugin states: its types of task and its measure; it is drawn as curves by layer."""
-    types = part.stated("task_types", TASK_TYPES)
+    types = part.stated("task_types", PREDICTED_TYPES)
     return PluginKind(
         part.word,
         PluginOptions,

@@ -6,6 +6,7 @@ NO_TAG = -1  # prediction for a word that the model never saw: it counts as wron
 
 CLASS_METRICS = ("accuracy", "f1", "f1_macro", "mcc")
 SCORE_METRICS = ("pearson", "spearman")
+ANSWER_METRICS = ("answer_f1", "exact_match", "best_f1", "best_exact")
 LABEL_SET_METRICS = ("f1_micro", "f1_macro", "subset_accuracy", "mean_average_precision")
 
 
@@ -27,13 +28,16 @@ TYPES = {
     "pair_regression": TaskType("score", 2, SCORE_METRICS, "pair regression"),
     "tagging": TaskType("tags", 0, ("accuracy",), "tagging"),
     "spans": TaskType("tags", 0, ("span_f1", "accuracy"), "span labelling (NER)"),
+    "span_extraction": TaskType("answers", 2, ANSWER_METRICS, "span extraction (question answering)"),
 }
 PROBED = {"edges": TaskType("edges", 0, ("edge_f1",), "edge probing")}  # no head serves it: it is for probes alone
 
 TASK_TYPES, PROBED_TYPES = tuple(TYPES), tuple(PROBED)
 WORD_TYPES = tuple(name for name, known in TYPES.items() if known.texts == 0)
-PAIR_TYPES = tuple(name for name, known in TYPES.items() if known.texts == 2)
-TEXT_TYPES = tuple(name for name, known in TYPES.items() if known.texts)  # one text, or a pair
+EXTRACTION_TYPES = tuple(name for name, known in TYPES.items() if known.target == "answers")  # a part of a text
+PREDICTED_TYPES = tuple(name for name in TYPES if name not in EXTRACTION_TYPES)  # something about texts or words
+PAIR_TYPES = tuple(name for name in PREDICTED_TYPES if TYPES[name].texts == 2)
+TEXT_TYPES = tuple(name for name in PREDICTED_TYPES if TYPES[name].texts)  # one text, or a pair
 SCORE_TYPES = tuple(name for name, known in TYPES.items() if known.target == "score")  # a number instead of labels
 
 METRICS = tuple(dict.fromkeys(metric for known in TYPES.values() for metric in known.metrics))
@@ -56,6 +60,10 @@ METRIC_LABELS = {
     "spearman": "Spearman ρ",
     "span_f1": "span F1",
     "edge_f1": "edge F1",
+    "answer_f1": "answer F1",
+    "exact_match": "exact match",
+    "best_f1": "answer F1, best threshold",
+    "best_exact": "exact match, best threshold",
     "uuas": "UUAS",
     "dspr": "DSpr, distances",
     "nspr": "NSpr, depths",

@@ -3,7 +3,8 @@
 `majority` predicts the most frequent class or tag of the training rows, their mean score, or of sets of labels the
 labels that more than half of the rows have. `bag_of_words` is a linear model on words, without their order: logistic
 regression (one for each label of a set) or ridge, its strength by validation. For pairs of texts it reads both, their
-product and their difference; for tags each word with its neighbours.
+product and their difference; for tags each word with its neighbours. Where a question has an answer in a context,
+`majority` gives none, and `bag_of_words` is `thaw.evaluation.nearby_words`.
 
 N rows or words, F features.
 """
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.data.corpus import Corpus
-from thaw.declarations.task_types import SCORE_TYPES, TARGET_OF_TYPE
+from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, TARGET_OF_TYPE
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, select_rows
+from thaw.evaluation.nearby_words import SETTINGS, NearbyWords
+from thaw.evaluation.result_files import Predictions, decided, select_rows
 from thaw.evaluation.target_kinds import target_of
 
 STRENGTHS = (0.1, 1.0, 10.0)  # of the bag of words: scikit-learn's C, and 1 / alpha for scores
@@ -39,6 +41,8 @@ def fit_baseline(name: str, task: dict, corpus: Corpus, rows: np.ndarray, wanted
     """
     if name == "majority":
         return _majority(task, corpus, rows, wanted)
+    if task["type"] in EXTRACTION_TYPES:
+        return _nearby_words(task, corpus, rows, wanted)
     return _bag_of_words(task, corpus, rows, wanted)
 
 
@@ -84,6 +88,26 @@ def _linear_model(task: dict, strength: float):
     if task["type"] in SCORE_TYPES:
         return Ridge(alpha=1 / strength)
     return LogisticRegression(C=strength, max_iter=1000)
+
+
+def _nearby_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) -> Baseline:
+    """Answer with the settings, and above the no-answer threshold, that are best on validation."""
+    asked, context = corpus.texts
+    known, validation = NearbyWords(list(corpus.frame("train")[context].iloc[rows])), task["validation"]
+
+    def answered(split: str, settings: dict) -> Predictions:
+        frame = corpus.frame(split).iloc[wanted[split]]
+        pairs = zip(frame[asked], frame[context], strict=True)
+        return Predictions(wanted[split], [known.answer(*pair, **settings) for pair in pairs])
+
+    judged, tried = select_rows(corpus.targets(task, validation), wanted[validation]), []
+    for settings in SETTINGS:
+        predicted = answered(validation, settings)
+        settle, note = decided(task, corpus, {validation: predicted}, validation)
+        value = score(task, judged, settle(predicted).values)[task["metrics"][0]] or 0.0
+        tried.append((value, settings, settle, note))
+    _, settings, settle, note = max(tried, key=lambda one: one[0])
+    return Baseline({split: settle(answered(split, settings)) for split in wanted}, settings | note)
 
 
 class OneForEachLabel:

@@ -2,7 +2,7 @@
 
 The file has the columns split, row and prediction, as a run's predictions.parquet, where `row` is that of the split's
 Parquet file; or prediction alone, one for each row of the task's only test split, in its order. A list of tags is text
-with blanks between, a set of labels text with `;` between; or either is a list.
+with blanks between, a set of labels text with `;` between; or either is a list. An answer is text, empty for none.
 """
 
 import json
@@ -37,7 +37,8 @@ def read_predictions(path: Path, form: str, task: dict, corpus: Corpus) -> dict[
     table = read(path, source, PLACED if placed else PLACED[2:])
     kind = TARGET_OF_TYPE[task["type"]]
     raw = split_labels(table.columns["prediction"], SEPARATOR if kind == "label_set" else None)
-    values = [VALUES[kind](value, table, i, "prediction") for i, value in enumerate(raw)]
+    check = _answer if kind == "answers" else VALUES[kind]
+    values = [check(value, table, i, "prediction") for i, value in enumerate(raw)]
     positions = _places(table, task, corpus) if placed else _in_order(table, task, corpus)
     predictions = {}
     for split, by_row in positions.items():
@@ -111,11 +112,18 @@ def _in_order(table: RowsTable, task: dict, corpus: Corpus) -> dict[str, dict[in
     return {split: {row: row for row in range(rows)}}
 
 
+def _answer(value, table: RowsTable, row: int, column: str) -> str:
+    """Return an answer to a question; None and an empty text are no answer."""
+    if value is not None and not isinstance(value, str):
+        raise table.mistake(row, column, f"expected an answer as text, empty for none; this is {value!r:.40}")
+    return value or ""
+
+
 def _encoded(value, table: RowsTable, i: int, task: dict, corpus: Corpus, split: str, row: int):
-    """Return a prediction as metrics want it: a class index, a float, a list of tag indices, or of 0 and 1 by label."""
+    """Return a prediction as metrics want it: a class index, float, answer, or list of tag indices or of 0 and 1."""
     labels = corpus.labels(task["target"])
     if not labels:
-        return value
+        return target_of(task).encoded(value, labels)
     for position, name in enumerate(value if isinstance(value, list) else [value]):
         if name not in labels:
             word = position if corpus.words else None

@@ -2,8 +2,9 @@
 
 Gold and predictions come encoded: class indices, floats, or per sentence a list of tag indices. A tag index of -1 in a
 prediction means that the model saw no such word (truncated away): it counts as wrong, and as outside of any span. Sets
-of labels are [N, C]: gold 0 or 1, predictions probabilities, of which those above 0.5 count as predicted. A score that
-is not defined (correlation with a constant, F1 where neither side has a positive) is None, never 0.
+of labels are [N, C]: gold 0 or 1, predictions probabilities, of which those above 0.5 count as predicted. Answers to
+questions are `thaw.evaluation.answers.Answer`. A score that is not defined (correlation with a constant, F1 where
+neither side has a positive) is None, never 0.
 """
 
 import math
@@ -17,6 +18,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError
 from thaw.core.files import finite
 from thaw.declarations.task_types import NO_TAG
+from thaw.evaluation import answers
 
 THRESHOLD = 0.5  # probability above which a label of a set counts as predicted
 
@@ -218,6 +220,16 @@ accuracy = CountMetric(_equal)
 # `spans`.
 span_f1 = CountMetric(_spans)
 
+
+def _answered(measure: Callable) -> CountMetric:
+    """Return the mean of what answers are worth. Args: `answers.exact` or `answers.overlap`."""
+
+    def counts(gold, predicted, classes: int | None = None) -> np.ndarray:
+        return np.stack([answers.values(measure, gold, predicted), np.ones(len(gold))])
+
+    return CountMetric(counts)
+
+
 METRICS = {
     "accuracy": accuracy,
     "f1": CountMetric(_positives),
@@ -229,6 +241,10 @@ METRICS = {
     "pearson": pearson,
     "spearman": spearman,
     "span_f1": span_f1,
+    "answer_f1": _answered(answers.overlap),
+    "exact_match": _answered(answers.exact),
+    "best_f1": answers.BestThreshold(answers.overlap),
+    "best_exact": answers.BestThreshold(answers.exact),
 }
 
 

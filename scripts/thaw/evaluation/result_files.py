@@ -4,7 +4,8 @@ Shared by everything that predicts for a task (training, fitted heads, baselines
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ class Predictions:
 
     `rows` are positions within the split's Parquet file; `values` are encoded as metrics want them
     (class indices, floats, per sentence a list of tag indices, -1 where the model saw no such word, or of sets of
-    labels the probability of each label); `probabilities` [rows, classes] exist for classification alone.
+    labels the probability of each label, or answers); `probabilities` [rows, classes] exist for classification alone.
     """
 
     rows: np.ndarray
@@ -61,6 +62,22 @@ def scored_training_rows(rows: np.ndarray, seed: int) -> np.ndarray:
     return np.sort(np.asarray(rows)[order[:SCORED_TRAINING_ROWS]])
 
 
+def decided(
+    task: dict, corpus, predictions: dict[str, Predictions], validation: str
+) -> tuple[Callable[[Predictions], Predictions], dict]:
+    """Return what turns predictions into those by what validation decides of them, and what that is, for `chosen`.
+
+    Of most targets it decides nothing; of answers the threshold above which a question has none.
+    """
+    target, judged = target_of(task), predictions[validation]
+    gold = select_rows(corpus.targets(task, validation), judged.rows)
+    threshold = target.threshold(task, gold, judged.values)
+    if threshold is None:
+        return lambda predicted: predicted, {}
+    note = {} if np.isinf(threshold) else {"no_answer_threshold": threshold}
+    return lambda predicted: replace(predicted, values=target.decided(predicted.values, threshold)), note
+
+
 def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: bool = False) -> dict:
     """Return {"scores", "rows", "flags"} of a run's predictions by split, as metrics.json has them.
 
@@ -89,8 +106,9 @@ def evaluate(task: dict, corpus, predictions: dict[str, Predictions], diverged: 
 def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
     """Return the predictions for all but the training split as a table.
 
-    Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels), and for
-    classification probabilities (in the order of the corpus' labels). A word that the model never saw is "O".
+    Columns: split, row (as in the split's Parquet file), prediction (label, score, list of tags or of labels, answer),
+    and for classification probabilities (in the order of the corpus' labels), for answers `extracted` (the best text,
+    how much less likely it is than no answer, and the next best ones). A word that the model never saw is "O".
     """
     import pandas as pd
 
@@ -99,7 +117,7 @@ def predictions_frame(task: dict, corpus, predictions: dict[str, Predictions]):
         predicted = predictions[split]
         numbers = corpus.frame(split)["row"].to_numpy()[predicted.rows]
         names = target.named(predicted.values, corpus.labels(task["target"]))
-        part = pd.DataFrame({"split": split, "row": numbers, "prediction": names})
+        part = pd.DataFrame({"split": split, "row": numbers, "prediction": names} | target.columns(predicted.values))
         if (probabilities := target.probabilities(predicted)) is not None:
             part["probabilities"] = list(probabilities.astype(np.float32))
         parts.append(part)

@@ -1,7 +1,7 @@
 """What evaluation does differently by kind of target: constants, names, encodings, labels, votes, credits.
 
 N rows of a split, M members of an ensemble, C labels. Predictions are encoded as metrics want them: class indices [N],
-floats [N], per sentence a list of tag indices, or of sets of labels probabilities [N, C].
+floats [N], per sentence a list of tag indices, of sets of labels probabilities [N, C], or a list of N answers.
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from thaw.declarations.task_types import NO_TAG, TARGET_OF_TYPE
+from thaw.evaluation.answers import Answer, best_of, overlap, shifted, threshold
 from thaw.evaluation.metrics import marked
 
 
@@ -58,6 +59,18 @@ class ClassTarget:
     def probabilities(self, predicted) -> np.ndarray | None:
         """Return the probabilities [N, C] of predictions, None where there are none."""
         return predicted.probabilities
+
+    def columns(self, values) -> dict[str, list]:
+        """Return further columns of predictions.parquet: what is read again and is not what the dataset writes."""
+        return {}
+
+    def threshold(self, task: dict, gold, predicted) -> float | None:
+        """Return what validation decides of predictions when all are made, None for nothing."""
+        return None
+
+    def decided(self, values, threshold: float):
+        """Return predictions by what validation has decided."""
+        raise NotImplementedError
 
     def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
         """Return the encoded predictions of an ensemble and its probabilities.
@@ -216,7 +229,68 @@ class LabelSetTarget(ClassTarget):
         return float(set(gold) == set(predicted))
 
 
+class AnswersTarget(ClassTarget):
+    """A part of a context, or no answer; validation decides from where on there is none."""
+
+    read_from = "extracted"
+
+    def constant(self, gold):
+        """Return no answer, which is the most frequent one: each other text is the answer to few questions."""
+        return Answer("", np.inf)
+
+    def repeated(self, constant, gold):
+        """Return the same answer to every question."""
+        return [constant] * len(gold)
+
+    def is_constant(self, values) -> bool:
+        """Return whether a model gives one and the same answer throughout."""
+        return len({value.given for value in values}) == 1
+
+    def named(self, values, labels: list[str]) -> list:
+        """Return the texts, empty for no answer."""
+        return [value.given for value in values]
+
+    def columns(self, values) -> dict[str, list]:
+        """Return the best text of each question, how much less likely it is than no answer, and the next best ones."""
+        names = ("text", "behind")
+        others = [[dict(zip(names, other, strict=True)) for other in value.others] for value in values]
+        return {
+            "extracted": [
+                value._asdict() | {"others": next_ones} for value, next_ones in zip(values, others, strict=True)
+            ]
+        }
+
+    def threshold(self, task: dict, gold, predicted) -> float | None:
+        """Return the threshold above which there is no answer."""
+        return threshold(task, gold, predicted)
+
+    def decided(self, values, threshold: float):
+        """Return answers whose `no_answer` counts from the threshold."""
+        return shifted(values, threshold)
+
+    def read(self, column, labels: list[str]):
+        """Return the answers."""
+        return [Answer(value["text"], value["no_answer"]) for value in column.to_pylist()]
+
+    def encoded(self, value, labels: list[str]):
+        """Return the answer of a text."""
+        return Answer(value, -np.inf if value else np.inf)
+
+    def array(self, values: list):
+        """Return the list."""
+        return values
+
+    def combined(self, frames: list, by: str, labels: list[str]) -> tuple:
+        """Return the text that most members give."""
+        return [self.encoded(_most(each), labels) for each in _votes(frames)], None
+
+    def credit(self, gold, predicted) -> float:
+        """Return the F1 of the words."""
+        return best_of(overlap, [(one["start"], one["text"]) for one in gold], predicted)
+
+
 TARGET_KINDS = {"label": ClassTarget(), "score": ScoreTarget(), "tags": TagsTarget(), "label_set": LabelSetTarget()}
+TARGET_KINDS |= {"answers": AnswersTarget()}
 
 
 def target_of(task: dict) -> ClassTarget:

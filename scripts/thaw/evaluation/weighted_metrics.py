@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from thaw.evaluation.answers import BestThreshold
 from thaw.evaluation.metrics import (
     METRICS,
     CountMetric,
@@ -49,8 +50,10 @@ def scorer(task: dict, metric: str, gold, predicted, labels: list[str] | None = 
     """
     counted = METRICS.get(metric)
     if isinstance(counted, CountMetric):
-        counts = counted.counts(*as_metric_wants(metric, gold, predicted, labels), len(labels)).astype(float)
+        counts = counted.counts(*as_metric_wants(metric, gold, predicted, labels), len(labels or [])).astype(float)
         return Scorer(counted.value, counts)
+    if isinstance(counted, BestThreshold):
+        return Scorer(counted.weighted(gold, predicted))
     if metric == "pearson":
         return Scorer(_pearson, _moments(gold, predicted))
     if metric == "spearman":

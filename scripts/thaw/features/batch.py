@@ -1,7 +1,7 @@
 """A batch of tokenised examples, padded to its longest.
 
 B examples, S sequences (B; 2B where the texts of pairs are read separately: first and second of an example next to each
-other), T tokens of the longest, W words of the longest.
+other; in the same way the windows over the contexts of questions), T tokens of the longest, W words of the longest.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -28,6 +28,10 @@ class Batch:
     first_pieces: torch.Tensor | None  # [B, W] int64, position of each word's first piece; None without words
     rows: torch.Tensor  # [B] int64, rows of the split's Parquet file
     texts: torch.Tensor | None = None  # [S, T] int8: 1 first text, 2 second, 0 padding and special; None in no store
+    windows: torch.Tensor | None = None  # [B] int64, windows of each question; None without windows
+    characters: torch.Tensor | None = (
+        None  # [S, T, 2] int64: characters of the context before each token and up to its end
+    )
     origin: "Batch | None" = None  # of a batch on a GPU, the same batch on the CPU
 
     def __len__(self) -> int:

@@ -160,7 +160,8 @@ def _batches_to_read(
     Args: the rows that are wanted, None for all.
     """
     full = device.type != "cpu"
-    read = row_sets.widened(store, rows, full) if rows else row_sets.all_rows(store)
+    some = rows and not (full and store.windowed)  # a batch of so many rows may have any number of windows
+    read = row_sets.widened(store, rows, full) if some else row_sets.all_rows(store)
     by_split = {split: batches_of(store, split, read[split], full) for split in store.splits}
     some = [(split, batch) for split, row_batches in by_split.items() if not read[split].all() for batch in row_batches]
     if some and not _same_bits(store, encoder, *min(some, key=lambda one: one[1].rows.size * one[1].length), device):
@@ -176,8 +177,8 @@ def _same_bits(store: FeatureStore, encoder: Encoder, split: str, few: RowBatch,
     def states(batch: RowBatch) -> dict[int, torch.Tensor]:
         tokens = store.batch(split, batch.rows, batch.length)
         values = encoder.states(tokens.to(device), [encoder.layers])[encoder.layers].cpu()
-        each = len(tokens.mask) // len(batch.rows)
-        places = [slice(each * place, each * (place + 1)) for place in range(len(batch.rows))]
+        ends = np.cumsum(store.counts(split)[batch.rows])
+        places = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         return {row: values[i][tokens.mask[i]] for row, i in zip(batch.rows.tolist(), places, strict=True)}
 
     whole = next(batch for batch in batches_of(store, split) if few.rows[0] in batch.rows)

@@ -49,20 +49,20 @@ def batches_of(store, split: str, wanted: np.ndarray | None = None, full: bool =
 
     Args: wanted, bool [N]; full, whether each batch must have as many rows as it has among all.
     """
-    sizes, tokens = store.sizes(split), store.lengths(split)
-    each = 2 if store.separate_encoding else 1
-    whole = [RowBatch(rows, len(rows), int(sizes[rows[0]]) // each) for rows in batches(sizes)]
+    sizes, tokens, longest, each = store.sizes(split), store.lengths(split), store.longest(split), store.counts(split)
+    whole = [RowBatch(rows, len(rows), int(longest[rows].max())) for rows in batches(sizes)]
     if wanted is None or wanted.all():
         return whole
     groups: dict[tuple[int, int, bool], tuple[list[np.ndarray], int]] = {}
     for rows, count, length in whole:
-        shortest = int(rows[tokens[rows].argmin()])
-        key = (count, length, bool(tokens[shortest] < length * each))
+        padding = length * each[rows] - tokens[rows]
+        shortest = int(rows[padding.argmax()])
+        key = (count, length, bool(padding.max() > 0))
         if wanted[rows].any():
             groups.setdefault(key, ([], shortest))[0].append(rows[wanted[rows]])
     filled = []
     for (count, length, padded), (chosen, shortest) in groups.items():
-        least = count if full else min(count, -(-LEAST_TOKENS // (length * each)))
+        least = count if full else min(count, -(-LEAST_TOKENS // (length * max(1, int(each.min())))))
         filled += _filled(np.concatenate(chosen), count, least, length, shortest if padded else None)
     return filled
 

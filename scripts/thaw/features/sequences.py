@@ -1,7 +1,9 @@
 """Lists of different lengths, flat with offsets: the token ids of a split by sequence, and the words of its rows.
 
-B examples, N rows of a split, S sequences (B or 2B).
+B examples, N rows of a split, S sequences (B, 2B, or of windows over contexts any number from B).
 """
+
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -33,19 +35,33 @@ class Ragged:
 
 
 class Sequences(Ragged):
-    """The token ids of a split by sequence: one a row, or two next to each other for pairs that are read separately."""
+    """The token ids of a split by sequence: one a row, or several next to each other.
 
-    def __init__(self, flat: np.ndarray, lengths: np.ndarray, seconds: np.ndarray | None = None):
-        """Take all ids, the tokens of each row, and for pairs that are read separately where the second text begins."""
-        self.each = 1 if seconds is None else 2
+    They are two for pairs that are read separately, and the windows over a context, one or more.
+    """
+
+    def __init__(self, flat: np.ndarray, lengths: np.ndarray, each: Ragged | None = None):
+        """Take all ids, the tokens of each row, and where rows have several sequences the tokens of each of these."""
         self.rows = lengths.astype(np.int64)
-        super().__init__(flat, lengths if seconds is None else np.stack([seconds, lengths - seconds], 1).ravel())
+        self.counts = np.ones(len(lengths), np.int64) if each is None else each.lengths
+        self._firsts = np.cumsum(self.counts) - self.counts
+        super().__init__(flat, lengths if each is None else each.flat)
 
     def of(self, rows: np.ndarray) -> np.ndarray:
         """Return the sequences [S] of some rows [B]."""
-        return (np.asarray(rows)[:, None] * self.each + np.arange(self.each)).ravel()
+        rows = np.asarray(rows)
+        counts = self.counts[rows]
+        before = np.cumsum(counts) - counts
+        return np.arange(counts.sum()) + np.repeat(self._firsts[rows] - before, counts)
+
+    @cached_property
+    def longest(self) -> np.ndarray:
+        """Return the tokens of the longest sequence of each row, int64 [N]; 0 where it has none."""
+        longest = np.zeros(len(self.rows), np.int64)
+        np.maximum.at(longest, np.repeat(np.arange(len(self.rows)), self.counts), self.lengths)
+        return longest
 
     @property
     def sizes(self) -> np.ndarray:
         """Return what each row takes in a batch where its longest sequence sets the padding, int64 [N]."""
-        return self.lengths.reshape(-1, self.each).max(1, initial=0) * self.each
+        return self.longest * self.counts

@@ -5,9 +5,10 @@ tensor [tokens, d] per split, unpadded, rows in the order of the split's Parquet
 card is what the workflow declares; a payload may be deleted to free disk, and whoever needs it makes it again. In the
 same way `pooled` and `words` hold vectors of all layers, see thaw.features.parts: all of these are parts of the store.
 
-In a view that encodes the texts of pairs separately, a row's tokens are those of two sequences, one after the other.
+In a view that encodes the texts of pairs separately, a row's tokens are those of two sequences, one after the other; in
+one with windows over contexts, those of all its windows.
 
-B examples, S sequences (B or 2B), T tokens of the longest, W words, N rows of a split, d width.
+B examples, S sequences (B, 2B, or all windows), T tokens of the longest, W words, N rows of a split, d width.
 """
 
 import contextlib
@@ -28,8 +29,9 @@ from thaw.features.checksums import checksum
 from thaw.features.parts import part_of
 from thaw.features.payload import Payload
 from thaw.features.row_sets import RowMasks, masks_of, of_card, without
-from thaw.features.sequences import Ragged, Sequences
+from thaw.features.sequences import Ragged
 from thaw.features.spellings import read_spellings
+from thaw.features.token_file import read_tokens
 
 
 class FeatureStore:
@@ -56,6 +58,14 @@ class FeatureStore:
         """Return what each row takes in a batch, padding between its own sequences included, int64 [N]."""
         return self._columns(split)["input_ids"].sizes
 
+    def counts(self, split: str) -> np.ndarray:
+        """Return the number of sequences of each row, int64 [N]."""
+        return self._columns(split)["input_ids"].counts
+
+    def longest(self, split: str) -> np.ndarray:
+        """Return the number of tokens of each row's longest sequence, int64 [N]."""
+        return self._columns(split)["input_ids"].longest
+
     def sequences(self, split: str, rows) -> np.ndarray:
         """Return the number of tokens of each sequence of some rows, int64 [S]."""
         ids = self._columns(split)["input_ids"]
@@ -65,6 +75,11 @@ class FeatureStore:
     def separate_encoding(self) -> bool:
         """Whether the texts of pairs are read separately."""
         return self.card.get("apart", False)
+
+    @property
+    def windowed(self) -> bool:
+        """Whether contexts are read in windows."""
+        return self.card.get("windows", False)
 
     def tokens(self, split: str) -> int:
         """Return the number of tokens of all rows of a split."""
@@ -79,7 +94,7 @@ class FeatureStore:
         """Return some rows of a split as token ids, padded to the longest of them, or to a length above it."""
         rows, columns = np.asarray(rows), self._columns(split)
         chosen = columns["input_ids"].of(rows)
-        if not columns["input_ids"].lengths[chosen].all():
+        if not columns["input_ids"].rows[rows].all():
             raise UserError(f"{self.folder} is an excerpt, and does not hold all rows of {split} that are asked for")
         ids = columns["input_ids"].padded(chosen, self.card["pad"], length)
         ids = ids if self._spellings is None else self._spellings[ids]
@@ -87,7 +102,12 @@ class FeatureStore:
         types = columns["type_ids"].padded(chosen, 0, length) if self.card["types"] else None
         pieces = columns["first_pieces"].padded(rows, -1) if self.card["words"] else None
         texts = columns["texts"].padded(chosen, 0, length).to(torch.int8)
-        return Batch(ids, mask, types, pieces, torch.from_numpy(rows.astype(np.int64)), texts)
+        numbers = torch.from_numpy(rows.astype(np.int64))
+        if not self.windowed:
+            return Batch(ids, mask, types, pieces, numbers, texts)
+        windows = torch.from_numpy(columns["input_ids"].counts[rows])
+        characters = torch.stack([columns[name].padded(chosen, -1, length) for name in ("starts", "ends")], -1)
+        return Batch(ids, mask, types, pieces, numbers, texts, windows, characters)
 
     def places(self, split: str, rows) -> np.ndarray:
         """Return the positions of the tokens of some rows in a payload, row after row, int64 [tokens of the rows]."""
@@ -243,7 +263,7 @@ class FeatureStore:
         if split not in self._rows:
             if split not in self.card["splits"]:
                 raise UserError(f"{self.folder} has no split {split}; it has {', '.join(self.splits)}")
-            self._rows[split] = _read_tokens(self.folder / "tokens.parquet", split)
+            self._rows[split] = read_tokens(self.folder / "tokens.parquet", split)
             rows = self.card["splits"][split]["examples"]
             if len(self._rows[split]["input_ids"].rows) != rows:
                 raise UserError(f"{self.folder}/tokens.parquet does not hold the {rows} rows of {split} on its card")
@@ -260,36 +280,3 @@ class FeatureStore:
                 f"{path} is missing or not the file that its card describes (sha256 differs); the card was deleted, "
                 "and run again the workflow makes both again"
             )
-
-
-def _read_tokens(path: Path, split: str) -> dict[str, Ragged]:
-    """Return the list columns of a split of tokens.parquet, read one by one and piece by piece."""
-    import pyarrow.compute as compute
-    import pyarrow.parquet as parquet
-
-    file = parquet.ParquetFile(path)
-    groups = [g for g in range(file.num_row_groups) if _may_hold(file.metadata.row_group(g), split)]
-
-    def pieces(name: str) -> list:
-        read = file.iter_batches(row_groups=groups, columns=["split", name])
-        return [piece.filter(compute.equal(piece.column("split"), split)).column(name) for piece in read]
-
-    def joined(arrays: list) -> np.ndarray:
-        return np.concatenate([array.to_numpy(zero_copy_only=False) for array in arrays] or [np.empty(0, np.int64)])
-
-    seconds = joined(pieces("second")) if "second" in file.schema_arrow.names else None
-    columns = {}
-    for name in ("input_ids", "type_ids", "first_pieces", "texts"):
-        lists = pieces(name)
-        lengths = joined([compute.list_value_length(piece) for piece in lists])
-        kind = Ragged if name == "first_pieces" else Sequences
-        more = [seconds] if name in ("input_ids", "texts") or (name == "type_ids" and lengths.any()) else []
-        columns[name] = kind(joined([piece.flatten() for piece in lists]), lengths, *more)
-    return columns
-
-
-def _may_hold(group, split: str) -> bool:
-    """Tell from the statistics of a row group, where it has any, whether it can hold rows of a split."""
-    columns = [group.column(place) for place in range(group.num_columns)]
-    known = next(column for column in columns if column.path_in_schema == "split").statistics
-    return known is None or not known.has_min_max or known.min <= split <= known.max

@@ -4,21 +4,25 @@ Columns: split, row (position in the split's Parquet file), input_ids, type_ids 
 first_pieces (position of each word's first piece, -1 where truncation or the tokenizer left none; empty without words),
 texts (1 on tokens of the first text, 2 on those of the second, 0 on special ones).
 Where the texts of pairs are read separately, a row's ids are those of both sequences, and a column `second` says where
-the second begins.
+the second begins. Where contexts are read in windows (`thaw.features.windows`), they are those of all windows, with
+columns windows (tokens of each), starts and ends (characters of the context before each token and up to its end, -1
+for tokens that are not of the context).
 """
 
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write
 from thaw.core.runtime import progress
+from thaw.features.windows import in_windows
 from thaw.schema.corpora import ViewConfig
 
 ROWS_AT_ONCE = 1000
 
 
-def schema(separate_encoding: bool = False):
+def schema(separate_encoding: bool = False, windows: bool = False):
     """Return the Arrow schema of the file."""
     import pyarrow
 
@@ -26,6 +30,7 @@ def schema(separate_encoding: bool = False):
     lists |= {"first_pieces": pyarrow.int32(), "texts": pyarrow.int8()}
     plain = [("split", pyarrow.string()), ("row", pyarrow.int64())]
     plain += [("second", pyarrow.int32())] if separate_encoding else []
+    lists |= dict.fromkeys(("windows", "starts", "ends"), pyarrow.int32()) if windows else {}
     return pyarrow.schema(plain + [(name, pyarrow.list_(kind)) for name, kind in lists.items()])
 
 
@@ -42,10 +47,12 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
     words = card.get("words")
     names = [words] if words else card["texts"]
     labels = [target for target, kind in card["targets"].items() if kind in ("label", "label_set", "tags")]
-    separate_encoding = view.pairs == "separate"
-    if separate_encoding and len(names) != 2:
+    if view.pairs == "separate" and len(names) != 2:
         raise UserError(f"a view with pairs: separate is for pairs of texts; {card['corpus']} has none")
-    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, schema(separate_encoding)) as writer:
+    if view.stride and "answers" not in card["targets"].values():
+        raise UserError(f"a view with stride: is for questions with answers; {card['corpus']} has none")
+    form = schema(view.pairs == "separate", view.stride is not None)
+    with atomic_write(path) as temporary, parquet.ParquetWriter(temporary, form) as writer:
         facts = {}
         for split in card["splits"]:
             source = parquet.ParquetFile(corpus / f"{split}.parquet")
@@ -58,7 +65,7 @@ def write_tokens(path: Path, corpus: Path, card: dict, tokenizer, view: ViewConf
                 columns, cut = tokenise(texts, tokenizer, view, bool(words))
                 rows = range(counted.examples, counted.examples + len(piece))
                 table = {"split": [split] * len(piece), "row": rows, **columns}
-                writer.write_table(pyarrow.table(table, schema=schema(separate_encoding)))
+                writer.write_table(pyarrow.table(table, schema=form))
                 counted.add(columns, cut, piece)
             facts[split] = counted.facts()
     return facts
@@ -77,7 +84,7 @@ class Counted:
         self.examples += len(lengths)
         self.tokens += sum(lengths)
         self.truncated += sum(cut)
-        self.longest = max(self.longest, *lengths)
+        self.longest = max(self.longest, *chain.from_iterable(columns.get("windows", [lengths])))
         for target, counter in self.labels.items():
             rows = zip(piece.column(target).to_pylist(), cut, columns["first_pieces"], strict=True)
             for value, short, pieces in rows:
@@ -109,6 +116,8 @@ def tokenise(texts: list[list], tokenizer, view: ViewConfig, words: bool) -> tup
         both = {name: [a + b for a, b in zip(first[0][name], second[0][name], strict=True)] for name in first[0]}
         cut = [a or b for a, b in zip(first[1], second[1], strict=True)]
         return both | {"second": [len(ids) for ids in first[0]["input_ids"]]}, cut
+    if view.stride:
+        return in_windows(*texts, tokenizer, view)
     encoded = tokenizer(
         *texts, is_split_into_words=words, truncation="longest_first", max_length=view.max_length, padding=False
     )

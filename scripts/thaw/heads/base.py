@@ -47,6 +47,7 @@ class Head(nn.Module):
         self.target = TARGET_OF_TYPE[task_type]
         self.words, self.scores = self.target == "tags", self.target == "score"
         self.label_sets = self.target == "label_set"
+        self.extracts = self.target == "answers"
         self.pairs = task_type in PAIR_TYPES
 
     def forward(self, states: torch.Tensor, batch: Batch) -> torch.Tensor:

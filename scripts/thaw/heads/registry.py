@@ -57,7 +57,7 @@ def example(width: int, words: bool, separate_encoding: bool) -> tuple[torch.Ten
 
 
 def logit_shape(head: Head, examples: int, words: int = 2) -> tuple[int, ...]:
-    """Return the required shape of a head's logits. Args: number of examples, words of each."""
-    if head.words:
+    """Return the required shape of a head's logits. Args: examples, or windows; words, or tokens, of each."""
+    if head.words or head.extracts:
         return examples, words, head.outputs
     return (examples,) if head.scores else (examples, head.outputs)

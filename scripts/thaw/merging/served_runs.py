@@ -36,8 +36,8 @@ def select(spec: dict, runs: list[Path]) -> dict[str, ServedRun]:
     waiting, served = iter(runs), {}
     for task, points in sorted(spec["tasks"].items()):
         files = [[next(waiting) for _ in point["runs"]] for point in points]
-        found = [_served_run(point, some, spec) for point, some in zip(points, files, strict=True)]
-        served[task] = {str(number): run for number, run in enumerate(found) if run}
+        branches = [_served_run(point, some, spec) for point, some in zip(points, files, strict=True)]
+        served[task] = {str(number): run for number, run in enumerate(branches) if run}
         if not served[task]:
             raise UserError(f"{task}: every run that a branch may come from diverged or has no validation score")
     offers = {

@@ -9,7 +9,7 @@ from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
 from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
-from thaw.declarations.task_types import PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
 from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
@@ -48,7 +48,13 @@ def check_heads(catalogue: Catalogue, experiment: ExperimentConfig) -> None:
         known = head and HEAD_KINDS.get(head.kind)
         if known and task_type not in known.task_types and task_type not in PROBED_TYPES:
             place = experiment.place("heads", item=name)
-            raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} is of type {task_type}")
+            raise UserError(f"{place}: {chosen} is for {known.serves}, and task {task} {_is_of(task_type)}")
+
+
+def _is_of(task_type: str) -> str:
+    """Return what a task is of, and for span extraction the kind of head that it takes."""
+    right = "; take a head of kind start_end" if task_type in EXTRACTION_TYPES else ""
+    return f"is of type {task_type}{right}"
 
 
 def fits_heads(catalogue: Catalogue, strategy: StrategyConfig, head: str, place: str) -> bool:
@@ -82,7 +88,7 @@ def check_head(catalogue: Catalogue, name: str, task: str, strategy: StrategyCon
         catalogue.check_part("head", head.kind, task_type, ("heads", name, "kind"))
     elif task_type not in known.task_types:
         where = catalogue.place("heads", name, "kind")
-        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} is of type {task_type}")
+        raise UserError(f"{where}: {head.kind} is for {known.serves}, and task {task} {_is_of(task_type)}")
     separate_views = [catalogue.get("views", view, place).pairs == "separate" for view in views]
     if known and known.compares_texts and not all(separate_views):
         raise UserError(

@@ -7,7 +7,7 @@ from thaw.core import layout, plugins
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError, suggestion
 from thaw.core.versions import VERSIONS
-from thaw.declarations.task_types import SCORE_TYPES, WORD_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, SCORE_TYPES, WORD_TYPES
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import RunPlan
 from thaw.schema.catalogue import Catalogue
@@ -84,6 +84,8 @@ def _check_way(entry: EnsembleConfig, kind: str, task: str, place: str) -> None:
     """Find out whether predictions of a type of task can be combined in this way."""
     if entry.by == "mean" and kind in WORD_TYPES:
         raise UserError(f"{place}: by: mean needs probabilities, which no run keeps of tags ({task}); use majority")
+    if entry.by == "mean" and kind in EXTRACTION_TYPES:
+        raise UserError(f"{place}: by: mean needs probabilities, and {task} has answers; use majority")
     if entry.by == "majority" and kind in SCORE_TYPES:
         raise UserError(f"{place}: by: majority needs labels, and {task} has scores; use mean")
 

@@ -8,6 +8,7 @@ from thaw.adaptation.stages import chain_thaw_order, check_reinit
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.planning import compatibility
+from thaw.planning.extraction import check_baseline, check_extraction
 from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_plan import (
     Need,
@@ -81,6 +82,7 @@ class RunPlanner:
         chosen, runs = self.experiment, []
         for baseline in (name for name in chosen.baselines if name in RUN_BASELINES):
             head, strategy, twin = RUN_BASELINES[baseline]
+            check_baseline(self.catalogue, chosen, baseline)
             cells = product(chosen.tasks, chosen.subsets, chosen.encoders, chosen.seeds)
             for task, subset, encoder, seed in (cell for cell in cells if self.applies(strategy, cell[0])):
                 if chosen.meet(task, encoder):
@@ -150,6 +152,7 @@ class RunPlanner:
         strategy = self.catalogue.get("strategies", name, "strategies")
         step = "fit_heads" if compatibility.fits_heads(self.catalogue, strategy, head, place) else "train"
         views = pair_views(self.catalogue.get("tasks", task, "tasks"), strategy.pairs)
+        check_extraction(self.catalogue, strategy, task, views, place)
         compatibility.check_head(self.catalogue, head, task, strategy, views, place)
         needs, weights = [], initial_weights(self.catalogue, strategy, encoder, task, place)
         if strategy.start:

@@ -9,7 +9,7 @@ from thaw.declarations.task_types import EDGE_METRICS, METRICS, METRICS_OF_TYPE,
 from thaw.schema.entry import CatalogueEntry, Cite, Id, Share, Text, plugin_or
 from thaw.schema.keys import Key
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "conllu", "conllu_sentences", "label_text", "squad")
 GROUPINGS = ("sentence", "phrase", "row")
 GRAMMARS = ("acceptability", "sentiment", "entities", "inference", "paraphrase", "similarity")
 
@@ -21,6 +21,23 @@ class ViewConfig(CatalogueEntry):
         "joint", description="joint: both texts of a pair in one sequence; separate: each in one of its own"
     )
     max_length: int = Field(128, ge=4, le=8192, description="longest sequence in tokens, special tokens included")
+    stride: int | None = Field(
+        None,
+        ge=1,
+        description="span extraction: a context that is too long is read in windows, each of which begins so many "
+        "tokens after the one before (Devlin et al. 2019: 128); at most as many as a window holds",
+    )
+    max_question: int | None = Field(
+        None, ge=1, description="span extraction: tokens of the longest question, the rest is cut off; default: 64"
+    )
+
+    @model_validator(mode="after")
+    def _windows_have_room(self):
+        if self.stride is None and self.max_question is not None:
+            raise ValueError("max_question is for windows; state stride: too")
+        if self.stride is not None and self.pairs == "separate":
+            raise ValueError("stride: a window has question and context in one sequence; leave out pairs: separate")
+        return self
 
 
 class SourceConfig(BaseModel):
@@ -131,7 +148,7 @@ class CorpusConfig(CatalogueEntry):
 
     texts: list[Id] = Field([], max_length=2, description="one text column, or the two of a pair")
     words: Id | None = Field(None, description="instead of texts: the column that holds a list of words")
-    targets: dict[Id, Literal["label", "label_set", "score", "tags", "edges"]] = Field(
+    targets: dict[Id, Literal["label", "label_set", "score", "tags", "edges", "answers"]] = Field(
         min_length=1, description="column to predict: what it holds"
     )
     labels: dict[Id, list[str]] = Field({}, description="target: its labels in order; default: those of train, sorted")
@@ -177,6 +194,12 @@ class CorpusConfig(CatalogueEntry):
     def _edges_have_words(self):
         if "edges" in self.targets.values() and not self.words:
             raise ValueError("a target of kind edges needs words: the column whose words it counts")
+        return self
+
+    @model_validator(mode="after")
+    def _answers_have_a_context(self):
+        if "answers" in self.targets.values() and len(self.texts) != 2:
+            raise ValueError("a target of kind answers needs texts: [question, context]")
         return self
 
     @model_validator(mode="after")

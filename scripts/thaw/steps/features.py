@@ -71,6 +71,7 @@ def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: di
     facts = {"splits": splits, "sha256": file_sha256(path), "pad": tokenizer.pad_token_id}
     facts |= {"types": tokens.has_types(tokenizer), "words": bool(corpus.get("words"))}
     facts |= {"apart": True} if view.pairs == "separate" else {}
+    facts |= {"windows": True} if view.stride else {}
     if isinstance(tokenizer, SpellingTokenizer):
         write_spellings(out, tokenizer.spellings())
         facts["spelt"] = True

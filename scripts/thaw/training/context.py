@@ -14,10 +14,10 @@ from thaw.adaptation.selectors import renumbered
 from thaw.compute_cost.flops import Shape
 from thaw.core.files import read_json
 from thaw.data.corpus import Corpus
-from thaw.declarations.task_types import WORD_TYPES
+from thaw.declarations.task_types import EXTRACTION_TYPES, WORD_TYPES
 from thaw.encoders.parameter_counts import parameters_of_layers
 from thaw.evaluation.metrics import score
-from thaw.evaluation.result_files import Predictions, scored_splits, select_rows, task_with_defaults
+from thaw.evaluation.result_files import Predictions, decided, scored_splits, select_rows, task_with_defaults
 from thaw.evaluation.transfer_sets import TransferSet
 from thaw.features.store import FeatureStore
 from thaw.heads.base import Head
@@ -111,13 +111,19 @@ class TaskContext:
         return [len(tags) for tags in self.gold(split, rows)] if self.words else None
 
     def main_score(self, predictions: Predictions, split: str) -> float | None:
-        """Return the main metric of predictions on a split, None where it is not defined."""
+        """Return the main metric of predictions on a split, None where it is not defined.
+
+        What validation decides of predictions is decided on these.
+        """
+        settle, _ = decided(self.task, self.corpus, {split: predictions}, split)
+        predictions = settle(predictions)
         gold = self.gold(split, predictions.rows)
         return score(self.task, gold, predictions.values, self.labels)[self.main_metric]
 
     def build_head(self, entry: HeadConfig) -> Head:
         """Return a new head on the CPU; what is random in it comes from the current stream of random numbers."""
-        outputs, task_type = len(self.labels) or 1, self.task["type"]
+        task_type = self.task["type"]
+        outputs = 2 if task_type in EXTRACTION_TYPES else len(self.labels) or 1
         return build(entry, self.shape.width, outputs, task_type, self.store.separate_encoding, self.layers)
 
     def shape_below(self, head: Head) -> Shape:
@@ -127,9 +133,10 @@ class TaskContext:
     def transfer_predictions(self, predict: Callable) -> list[tuple[TransferSet, dict[str, Predictions]]]:
         """Return the predictions on the test splits of the transfer sets, each set with its own by split.
 
-        Args: predict(store, split, rows, word counts).
+        Args: predict(corpus, store, split, rows, word counts).
         """
+        sets = self.inputs.transfer_sets
         return [
-            (other, {split: predict(store, split, rows, other.words(split)) for split, rows in other.rows().items()})
-            for other, store in self.inputs.transfer_sets
+            (other, {split: predict(other.corpus, store, split, rows, other.words(split)) for split, rows in rows_of})
+            for other, store, rows_of in ((other, store, other.rows().items()) for other, store in sets)
         ]

@@ -107,7 +107,7 @@ class HeadFit:
             solution, position = tried[best].solution, tried[best].position
             predictions = {split: self._predictions(solution, layers[position][split], rows[split]) for split in rows}
             transfer = context.transfer_predictions(
-                lambda store, split, rows, words: self._predictions(
+                lambda _, store, split, rows, words: self._predictions(
                     solution, readers[position](store, split, rows, words), rows
                 )
             )

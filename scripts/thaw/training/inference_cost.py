@@ -1,11 +1,12 @@
 """What one prediction costs: it differs between strategies, since an encoder ends at the highest layer that is read.
 
-N examples of a split, S sequences of an example (1; 2 where the texts of pairs are read separately).
+N examples of a split, S sequences of an example (1; 2 where the texts of pairs are read separately; its windows).
 """
 
 from dataclasses import replace
 
 import numpy as np
+import torch
 
 from thaw.compute_cost.flops import encoder_flops
 from thaw.features.batch import pieces
@@ -44,8 +45,11 @@ def _distinct(store: FeatureStore, split: str, rows: np.ndarray) -> tuple[np.nda
 def _lengths(store: FeatureStore, split: str, rows: np.ndarray) -> np.ndarray:
     """Return the tokens of each sequence and of each text in it, the words, and those with a token, int [N, ...]."""
     batch = store.batch(split, rows)
-    tokens = [batch.mask.sum(1), (batch.texts == 1).sum(1), (batch.texts == 2).sum(1)]
-    numbers = [part.numpy().reshape(len(rows), -1) for part in tokens]
+    tokens = torch.stack([batch.mask.sum(1), (batch.texts == 1).sum(1), (batch.texts == 2).sum(1)], 1)
+    counts = store.counts(split)
+    each = np.zeros((len(rows), counts.max(), 3), np.int64)
+    each[np.arange(counts.max()) < counts[rows][:, None]] = tokens.numpy()
+    numbers = [each.reshape(len(rows), -1)]
     if batch.first_pieces is not None:
         numbers += [store.has_word(split)[1][rows][:, None], (batch.first_pieces >= 0).sum(1).numpy()[:, None]]
     return np.concatenate(numbers, axis=1)

@@ -11,6 +11,7 @@ from thaw.encoders.masked_model import MaskedModel
 from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch, send
 from thaw.heads.base import Head, word_targets
+from thaw.heads.start_end import answer_tokens
 from thaw.training.head_vectors import Vectors
 from thaw.training.masking import MaskedBatch
 from thaw.training.next_sentence import PairedBatch
@@ -61,8 +62,10 @@ class Supervised(Objective):
         return model.head.loss(model(batch, stored), self.targets(model.head, rows, batch))
 
     def targets(self, head: Head, rows, batch: Batch) -> torch.Tensor:
-        """Return the targets of a batch on its device: [B], or [B, W] for words."""
+        """Return the targets of a batch on its device: [B], [B, W] for words, [S, 2] for answers in windows."""
         gold = select_rows(self.gold, rows)
+        if head.extracts:
+            return send([answer_tokens(gold, batch.host)], batch.mask.device)[0]
         targets = word_targets(gold, batch.host.first_pieces) if head.words else torch.as_tensor(gold)
         return send([targets], batch.mask.device)[0]
 

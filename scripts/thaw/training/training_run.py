@@ -14,7 +14,9 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.shortening import starting_tensors
-from thaw.evaluation.result_files import Predictions, evaluate, scored_training_rows, select_rows
+from thaw.encoders.transformers import Encoder
+from thaw.evaluation.answers import of_contexts
+from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
 from thaw.features.store import FeatureStore
 from thaw.heads.base import VectorHead
@@ -126,9 +128,12 @@ class TrainingRun:
         """Predict all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
             predictions, transfer = self._predict_all(), self.context.transfer_predictions(self._predict)
+            settle, note = decided(self.context.task, self.context.corpus, predictions, self.context.validation)
+            predictions = {split: settle(predicted) for split, predicted in predictions.items()}
+            transfer = [(other, {name: settle(one) for name, one in by.items()}) for other, by in transfer]
         outcome = evaluate(self.context.task, self.context.corpus, predictions, self.phase_logs[-1].diverged)
         outcome = with_transfer_scores(outcome, self.context.task, transfer)
-        outcome["chosen"] = self.chosen | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
+        outcome["chosen"] = self.chosen | note | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
         if any(phase.stop for phase in self.phases):
             outcome["chosen"]["stopped"] = [phase_log.stopped for phase_log in self.phase_logs]
         history = [row for phase_log in self.phase_logs for row in phase_log.history]
@@ -211,10 +216,14 @@ class TrainingRun:
     def _predict_rows(self, split: str, rows) -> Predictions:
         """Return the predictions for some rows; tags are cut to each sentence's words."""
         rows = np.asarray(rows)
-        return self._predict(self.context.store, split, rows, self.context.word_counts(split, rows))
+        words = self.context.word_counts(split, rows)
+        return self._predict(self.context.corpus, self.context.store, split, rows, words)
 
-    def _predict(self, store: FeatureStore, split: str, rows: np.ndarray, words: list[int] | None) -> Predictions:
-        return self.evaluator.predict(self.index, store, split, rows, words)
+    def _predict(self, corpus, store: FeatureStore, split: str, rows: np.ndarray, words) -> Predictions:
+        predicted = self.evaluator.predict(self.index, store, split, rows, words)
+        if self.head.extracts:
+            predicted.values = of_contexts(predicted.values, corpus, split, rows)
+        return predicted
 
     def _cost(self) -> dict:
         """Return the run's cost without seconds, memory and machine, which the step measures."""

@@ -1,0 +1,468 @@
+"""Span extraction from a file in SQuAD's format to the table: what is read, trained, scored, shown and refused."""
+
+import copy
+import json
+
+import numpy as np
+import pandas
+import pyarrow
+import pytest
+import torch
+
+from conftest import HOME
+from corpora import spec_for
+from shown import Shown
+from thaw.core.errors import UserError
+from thaw.data.corpus import Corpus
+from thaw.data.preparation import prepare
+from thaw.data.sources import convert
+from thaw.evaluation.baselines import fit_baseline
+from thaw.evaluation.external_predictions import read_predictions
+from thaw.evaluation.metrics import score
+from thaw.evaluation.target_kinds import TARGET_KINDS
+from thaw.exporting.finished_run import open_run
+from thaw.features.store import FeatureStore
+from thaw.schema.corpora import CorpusConfig, HubConfig, ViewConfig
+from tiny_corpus import ENTRIES, Bench, rows, tiny_corpus
+
+KIND = "span_extraction"
+METRICS = ["answer_f1", "exact_match", "best_f1", "best_exact"]
+TASK = {"id": "t", "corpus": "mine", "type": KIND, "target": "answers", "metrics": METRICS, "validation": "validation"}
+TASK |= {"test": ["test"]}
+HEAD = {"kind": "start_end"}
+STRATEGIES = {"frozen": ["head"], "top_k": ["head", {"top": "k"}], "full": ["all"]}
+
+# Two articles, invented here; the second has a question without an answer, as in version 2.0.
+FERRY = "The ferry to Lindholm leaves at nine. In winter, ice keeps it in the harbour of Varde."
+KILN = "Clay from the river bank is fired in a kiln of brick. The kiln cools for two days."
+FILE = {
+    "version": "made up",
+    "data": [
+        {
+            "title": "Ferry",
+            "paragraphs": [
+                {
+                    "context": FERRY,
+                    "qas": [
+                        {
+                            "id": "f1",
+                            "question": "When does it leave?",
+                            "answers": [{"text": "nine", "answer_start": 32}],
+                        },
+                        {
+                            "id": "f2",
+                            "question": "Where is it in winter?",
+                            "answers": [
+                                {"text": "the harbour of Varde", "answer_start": 65},
+                                {"text": "Varde", "answer_start": 80},
+                            ],
+                        },
+                    ],
+                }
+            ],
+        },
+        {
+            "title": "Kiln",
+            "paragraphs": [
+                {
+                    "context": KILN,
+                    "qas": [
+                        {
+                            "id": "k1",
+                            "question": "Who built it?",
+                            "answers": [],
+                            "is_impossible": True,
+                            "plausible_answers": [{"text": "brick", "answer_start": 46}],
+                        }
+                    ],
+                }
+            ],
+        },
+    ],
+}
+ENTRY = {"texts": ["question", "context"], "targets": {"answers": "answers"}, "keep": ["id"], "group_by": "title"}
+
+
+def write(folder, content, name="train.json"):
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+
+
+def from_file(folder, content=FILE) -> Corpus:
+    """Prepare a corpus of one file."""
+    write(folder, content)
+    entry = ENTRY | {"files": {"format": "squad", "splits": {"train": "train.json"}}}
+    prepare(spec_for(entry, folder), folder, folder / "out")
+    return Corpus(folder / "out")
+
+
+def test_a_file_in_squads_format_is_read(tmp_path):
+    corpus = from_file(tmp_path)
+    assert corpus.frame("train")["id"].tolist() == ["f1", "f2", "k1"] and corpus.labels("answers") == []
+    assert corpus.targets(TASK, "train") == [[(32, "nine")], [(65, "the harbour of Varde"), (80, "Varde")], []]
+    assert corpus.frame("train")["context"].tolist() == [FERRY, FERRY, KILN]
+
+
+def test_the_hub_gives_the_same():
+    from datasets import Dataset
+
+    found = {"text": ["the harbour of Varde", "Varde"], "answer_start": [65, 80]}
+    made = [
+        {"id": "f2", "title": "Ferry", "question": "Where?", "context": FERRY, "answers": found},
+        {"id": "k1", "title": "Kiln", "question": "Who?", "context": KILN, "answers": {"text": [], "answer_start": []}},
+    ]
+    table = convert(Dataset.from_list(made), "d", HubConfig(id="o/d", splits={"train": "train"}), ["answers", "id"])
+    assert table.columns["answers"] == [found, {"text": [], "answer_start": []}]
+
+
+def changed(*changes) -> dict:
+    """Return the file with some changes: (path of keys, key, value), a value of None for a key that is deleted."""
+    content = copy.deepcopy(FILE)
+    for path, key, value in changes:
+        place = content
+        for step in path:
+            place = place[step]
+        if value is None:
+            del place[key]
+        else:
+            place[key] = value
+    return content
+
+
+FIRST = ("data", 0, "paragraphs", 0, "qas", 0)
+LAST = ("data", 1, "paragraphs", 0, "qas", 0)
+AT_FIRST, AT_LAST = "train.json: data[0].paragraphs[0].qas[0]: ", "train.json: data[1].paragraphs[0].qas[0]: "
+MISTAKES = {
+    "offset": (
+        changed(((*FIRST, "answers", 0), "answer_start", 31)),
+        AT_FIRST
+        + "column 'answers': answer 1: 'nine' is not at character 31, where ' nine. In winte' is; it begins at 32",
+    ),
+    "other text": (
+        changed(((*FIRST, "answers", 0), "text", "ten")),
+        "answer 1: 'ten' is not at character 32, where 'nine. In winter' is; the context does not hold it",
+    ),
+    "no start": (
+        changed(((*FIRST, "answers", 0), "answer_start", "32")),
+        AT_FIRST + "column 'answers': answer 1: answer_start is '32'; expected a number of characters",
+    ),
+    "empty": (
+        changed(((*FIRST, "answers", 0), "text", " ")),
+        "answer 1: its text is ' '; expected words of the context",
+    ),
+    "no id": (changed((LAST, "id", None)), AT_LAST + "'id' is missing; expected a text"),
+    "same id": (
+        changed((LAST, "id", "f2")),
+        AT_LAST + "the id f2 is that of data[0].paragraphs[0].qas[1] too; give every question its own",
+    ),
+    "no answer": (changed((FIRST, "answers", [])), AT_FIRST + "has no answer; add one, or say is_impossible: true"),
+    "impossible": (
+        changed((FIRST, "is_impossible", True)),
+        AT_FIRST + "has answers, though is_impossible is true; empty the list, or say false",
+    ),
+    "no context": (
+        changed((("data", 1, "paragraphs", 0), "context", None)),
+        "train.json: data[1].paragraphs[0]: 'context' is missing; expected a text",
+    ),
+    "misspelt": (
+        changed((FIRST, "Question", "x"), (FIRST, "question", None)),
+        AT_FIRST + "'question' is missing; expected a text; did you mean 'Question'",
+    ),
+    "list": ([], "train.json: expected a JSON object, this is []"),
+    "other json": ({"rows": []}, "train.json: 'data' is missing or no list; expected SQuAD's format"),
+    "no json": ('{"data": [\n}', "train.json:2:1: not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_said_with_its_place(mistake, tmp_path):
+    content, message = MISTAKES[mistake]
+    with pytest.raises(UserError) as said:
+        from_file(tmp_path, content)
+    assert message in str(said.value) and "\n" not in str(said.value)
+
+
+def test_answers_are_for_a_question_and_a_context():
+    files = {"format": "squad", "splits": {"train": "x"}}
+    with pytest.raises(ValueError, match="kind answers needs texts: .question, context."):
+        CorpusConfig(texts=["context"], targets={"answers": "answers"}, files=files)
+    with pytest.raises(ValueError, match="leave out pairs: separate"):
+        ViewConfig(pairs="separate", stride=8)
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def made(folder, answered: bool, **view) -> Bench:
+    """Return a bench of questions that all have an answer (1.1), or of which a quarter has none (2.0)."""
+    sizes = {"train": (90, 1), "validation": (30, 2), "test": (30, 3)}
+    splits = {name: rows(KIND, *size) for name, size in sizes.items()}
+    if answered:
+        splits = {name: [one for one in split if one["answers"]["text"]] for name, split in splits.items()}
+    return Bench(folder, "bert", tiny_corpus(folder / "data", KIND, **splits), KIND, **view)
+
+
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory):
+    return {version: made(tmp_path_factory.mktemp("b"), version == "1.1") for version in ("1.1", "2.0")}
+
+
+def spec_of(bench: Bench, strategy: str, **phase) -> dict:
+    phase = {"train": STRATEGIES[strategy], "epochs": 8, "rate": 3e-3, "head_rate": 2e-2} | phase
+    spec = bench.spec(phase, head=HEAD)
+    return spec | {"task": spec["task"] | {"metrics": METRICS}}
+
+
+@pytest.fixture(scope="module")
+def trained(benches):
+    return {(v, s): benches[v].train(spec_of(benches[v], s)) for v in benches for s in STRATEGIES}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_what_is_planted_is_learnt(version, strategy, trained, benches):
+    bench, (_, left) = benches[version], trained[version, strategy]
+    scores, test = left.outcome["scores"]["test"], left.predictions["test"]
+    assert bench.store.counts("train").max() > 3  # windows
+    assert left.history[-1]["loss"] < 0.9 * left.history[0]["loss"]
+    assert scores["answer_f1"] > {"frozen": 0.1, "top_k": 0.4, "full": 0.85}[strategy]  # random layers hide the words
+    gold = bench.corpus.targets(TASK, "test")
+    assert score(TASK, gold, test.values) == scores
+    contexts = bench.corpus.frame("test")["context"]
+    assert all(one.text in context for one, context in zip(test.values, contexts, strict=True))
+    for one in test.values:
+        behind = [margin for _, margin in one.others]
+        assert behind == sorted(behind) and behind[0] >= 0
+    assert max(len(one.others) for one in test.values) == 4  # of five; a short context has fewer
+    empty = sum(not one.given for one in test.values)
+    assert empty == 0 if version == "1.1" else empty > 0
+    assert ("no_answer_threshold" in left.outcome["chosen"]) == (version == "2.0")
+    found = left.outcome["scores"]["validation"]
+    assert found["answer_f1"] >= found["best_f1"] - 1e-9  # the threshold is the best one there; more where it is "the"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_cached_equals_uncached_and_again(strategy, benches):
+    bench = benches["2.0"]
+    _, cached = bench.train(spec_of(bench, strategy, epochs=2))
+    _, again = bench.train(spec_of(bench, strategy, epochs=2))
+    _, computed = bench.train(spec_of(bench, strategy, epochs=2, boundary=None))
+    assert again.history == cached.history and again.predictions["test"].values == cached.predictions["test"].values
+    losses = ([note["loss"] for note in one.history] for one in (cached, computed))
+    assert np.allclose(*losses, atol=1e-4)
+    scores = (one.outcome["scores"]["test"]["answer_f1"] for one in (cached, computed))
+    assert next(scores) == pytest.approx(next(scores), abs=1e-3)
+
+
+def test_some_rows_have_the_states_that_they_have_among_all(benches, tmp_path):
+    from thaw.encoders.transformers import Encoder
+    from thaw.features.extract import extract
+
+    bench = benches["2.0"]
+    for name in ("tokens.json", "tokens.parquet"):
+        (tmp_path / name).write_bytes((bench.features / name).read_bytes())
+    some = FeatureStore(tmp_path)
+    masks = {split: np.arange(len(some.lengths(split))) % 5 == 1 for split in some.splits}
+    facts = extract(some, Encoder.load(bench.encoder), [2], "fp32", torch.device("cpu"), rows=masks)
+    (tmp_path / "b2.json").write_text(json.dumps(json.loads((bench.features / "b2.json").read_text()) | facts[2]))
+    chosen = np.flatnonzero(masks["train"])
+    batches = some.batch("train", chosen), bench.store.batch("train", chosen)
+    states = [
+        one.states(2, "train").gather(chosen, batch) for one, batch in zip((some, bench.store), batches, strict=True)
+    ]
+    assert torch.equal(*states) and "rows" in facts[2]
+
+
+def test_states_are_those_of_each_window_alone(benches):
+    from thaw.encoders.transformers import Encoder
+
+    bench = benches["2.0"]
+    row = int(bench.store.counts("test").argmax())
+    batch, encoder = bench.store.batch("test", [row]), Encoder.load(bench.encoder)
+    stored = bench.store.states(2, "test").gather([row], batch)
+    for window in range(len(batch.mask)):
+        size = int(batch.mask[window].sum())
+        alone = encoder.model(
+            input_ids=batch.input_ids[[window], :size],
+            token_type_ids=batch.type_ids[[window], :size],
+            output_hidden_states=True,
+        )
+        assert torch.allclose(stored[window, :size], alone.hidden_states[2][0], atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def shown(benches, tmp_path_factory):
+    shown = Shown(benches["2.0"], tmp_path_factory.mktemp("shown"))
+    for strategy in ("frozen", "full"):
+        phase = {"train": STRATEGIES[strategy], "rate": 3e-3, "epochs": 5}
+        shown.train(strategy, phase, head=HEAD)
+    return shown
+
+
+def test_results_are_recorded_and_shown(shown, benches):
+    folder = shown.folder / "runs/t/all/e/linear/full/base/seed1"
+    record, frame = (
+        json.loads((folder / "metrics.json").read_text()),
+        pandas.read_parquet(folder / "predictions.parquet"),
+    )
+    part = frame[frame["split"] == "test"]
+    kind = TARGET_KINDS["answers"]
+    read = kind.read(pyarrow.chunked_array([pyarrow.array(part["extracted"].tolist())]), [])
+    assert kind.named(read, []) == part["prediction"].tolist()
+    assert max(len(each["others"]) for each in part["extracted"]) == 4
+    again = score(TASK | {"metrics": ["answer_f1"]}, benches["2.0"].corpus.targets(TASK, "test"), read)
+    assert again["answer_f1"] == record["scores"]["test"]["answer_f1"]
+    assert "answer F1" in shown.table("frozen", "full") and shown.flags("full") == []
+
+
+def test_an_export_is_refused(shown):
+    with pytest.raises(UserError, match="its head is start_end; export knows linear and cosine"):
+        open_run(shown.folder / "runs/t/all/e/linear/full/base/seed1")
+
+
+def test_baselines(benches):
+    for version, bench in benches.items():
+        sizes = {split: len(bench.corpus.frame(split)) for split in ("train", "validation", "test")}
+        wanted = {split: np.arange(size) for split, size in sizes.items()}
+        gold = bench.corpus.targets(TASK, "validation")
+        majority = fit_baseline("majority", TASK, bench.corpus, wanted["train"], wanted).predictions["validation"]
+        least = score(TASK, gold, majority.values)
+        assert least["exact_match"] == sum(not answers for answers in gold) / len(gold)
+        words = fit_baseline("bag_of_words", TASK, bench.corpus, wanted["train"], wanted)
+        assert {"words", "reach"} <= set(words.chosen)
+        assert score(TASK, gold, words.predictions["validation"].values)["answer_f1"] >= least["answer_f1"], version
+
+
+def test_the_lexical_baseline_answers_near_the_questions_words():
+    from thaw.evaluation.nearby_words import NearbyWords
+
+    known = NearbyWords([FERRY, KILN])
+    assert known.answer("When does the ferry to Lindholm leave?", FERRY, 1, 3).text == "leaves"
+    assert known.answer("What keeps it in the harbour in winter?", FERRY, 1, 3).text == "ice"
+    assert known.answer("?", FERRY, 1, 3).given == "" and known.answer("ferry", "ferry", 1, 3).text in ("", "ferry")
+
+
+def test_predictions_from_elsewhere(benches, tmp_path):
+    corpus = benches["2.0"].corpus
+    gold = corpus.targets(TASK, "test")
+    said = [answers[0][1] if answers else "" for answers in gold]
+    (tmp_path / "p.csv").write_text("prediction\n" + "".join(f'"{text}"\n' for text in said))
+    found = read_predictions(tmp_path / "p.csv", "csv", TASK, corpus)["test"]
+    assert score(TASK, gold, found.values) == dict.fromkeys(METRICS, 1.0)
+
+
+def test_of_this_type_the_entry_is_as_the_bench_has_it():
+    assert ENTRIES[KIND]["targets"] == {"answers": "answers"}
+
+
+# --- plan and draft ---------------------------------------------------------------------------------------------------
+
+
+def many(count: int = 24) -> dict:
+    """Return a file of so many articles, each with a question on where its number is."""
+    articles = []
+    for n in range(count):
+        context = f"In hall {n} there is a lamp. The lamp of hall {n} was made in Varde."
+        asked = [("Where is the lamp?", f"hall {n}"), ("Where was it made?", "Varde")]
+        questions = [
+            {"id": f"{n}.{m}", "question": text, "answers": [{"text": answer, "answer_start": context.index(answer)}]}
+            for m, (text, answer) in enumerate(asked)
+        ]
+        articles.append({"title": f"Hall {n}", "paragraphs": [{"context": context, "qas": questions}]})
+    return {"data": articles}
+
+
+def test_a_draft_recognises_the_format(tmp_path):
+    from thaw.data.catalogue_stub import draft_of_file
+
+    write(tmp_path, many(), "halls.json")
+    draft = draft_of_file(tmp_path / "halls.json", set())
+    assert draft.kind == KIND and draft.rows == 48
+    assert "format: squad" in draft.corpus and "group_by: title" in draft.corpus and "keep: [id]" in draft.corpus
+    assert "view: windows" in draft.task and "best_f1" not in draft.task
+    write(tmp_path, changed(((*FIRST, "answers", 0), "answer_start", 31)), "wrong.json")
+    with pytest.raises(UserError, match="expected at least 20"):
+        draft_of_file(tmp_path / "wrong.json", set())
+
+
+def test_thaw_new_writes_an_experiment_that_plans(tmp_path, monkeypatch, capsys):
+    from thaw.cli import new_command
+    from thaw.planning.configuration import load_plan, read_config
+
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, many(), "halls.json")
+    new_command.main(["task", "halls.json"])
+    assert "task halls: span_extraction, 48 rows" in capsys.readouterr().out
+    plan = load_plan(read_config(["halls.yaml"]), HOME, results=str(tmp_path / "results"))
+    assert {job.spec["head"]["kind"] for job in plan.jobs["train"].values()} == {"start_end"}
+
+
+def planned(folder, **changes):
+    from thaw.planning.configuration import load_plan, read_config
+
+    config = read_config([str(HOME / "config/experiments/squad.yaml")], {"data_dir": str(folder)} | changes)
+    return load_plan(config, HOME, results=str(folder / "results"))
+
+
+def test_the_experiment_is_planned_from_files_and_from_the_hub(tmp_path):
+    from_hub = {job.spec["source"] for job in planned(tmp_path).jobs["prepare"].values()}
+    (tmp_path / "squad").mkdir()
+    for name in ("train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"):
+        write(tmp_path / "squad", many(), f"{name}.json")
+    plan = planned(tmp_path, subsets=["all"])
+    from_files = {job.spec["source"] for job in plan.jobs["prepare"].values()}
+    assert (from_hub, from_files) == ({"hub"}, {"files"}) and len(plan.jobs["train"]) == 24
+    assert {job.spec["view"]["stride"] for job in plan.jobs["features"].values()} == {128}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"heads": ["linear"]},
+            "linear is for labels, scores and tags, and task squad is of type span_extraction; take",
+        ),
+        ({"strategies": ["frozen"]}, "lbfgs fits a linear head on vectors of texts or words, and squad is span"),
+        (
+            {"strategies": ["hinton"]},
+            "teacher: compares texts or words, and squad is span extraction; say only: for it",
+        ),
+        ({"strategies": ["full_coral_stsb"]}, "coral: compares vectors of texts, and squad is span extraction"),
+        ({"baselines": ["random_encoder"]}, "random_encoder has a linear head, and squad is span extraction; name"),
+        ({"tasks": ["squad", "sick_e"], "heads": ["start_end"]}, "start_end is for span extraction, and task sick_e"),
+        (
+            {"ensembles": {"e": {"by": "mean", "members": [{"strategy": "full", "seeds": [1, 2, 3]}]}}},
+            "by: mean needs probabilities, and squad has answers; use majority",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(changes, message, tmp_path):
+    with pytest.raises(UserError) as said:
+        planned(tmp_path, **changes)
+    assert message in str(said.value) and "\n" not in str(said.value)
+
+
+def test_views_have_windows_where_spans_are_extracted_alone(tmp_path):
+    (tmp_path / "my").mkdir()
+    view = "  {}: {{base: {}, label: x, view: {}}}\n"
+    (tmp_path / "my/tasks.yaml").write_text(
+        "tasks:\n" + view.format("squad_joint", "squad", "joint") + view.format("sick_windows", "sick_e", "windows")
+    )
+    own = {"catalogues": [str(tmp_path / "my")]}
+    with pytest.raises(UserError, match="reads windows, and view joint has no stride; say view: windows"):
+        planned(tmp_path, tasks=["squad_joint"], **own)
+    with pytest.raises(UserError, match="view windows has a stride, which is for span extraction; name another view"):
+        planned(tmp_path, tasks=["sick_windows"], heads=["linear_mean"], **own)
+
+
+def test_states_of_windows_are_read_in_a_notebook(benches):
+    from types import SimpleNamespace
+
+    from thaw.api.stored_features import StoredStates
+
+    bench = benches["2.0"]
+    states = StoredStates(SimpleNamespace(corpus=bench.corpus, store=bench.store), 2, "test")
+    counts, row = bench.store.counts("test"), int(bench.store.counts("test").argmax())
+    assert len(states[row]) == counts[row] > 1
+    assert [len(window) for window in states[row]] == bench.store.sequences("test", [row]).tolist()
+    stored = bench.store.states(2, "test").gather([row], bench.store.batch("test", [row]))
+    assert (states[row][1] == stored[1, : len(states[row][1])].numpy()).all()
