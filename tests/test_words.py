@@ -20,7 +20,6 @@ PACKAGE = ROOT / "scripts" / "thaw"
 # In names, by their parts: `told_apart` has two of them, `foundation` none.
 NAMES = {
     "anew": "again, new",
-    "answers": "predictions, hints, verdicts",
     "apart": "separate, bi_encoder, distinct",
     "barred": "forbidden",
     "beside": "what the thing is: extra, comparison, baseline",

@@ -103,15 +103,15 @@ def _parsed(path: Path, encoding: str):
 
 def _answers(question: JsonObject) -> dict[str, list]:
     """Return the answers of a question as the Hub has them."""
-    found = [answer.value for answer in question.parts("answers")]
+    answers = [answer.value for answer in question.parts("answers")]
     impossible = question.value.get("is_impossible", False)
     if not isinstance(impossible, bool):
         raise question.mistake(f"'is_impossible' is {impossible!r:.40}; expected true or false")
-    if impossible and found:
+    if impossible and answers:
         raise question.mistake("has answers, though is_impossible is true; empty the list, or say false")
-    if not (impossible or found):
+    if not (impossible or answers):
         raise question.mistake("has no answer; add one, or say is_impossible: true")
-    return {key: [answer.get(key) for answer in found] for key in ("text", "answer_start")}
+    return {key: [answer.get(key) for answer in answers] for key in ("text", "answer_start")}
 
 
 def checked(value, table: RowsTable, row: int, column: str) -> list[dict]:

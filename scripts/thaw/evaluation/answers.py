@@ -36,13 +36,13 @@ class Answer(NamedTuple):
         return "" if self.no_answer > 0 else self.text
 
 
-def of_contexts(found: list, corpus, split: str, rows) -> list[Answer]:
+def of_contexts(spans: list, corpus, split: str, rows) -> list[Answer]:
     """Return answers as texts.
 
     Args: of each row the best ones, of each the first character, the one after the last, and `no_answer`.
     """
     contexts, answers = corpus.frame(split)[corpus.texts[1]].to_numpy()[rows], []
-    for context, best in zip(contexts, found, strict=True):
+    for context, best in zip(contexts, spans, strict=True):
         texts = [(context[int(first) : int(beyond)], no_answer) for first, beyond, no_answer in best]
         (text, least), *rest = texts
         others = tuple((other, no_answer - least) for other, no_answer in rest if np.isfinite(no_answer))

@@ -103,11 +103,11 @@ def _nearby_words(task: dict, corpus: Corpus, rows: np.ndarray, wanted: dict) ->
     judged, tried = select_rows(corpus.targets(task, validation), wanted[validation]), []
     for settings in SETTINGS:
         predicted = answered(validation, settings)
-        settle, note = decided(task, corpus, {validation: predicted}, validation)
-        value = score(task, judged, settle(predicted).values)[task["metrics"][0]] or 0.0
-        tried.append((value, settings, settle, note))
-    _, settings, settle, note = max(tried, key=lambda one: one[0])
-    return Baseline({split: settle(answered(split, settings)) for split in wanted}, settings | note)
+        decide, note = decided(task, corpus, {validation: predicted}, validation)
+        value = score(task, judged, decide(predicted).values)[task["metrics"][0]] or 0.0
+        tried.append((value, settings, decide, note))
+    _, settings, decide, note = max(tried, key=lambda one: one[0])
+    return Baseline({split: decide(answered(split, settings)) for split in wanted}, settings | note)
 
 
 class OneForEachLabel:

@@ -17,7 +17,7 @@ MAX_QUESTION = 64
 def in_windows(questions: list[str], contexts: list[str], tokenizer, view: ViewConfig) -> tuple[dict, list[bool]]:
     """Return the columns of tokens.parquet for some rows, and in which of them the question was cut.
 
-    Raises UserError for a view in which no token of the context fits beside a question, and for an encoder that has no
+    Raises UserError for a view in which no token of the context fits next to a question, and for an encoder that has no
     tokenizer with offsets.
     """
     if not hasattr(tokenizer, "num_special_tokens_to_add"):

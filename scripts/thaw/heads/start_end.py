@@ -1,6 +1,6 @@
 """The head of span extraction: of each token how likely an answer begins, and ends, there (Devlin et al. 2019, 4.2).
 
-B questions, S windows over their contexts, T tokens of the longest, d width. Position 0 of a window, [CLS], stands for
+B questions, S windows over their contexts, T tokens of the longest, d width. Position 0 of a window, [CLS], is that of
 no answer in it, as both start and end.
 """
 
@@ -84,8 +84,8 @@ def best_answers(logits: torch.Tensor, batch: Batch, longest: int, count: int) -
     begin = 0
     for row, each in enumerate(batch.windows.tolist()):
         mine = slice(begin, begin + each)
-        found = torch.cat([ends_of[mine], (nothing[mine].min() - scores[mine]).unsqueeze(-1)], -1).flatten(0, 1)
-        for number, answer in enumerate(_distinct(found, count)):
+        candidates = torch.cat([ends_of[mine], (nothing[mine].min() - scores[mine]).unsqueeze(-1)], -1).flatten(0, 1)
+        for number, answer in enumerate(_distinct(candidates, count)):
             answers[row, number] = answer
         begin += each
     return answers

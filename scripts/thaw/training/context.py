@@ -115,8 +115,8 @@ class TaskContext:
 
         What validation decides of predictions is decided on these.
         """
-        settle, _ = decided(self.task, self.corpus, {split: predictions}, split)
-        predictions = settle(predictions)
+        decide, _ = decided(self.task, self.corpus, {split: predictions}, split)
+        predictions = decide(predictions)
         gold = self.gold(split, predictions.rows)
         return score(self.task, gold, predictions.values, self.labels)[self.main_metric]
 

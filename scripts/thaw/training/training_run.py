@@ -14,7 +14,6 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import log, seeded
 from thaw.encoders.loading import load_pooler
 from thaw.encoders.shortening import starting_tensors
-from thaw.encoders.transformers import Encoder
 from thaw.evaluation.answers import of_contexts
 from thaw.evaluation.result_files import Predictions, decided, evaluate, scored_training_rows, select_rows
 from thaw.evaluation.transfer_sets import with_transfer_scores
@@ -128,9 +127,9 @@ class TrainingRun:
         """Predict all splits after the last phase, and return what the run leaves."""
         with watch("evaluate"):
             predictions, transfer = self._predict_all(), self.context.transfer_predictions(self._predict)
-            settle, note = decided(self.context.task, self.context.corpus, predictions, self.context.validation)
-            predictions = {split: settle(predicted) for split, predicted in predictions.items()}
-            transfer = [(other, {name: settle(one) for name, one in by.items()}) for other, by in transfer]
+            decide, note = decided(self.context.task, self.context.corpus, predictions, self.context.validation)
+            predictions = {split: decide(predicted) for split, predicted in predictions.items()}
+            transfer = [(other, {name: decide(one) for name, one in by.items()}) for other, by in transfer]
         outcome = evaluate(self.context.task, self.context.corpus, predictions, self.phase_logs[-1].diverged)
         outcome = with_transfer_scores(outcome, self.context.task, transfer)
         outcome["chosen"] = self.chosen | note | {"epochs": [phase_log.epoch for phase_log in self.phase_logs]}
