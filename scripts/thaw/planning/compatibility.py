@@ -201,6 +201,22 @@ def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, 
         raise UserError(f"{name}: the scores of head {head[0]} are of whole sentences; distil: hidden: compares states")
 
 
+def rows_of_teacher(catalogue: Catalogue, of_teacher: str | None, own: str, place: str) -> str:
+    """Return the id of the subset that a teacher was trained on. Args: what `teacher: subset:` says; the student's own.
+
+    Raises UserError where the teacher would know rows by which its student is chosen or tested.
+    """
+    if of_teacher is None or of_teacher == own:
+        return own
+    theirs, ours = (catalogue.get("subsets", id, f"{place}.subset") for id in (of_teacher, own))
+    if ours.validation or ours.reserved != theirs.reserved:
+        raise UserError(
+            f"{place}: subset: {of_teacher} may train on rows that {own} holds out or reserves; name subsets without "
+            "validation: and with the same reserved:"
+        )
+    return of_teacher
+
+
 def check_matched(term: str, pairs: list[tuple[int, int]], kept: list[list[int]], layers: int, place: str) -> None:
     """Find out whether student and teacher have what is matched.
 

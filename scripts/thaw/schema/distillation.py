@@ -158,6 +158,29 @@ class DistilConfig(ConfigModel):
         None, description="what attends to what in the teacher's layers as targets; null: not"
     )
 
+    order: Annotated[
+        Literal["together", "progressive", "stacked"],
+        Key(
+            {
+                "progressive": "layers matched one after the other, from below",
+                "stacked": "layers matched from below, each in addition to those before it",
+            }
+        ),
+    ] = Field(
+        "together",
+        description="when layers are matched, hidden states and attention: together, all from the start; progressive, "
+        "one after the other from below, each for an equal share of the phase's updates; stacked, each in addition "
+        "to those before it (Aguilar et al. 2020)",
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that have a meaning: an order is one of layers."""
+        return set(type(self).model_fields) - (set() if self.hidden or self.attention else {"order"})
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "without hidden: or attention:"
+
     @property
     def terms(self) -> list[str]:
         """The terms that read the teacher."""
@@ -225,4 +248,11 @@ class TeacherConfig(ConfigModel):
     )
     seed: Annotated[int | None, Key("seed {}")] = Field(
         None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
+    )
+    subset: Annotated[
+        Id | None, Key(lambda id, _, context: f"trained on {context.name('subsets', id)}" if id else "")
+    ] = Field(
+        None,
+        description="another subset of the training rows that the teacher was trained on: with hard: 0 the other "
+        "rows of the student are text without labels (Turc et al. 2019); null: the student's own",
     )

@@ -72,7 +72,9 @@ class TrainingRun:
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         self.head.set_labels(self.context.labels)
-        self.head.init_from_targets(select_rows(self.gold, self.rows))
+        # a student that reads no label begins at its teacher's mean score, not at that of the labels
+        targets = taught.scores(self.rows) if spec.get("unlabelled") else select_rows(self.gold, self.rows)
+        self.head.init_from_targets(targets)
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
