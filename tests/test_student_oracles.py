@@ -14,6 +14,8 @@ from torch.nn import functional
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.files import read_json
 from thaw.training.distilled import Distilled
+from thaw.training.live_teacher import LiveTeacher
+from thaw.training.task_model import Feed
 from thaw.training.taught import Taught
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
@@ -184,3 +186,61 @@ def test_soft_labels_win_where_a_third_of_the_labels_is_flipped(tmp_path):
             outcome = train([run], Stopwatch())[0].outcome
             scores.setdefault(name, []).append(outcome["scores"]["test"]["accuracy"])
     assert np.mean(scores["soft"]) > np.mean(scores["hard"]) + 0.15, scores
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory) -> tuple[Bench, Path]:
+    """A bench whose encoder has no dropout, and a run on it that was kept."""
+    folder = tmp_path_factory.mktemp("still")
+    bench = Bench(folder / "bench", undropped, tiny_corpus(folder / "corpus", "classification"), "classification")
+    spec = bench.spec({"train": ["all"]}, head={"dropout": 0.0}, keep=True)
+    return bench, bench.step("train", spec, folder / "run") / "metrics.json"
+
+
+def student_of(bench: Bench, taught) -> tuple[list, dict]:
+    """Train a student whose head has dropout; return its history and tensors."""
+    phase = {"train": ["all"], "distil": {"logits": {"temperature": 2}}}
+    _, left = bench.train(bench.spec(phase, head={"dropout": 0.3}), taught=taught)
+    return left.history, tensors(left)
+
+
+def test_a_live_teacher_without_dropout_is_the_one_that_is_stored(still, tmp_path):
+    """So the student's own random numbers are those that they were: its head has dropout, and the teacher has none."""
+    bench, metrics = still
+    live = LiveTeacher(bench.inputs(), metrics, read_json(metrics)["digest"], 1)
+    card = teach(bench, metrics, [{"distil": {"logits": {}}}], tmp_path / "taught")
+    (ours, left), (stored, expected) = student_of(bench, live), student_of(bench, Taught(card, []))
+    assert [note["loss"] for note in ours] == pytest.approx([note["loss"] for note in stored], rel=1e-5)
+    # of the encoder some biases have no gradient but rounding, which Adam makes as large as any other
+    heads = [name for name in expected if name.startswith("head.")]
+    assert heads and all(torch.allclose(left[name], expected[name], atol=1e-4) for name in heads)
+    assert live.flops([9, 9]) > 0
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "spans"])
+def test_a_teacher_with_dropout_teaches_otherwise_and_the_same_again(kind, tmp_path):
+    """A teacher that is left in training mode is noticed in each loss; the same seed gives the same bits."""
+    bench = Bench(tmp_path / "bench", "bert", tiny_corpus(tmp_path / "corpus", kind), kind)
+    metrics = bench.step("train", bench.spec({"train": ["all"]}, keep=True), tmp_path / "run") / "metrics.json"
+    digest = read_json(metrics)["digest"]
+    card = teach(bench, metrics, [{"distil": {"logits": {}}}], tmp_path / "taught")
+    spec = bench.spec({"train": ["all"], "distil": {"hard": 0, "logits": {}}}, teacher={"run": digest, "dropout": True})
+    need = ("--need", "live_teacher", metrics)
+    one, two = (bench.step("train", spec, tmp_path / name, *need) for name in ("one", "two"))
+    first, second = (read_json(folder / "metrics.json") for folder in (one, two))
+    assert first == second and (one / "head.safetensors").read_bytes() == (two / "head.safetensors").read_bytes()
+    stored = spec | {"teacher": {"taught": read_json(card)["digest"]}}
+    other = bench.step("train", stored, tmp_path / "stored", "--need", "teacher", card)
+    assert (other / "head.safetensors").read_bytes() != (one / "head.safetensors").read_bytes()
+    rows = np.array([5, 2, 9])
+    live = LiveTeacher(bench.inputs(), metrics, digest, 1)
+    batch, _ = Feed(bench.store, [], torch.device("cpu"))("train", rows)
+    drawn = []
+    for step in (0, 1, 0):
+        live.at_step(1, step)
+        drawn.append(live.logits_of(rows, batch))
+    assert torch.equal(drawn[0], drawn[2]) and not torch.allclose(drawn[0], drawn[1], atol=1e-3)
+    plain = Taught(card, [])
+    assert not torch.allclose(drawn[0], plain.logits_of(rows, batch), atol=1e-3)
+    if kind == "regression":
+        assert live.scores(rows) == pytest.approx(plain.scores(rows), abs=1e-5)

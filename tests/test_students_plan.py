@@ -190,3 +190,16 @@ def test_an_order_is_one_of_layers(home, tmp_path):
     assert "order has no meaning without hidden: or attention:" in refused(
         home, tmp_path, f"teacher: full, {OF_ALL} {{logits: {{}}, order: stacked}}}}]"
     )
+
+
+def test_a_teacher_with_dropout_is_read_itself(home, tmp_path):
+    entry = f"  mine: {{teacher: {{strategy: full, dropout: true}}, {TRAIN}}}\n"
+    plan = planned(home, tmp_path, ["mine"], entry, seeds=[1])
+    (student,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
+    (teacher,) = (job for key, job in plan.jobs["train"].items() if "/full/" in key)
+    assert not plan.jobs.get("teach")
+    assert student.spec["teacher"] == {"run": teacher.digest, "dropout": True} and teacher.spec["keep"]
+    (file,) = student.inputs["live_teacher"]
+    assert file.endswith("/full/base/seed1/metrics.json")
+    inner = f"teacher: {{strategy: full, dropout: true}}, {OF_ALL} {{hidden: {{}}}}}}]"
+    assert "with dropout: true gives logits alone" in refused(home, tmp_path, inner)

@@ -191,6 +191,8 @@ def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, 
     name = f"{place}.teacher: {teacher.strategy}"
     if len(teacher.views) > 1:
         raise UserError(f"{name} lets validation choose how pairs are read; give it pairs: joint or separate")
+    if strategy.teaching.dropout and (terms - {"logits"} or (teacher.views, teacher.encoder) != (views, encoder)):
+        raise UserError(f"{name} with dropout: true gives logits alone, of the student's own tokens; leave dropout out")
     if teacher.views != views and terms - {"logits"}:
         raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
     if teacher.encoder != encoder and terms - {"logits"}:

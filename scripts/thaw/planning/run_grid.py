@@ -194,6 +194,8 @@ class RunPlanner:
         read_with = views, cell[2], self.catalogue.get("tasks", task, "tasks").type
         compatibility.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
         self._mark_kept(run)
+        if teacher.dropout:
+            return Need("live_teacher", run, {"dropout": True})
         return Need("teacher", TeachPlan(run, subset))
 
     def _mark_kept(self, run: RunPlan) -> None:

@@ -16,6 +16,7 @@ from thaw.training.distillation_losses import (
     state_distance,
     yes_or_no,
 )
+from thaw.training.live_teacher import LiveTeacher
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
 from thaw.training.taught import Taught
@@ -26,26 +27,37 @@ class Distilled(Supervised):
 
     on_vectors = False
 
-    def __init__(self, gold, distil: DistilConfig, taught: Taught, phase: dict, width: int, seed: int):
+    def __init__(
+        self,
+        gold,
+        distil: DistilConfig,
+        taught: Taught | LiveTeacher,
+        phase: dict,
+        width: int,
+        seed: int,
+        number: int = 1,
+    ):
         """Keep what is compared.
 
         Args: encoded targets of all rows of train; the phase's entry; the teacher's outputs; the phase in the spec, for
         its pairs of boundaries and of layers, student's and teacher's; width of the states and the run's seed, for
-        learned projections.
+        learned projections; the phase's number.
         """
         super().__init__(gold)
         self.distil, self.taught = distil, taught
         self.pairs = phase.get("pairs", []) if distil.hidden and distil.hidden.weight else []
         self.attended = phase.get("attended", []) if distil.attention and distil.attention.weight else []
-        self.share = 0.0
+        self.share, self.number = 0.0, number
         self.projections = nn.ModuleDict()
         if distil.hidden and distil.hidden.project:
             with seeded(seed, "projections"):
                 self.projections.update({str(n): nn.Linear(width, width, bias=False) for n, _ in self.pairs})
 
     def at_step(self, step: int, steps: int) -> None:
-        """Note which share of the planned updates was made, by which layers take their turns."""
+        """Note which share of the planned updates was made: layers take turns by it; a teacher's dropout too."""
         self.share = step / steps
+        if isinstance(self.taught, LiveTeacher):
+            self.taught.at_step(self.number, step)
 
     def now(self) -> tuple[list, list]:
         """Return the pairs of boundaries and of layers that are compared in the update that comes next.

@@ -31,6 +31,7 @@ from thaw.training.domain_alignment import Coral
 from thaw.training.epoch_log import after_epoch, log_stage
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
+from thaw.training.live_teacher import LiveTeacher
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.module_replacement import Replacing
 from thaw.training.objectives import Objective, Supervised
@@ -56,7 +57,7 @@ class TrainingRun:
         inputs: Inputs,
         start: Start | None = None,
         chosen: dict | None = None,
-        taught: Taught | None = None,
+        taught: Taught | LiveTeacher | None = None,
     ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
@@ -113,7 +114,8 @@ class TrainingRun:
         """
         if phase.distil:
             entry = self.spec["phases"][number - 1]
-            return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, self.spec["seed"])
+            more = self.context.shape.width, self.spec["seed"], number
+            return Distilled(self.gold, phase.distil, self.taught, entry, *more)
         if phase.replace:
             return Replacing(self.gold, phase.replace, self.spec["seed"], number)
         if phase.coral:
@@ -194,6 +196,8 @@ class TrainingRun:
         lengths = self.phase_logs[-1].lengths
         boundary, components = self.context.counted(stage["boundary"], components)
         self.flops += training_flops(self.shape, lengths, boundary, components, self.matrices)
+        if isinstance(self.taught, LiveTeacher):
+            self.flops += self.taught.flops(lengths)
 
     def end_phase(self) -> None:
         """Count the operations of the head in a phase. Raises UserError for a head that counts none."""
