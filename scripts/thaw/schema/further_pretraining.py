@@ -5,12 +5,22 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Share
-from thaw.schema.keys import Key, both_names, clauses, names, written
+from thaw.schema.keys import Context, Key, both_names, clauses, names, written
 from thaw.schema.phases import PhaseConfig
-from thaw.schema.student import StudentConfig, say_student
+from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import keys_of_a_phase
 
 ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience", "stop", "pick", "frozen_dropout", "l2"}
+
+
+def _say_kept(student: StudentConfig | None, entry, context: Context) -> str:
+    return f"with an encoder that {', '.join(clauses(student, context))}" if student else ""
+
+
+def _say_cosine(weight: float) -> str:
+    if not weight:
+        return ""
+    return f"and the direction of the whole encoder's last hidden states, with weight {written(weight)}"
 
 
 class FurtherPretrainingConfig(CatalogueEntry):
@@ -31,7 +41,7 @@ class FurtherPretrainingConfig(CatalogueEntry):
         description="predict in addition whether the second text of a pair follows the first; a single text is cut in "
         "the middle",
     )
-    student: Annotated[StudentConfig | None, Key(say_student)] = Field(
+    student: Annotated[StudentConfig | None, Key(_say_kept)] = Field(
         None,
         description="the layers that are kept and train, for strategies with the same student; the others stay as they "
         "were. null: the whole encoder trains",
@@ -67,9 +77,3 @@ class FurtherPretrainingConfig(CatalogueEntry):
         if phase.optimizer == "lbfgs":
             raise ValueError("optimizer lbfgs fits a head alone; take adamw")
         return phase
-
-
-def _say_cosine(weight: float) -> str:
-    if not weight:
-        return ""
-    return f"and the direction of the whole encoder's last hidden states, with weight {written(weight)}"
