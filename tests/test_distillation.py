@@ -495,3 +495,45 @@ def test_a_student_that_goes_on_ends_as_one_that_was_never_stopped(way, taught_o
         trained(tmp_path / "stopped")
     again = trained(tmp_path / "stopped")
     assert equal(tensors(again), tensors(whole)) and again.history == whole.history and again.cost == whole.cost
+
+
+def test_layers_take_turns_from_below(taught_of):
+    """Of three layers each has a third of the updates, alone or with those before it (Aguilar et al. 2020)."""
+    taught = taught_of("classification")
+    compared = {}
+    for order in ("together", "progressive", "stacked"):
+        objective, _ = taught.objective(SAME, hard=0, hidden={"loss": "cosine"}, attention={}, order=order)
+        compared[order] = []
+        for step in range(6):
+            objective.at_step(step, 6)
+            pairs, attended = objective.now()
+            compared[order].append(([n for n, _ in pairs], [n for n, _ in attended]))
+    # of attention layer 2 alone is matched here; the output, boundary 3, belongs to it as the highest layer
+    assert compared["together"] == [([1, 2, 3], [2])] * 6
+    assert compared["progressive"] == [([1], [])] * 3 + [([2, 3], [2])] * 3
+    assert compared["stacked"] == [([1], [])] * 3 + [([1, 2, 3], [2])] * 3
+    objective, _ = taught.objective(SAME, hard=0, hidden={}, order="progressive")
+    turns = []
+    for step in range(6):
+        objective.at_step(step, 6)
+        turns.append(objective.now()[0])
+    assert turns == [[[1, 1]]] * 2 + [[[2, 2]]] * 2 + [[[3, 3]]] * 2
+
+
+def test_the_loss_of_a_layer_whose_turn_it_is_leaves_those_above_alone(taught_of):
+    """In its turn the lowest layer is matched, and no gradient reaches layers 2 and 3; stacked, later, it does."""
+    taught, rows = taught_of("classification"), np.arange(3, 9)
+    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    head = taught.bench.run(taught.student(None, seed=2)).head
+    moved = {}
+    for order, step in (("progressive", 0), ("progressive", 5), ("stacked", 5)):
+        objective, _ = taught.objective(SAME, hard=0, hidden={"of": "tokens"}, order=order)
+        student = TaskModel(Encoder.load(taught.bench.encoder), head, "fp32").eval()
+        student.encoder.model.requires_grad_(True)
+        objective.at_step(step, 6)
+        loss = objective.loss(student, rows, batch, stored)
+        loss.backward()
+        named = student.encoder.model.named_parameters()
+        moved[order, step] = {name.split(".")[2] for name, p in named if "layer." in name and p.grad is not None}, loss
+    assert moved["progressive", 0][0] == {"0"} and moved["progressive", 5][0] == {"0", "1", "2"}
+    assert moved["stacked", 5][0] == {"0", "1", "2"} and moved["stacked", 5][1] != moved["progressive", 5][1]

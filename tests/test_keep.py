@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 
 from conftest import HOME
 from shown import Shown
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json, write_text
 from thaw.exporting import keeping
@@ -43,6 +44,26 @@ def test_layers_are_those_of_a_run_that_keeps_them(shown, monkeypatch):
     assert after["scores"] == before["scores"] and after["spec"] == before["spec"] | {"keep": True}
     assert open_run(run).run == run and sorted(one.name for one in run.parent.iterdir()) == ["seed1", "seed2"]
     assert "has its layers:" in keeping.keep(run, [])
+
+
+def test_a_file_of_each_kind_that_a_run_needs_is_found_by_its_digest(tmp_path):
+    """Also the outputs of a teacher, which a student that is trained again reads."""
+    spec = {"features": "f", "data": "d", "encoder": "e", "after": {"run": "r"}, "teacher": {"taught": "t"}}
+    spec |= {"chosen": "c"}
+    layouts = {"prepare": "d", "fetch": "e", "features": "f", "train": "r", "teach": "t", "select": "c"}
+    for step, digest in layouts.items():
+        place = tmp_path / layout.pattern(step).replace("*", "x")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_json(place, {"digest": digest})
+    command = keeping.command_of(spec, tmp_path, [])
+    needs = {command[n + 1]: command[n + 2] for n, word in enumerate(command) if word == "--need"}
+    assert {role: read_json(file)["digest"] for role, file in needs.items()} == {
+        "start": "r",
+        "teacher": "t",
+        "settings": "c",
+    }
+    live = keeping.command_of(spec | {"teacher": {"run": "r", "dropout": True}}, tmp_path, [])
+    assert "live_teacher" in live
 
 
 def test_another_score_is_told_and_changes_nothing(shown, monkeypatch):

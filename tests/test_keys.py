@@ -56,7 +56,7 @@ AROUND = {
     LogitsConfig: [{}, {"weight": 2}],
     HiddenConfig: [{}, {"weight": 2}],
     AttentionConfig: [{}, {"weight": 2}],
-    DistilConfig: [{"logits": {}}],
+    DistilConfig: [{"logits": {}}, {"hidden": {}}],
     ReplaceConfig: [{}],
     StrategyConfig: [
         {"phases": [PHASE]},

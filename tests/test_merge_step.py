@@ -40,7 +40,8 @@ def made(rooms, runs):  # noqa: F811
     settings = {"tasks": [1, 3], "batch": [1, 2], "tokens": [8], "calls": 20}
     more = {"version": 1, "merge": read_json(out / "merge.json")["digest"], "latency": settings}
     times = results / "latency" / place
-    run_in_process("latency", "--spec", canonical(more | {"compute": {"threads": 1}}), "--merge", out, "--out", times)
+    measured = ("--spec", canonical(more | {"compute": {"threads": 1}}), "--merge", out)
+    run_in_process("latency", *measured, "--cores", 1, "--out", times)
     return results, spec, files
 
 
@@ -85,6 +86,16 @@ def test_times_of_each_setting_are_on_record(made):
     three = rows[(rows["tasks"] == 3) & (rows["batch"] == 1)].set_index("way")["layers"]
     assert three["merged"] < three["separate"] == 9
     assert record["bytes"]["merged"] < record["bytes"]["separate"] and min(record["peak_mib"].values()) > 50
+
+
+def test_fewer_cores_than_threads_are_said_and_on_record(made, tmp_path, capsys):
+    merged, record = made[0] / "merges/n/e/one", read_json(made[0] / "latency/n/e/one/latency.json")
+    assert record["cores"] == 1 and record["threads"] == 1
+    settings = record["spec"] | {"compute": {"threads": 2}, "latency": record["spec"]["latency"] | {"tasks": [1]}}
+    more = ("--merge", merged, "--cores", 1, "--out", tmp_path)
+    run_in_process("latency", "--spec", canonical(settings), *more)
+    assert "2 threads on cores: 1: times are longer than they need be" in capsys.readouterr().err
+    assert read_json(tmp_path / "latency.json")["cores"] == 1
 
 
 def test_percentiles_are_those_of_the_seconds():

@@ -22,6 +22,7 @@ from thaw.outputs.report import methods
 from thaw.planning.configuration import load_plan, read_config
 from thaw.planning.cost_estimate import operations, request
 from thaw.training.masking import Marks, masked
+from thaw.training.objectives import MaskedAndTaught, MaskedLanguageModel
 from tiny import tiny_encoder
 from tiny_corpus import Bench, run_in_process, small_bert
 
@@ -141,6 +142,69 @@ def test_what_cannot_be_masked_is_one_sentence(bench, tmp_path):
     with pytest.raises(UserError, match="became NaN or infinite"):
         pretrained(bench, tmp_path / "out", broken)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def distilled(bench, tmp_path_factory):
+    """The folder of that encoder after general distillation of its first and third layer."""
+    settings = SETTINGS | {"student": {"layers": [1, 3], "start": [1, 2]}, "cosine": 0.5}
+    return pretrained(bench, tmp_path_factory.mktemp("distilled") / "bert.small.mine", settings=settings)
+
+
+def test_a_student_is_pretrained_and_the_layers_that_it_drops_stay(bench, distilled):
+    """Masked tokens are predicted better by the layers that are kept; the dropped one is as it was, to the bit."""
+    before, after = (dict(Encoder.load(folder).model.named_parameters()) for folder in (bench.encoder, distilled))
+    moved = {name.split(".")[2] for name in before if "layer." in name and not torch.equal(before[name], after[name])}
+    assert moved == {"0", "2"} and before.keys() == after.keys()
+    said = read_json(distilled / "card.json")["further"]["held_out"]["loss"]
+    assert said[-1] < said[0] - 0.3
+    ids = torch.randint(5, 40, (2, 6), generator=torch.Generator().manual_seed(3))
+    batch = Batch(ids, ids > 0, None, None, torch.arange(2))
+    student, whole = Encoder.load(distilled).shorten([1, 3]), Encoder.load(bench.encoder)
+    state = student.states(batch, [3])[3]
+    assert not torch.allclose(state, Encoder.load(distilled).states(batch, [3])[3], atol=1e-2)
+    assert state.shape == whole.states(batch, [3])[3].shape
+
+
+def test_the_teacher_of_a_general_distillation_pulls_the_student(bench, distilled, tmp_path):
+    """With a weight on their direction the last states are nearer to the whole encoder's than without."""
+    folders = [distilled]
+    for name, cosine in (("none", 0.0), ("strong", 20.0)):
+        settings = SETTINGS | {"student": {"layers": [1, 3], "start": [1, 2]}}
+        settings |= {"cosine": cosine} if cosine else {}
+        folders.append(pretrained(bench, tmp_path / name, settings=settings))
+    ids = torch.randint(5, 40, (4, 6), generator=torch.Generator().manual_seed(3))
+    batch = Batch(ids, ids > 0, None, None, torch.arange(4))
+    theirs = Encoder.load(bench.encoder).states(batch, [3])[3]
+    near = [
+        torch.cosine_similarity(Encoder.load(folder).shorten([1, 3]).states(batch, [3])[3], theirs, dim=-1).mean()
+        for folder in folders
+    ]
+    assert near[2] > near[1] + 0.05, near
+    # a student whose teacher is itself has distance 0
+    model = MaskedModel(bench.encoder, seed=1).eval()
+    objective = MaskedAndTaught("fp32", Encoder.load(bench.encoder), 1.0)
+    given = masked(batch_of(bench), 0.5, Marks(4, 40), torch.Generator().manual_seed(1))
+    alone = MaskedLanguageModel("fp32").loss(model, None, given, {})
+    assert objective.loss(model, None, given, {}).item() == pytest.approx(alone.item(), abs=1e-5)
+
+
+def batch_of(bench):
+    """Return the first texts of a bench, with what is a special token."""
+    return bench.store.batch("train", [0, 1, 2])
+
+
+def test_a_strategy_keeps_what_was_pretrained(tmp_path):
+    entry = "further_pretraining:\n  small: {phase: {epochs: 1}, student: {layers: [1, 3, 5]}, cosine: 0.5}\n"
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my/encoders.yaml").write_text(entry)
+    right = "  mine: {from: small, student: {layers: [1, 3, 5]}, phases: [{train: [all]}]}\n"
+    plan = planned(tmp_path / "my", right, strategies=["mine"], seeds=[1])
+    assert list(plan.jobs["pretrain"]) == ["minilm.small.acceptability"]
+    for student in ("", "student: {layers: 3}, ", "student: {layers: [1, 3, 5], start: [1, 2, 3]}, "):
+        wrong = f"  mine: {{from: small, {student}phases: [{{train: [all]}}]}}\n"
+        with pytest.raises(UserError, match=r"has trained layers 1, 3 and 5 alone; say student: {layers: \[1, 3, 5\]}"):
+            planned(tmp_path / "my", wrong, strategies=["mine"], seeds=[1])
 
 
 FROZEN = "  mlm_frozen: {base: frozen, from: task_text}\n"

@@ -1,5 +1,6 @@
 """The server: requests of a real client on a free port, what it refuses, and several clients at once."""
 
+import contextlib
 import json
 import os
 import socket
@@ -11,6 +12,7 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from test_merge import merged, rooms, runs  # noqa: F401 - fixtures
@@ -24,15 +26,15 @@ from thaw.merging.merged_model import MergedModel
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
-@pytest.fixture(scope="module")
-def address(merged):  # noqa: F811
-    """Give the address of a server in a process of its own."""
+@contextlib.contextmanager
+def served(folder: Path, *more: str):
+    """Serve a folder in a process of its own; give its address and the process."""
     pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
     pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = ["serve", str(merged[0]), "--port", str(port), "--max-texts", "16", "--max-bytes", "4000"]
+    words = ["serve", str(folder), "--port", str(port), *more]
     setting = os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, "-m", "thaw.cli.main", *words], env=setting)
     try:
@@ -43,10 +45,29 @@ def address(merged):  # noqa: F811
                 break
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}", process
     finally:
         process.terminate()
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def both(merged):  # noqa: F811
+    """Give the address of a server with small limits, and its process."""
+    with served(merged[0], "--max-texts", "16", "--max-bytes", "4000") as found:
+        yield found
+
+
+@pytest.fixture
+def address(both) -> str:
+    """Give the server's address."""
+    return both[0]
+
+
+@pytest.fixture
+def server(both) -> subprocess.Popen:
+    """Give the server's process."""
+    return both[1]
 
 
 def ask(address: str, body) -> tuple[int, dict]:
@@ -98,13 +119,48 @@ def test_what_is_refused_is_one_sentence(address):
     assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200  # it is still up
 
 
-def test_eight_clients_at_once_get_what_one_gets(address):
-    """A bounded load: 48 requests of eight threads, each with its own texts."""
-    bodies = [{"texts": TEXTS[: 1 + n % 3], "tasks": [("sings", "rivers")[n % 2]]} for n in range(48)]
+CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
+
+
+def resident(process) -> int:
+    """Return the KiB of memory that a process holds."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
+
+
+def test_a_bounded_load_is_held_and_said(address, server, capsys):
+    """Requests of eight threads: every answer is what one client gets; what was held is printed."""
+    bodies = [{"texts": TEXTS[: 1 + n % 3], "tasks": [("sings", "rivers")[n % 2]]} for n in range(REQUESTS)]
     alone = {json.dumps(body): ask(address, body) for body in bodies[:6]}
-    with ThreadPoolExecutor(8) as clients:
-        replies = list(clients.map(lambda body: ask(address, body), bodies))
-    assert [reply == alone[json.dumps(body)] for body, reply in zip(bodies, replies, strict=True)] == [True] * 48
+
+    def timed(body):
+        begin = time.perf_counter()
+        return ask(address, body), time.perf_counter() - begin
+
+    before, begin = resident(server), time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        replies, seconds = zip(*clients.map(timed, bodies), strict=True)
+    whole, after = time.perf_counter() - begin, resident(server)
+    assert [reply == alone[json.dumps(body)] for body, reply in zip(bodies, replies, strict=True)] == [True] * REQUESTS
+    median, p99 = np.percentile(seconds, [50, 99]) * 1e3
+    with capsys.disabled():
+        print(
+            f"\nheld {REQUESTS} requests of {CLIENTS} clients: {REQUESTS / whole:.0f} requests/s, "
+            f"median {median:.0f} ms, P99 {p99:.0f} ms, memory {before / 1024:.0f} to {after / 1024:.0f} MiB"
+        )
+    assert after < 1.5 * before, "the load left memory behind"
+
+
+def test_more_requests_than_the_limit_are_told_so_and_none_is_lost(merged):  # noqa: F811
+    """Of twelve at once on a server of two at once each is answered, or refused with 503 and one sentence."""
+    with served(merged[0], "--concurrent", "2") as (address, _), ThreadPoolExecutor(12) as clients:
+        body = {"texts": TEXTS * 5, "tasks": ["sings", "rivers"]}
+        replies = list(clients.map(lambda _: ask(address, body), range(60)))
+        right = ask(address, body)
+    assert right[0] == 200 and {code for code, _ in replies} <= {200, 503}
+    assert all(reply == right for reply in replies if reply[0] == 200)
+    refused = [reply["error"] for code, reply in replies if code == 503]
+    assert refused and len(set(refused)) == 1 and "at once" in refused[0]
 
 
 def test_without_the_extra_and_without_a_folder_one_sentence_says_what_to_do(merged, tmp_path):  # noqa: F811

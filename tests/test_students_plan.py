@@ -127,6 +127,15 @@ def test_what_does_not_train_is_matched_to_nothing():
         ("teacher: full, phases: [{train: [all], distil: {hard: 0}}]", "all weights are 0, and nothing would train"),
         ("student: {layers: k}, phases: [{train: [all]}]", "k is neither a number nor a variable of sweep:"),
         ("student: {layers: 4, top: 2}, phases: [{train: [all]}]", "4 of the last 2 can not be kept"),
+        ("student: {layers: 2, top: 2}, phases: [{train: [all]}]", "layers: 2 of the last 2: nothing is dropped"),
+        (
+            "teacher: {strategy: top_k, variant: k}, after: {strategy: top_k, variant: k}, sweep: {k: [3]}, "
+            f"student: {{layers: 4, top: k}}, {TRAIN}",
+            "4 of the last 3 can not be kept",
+        ),
+        ("student: {layers: 2, start: [1]}, phases: [{train: [all]}]", "[1] does not give one of"),
+        ("student: {layers: [1, 3], start: [1]}, phases: [{train: [all]}]", "lists 1 layers, and layers: 2"),
+        ("student: {layers: 1, start: [99]}, phases: [{train: [all]}]", "[99] does not give one of"),
         ("student: {layers: [1, 99]}, phases: [{train: [all]}]", "99 is none of the encoder's layers 1 to"),
         ("student: {layers: [3, 1]}, phases: [{train: [all]}]", "must rise, each layer once"),
         ("student: {layers: [1], keep: top}, phases: [{train: [all]}]", "keep has no meaning with a list of layers"),
@@ -149,3 +158,48 @@ def test_what_does_not_train_is_matched_to_nothing():
 )
 def test_what_can_not_be_is_said_in_one_sentence(home, tmp_path, entry, sentence):
     assert sentence in refused(home, tmp_path, entry)
+
+
+def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(home, tmp_path):
+    entry = "  mine: {teacher: {strategy: full, subset: n100_d1}, student: {layers: 2}, "
+    entry += "phases: [{train: [all], distil: {hard: 0, logits: {}}}]}\n"
+    plan = planned(home, tmp_path, ["mine"], entry, subsets=["n250_d1"], seeds=[1])
+    (taught,), runs = plan.jobs["teach"], plan.jobs["train"]
+    (student,) = (job for key, job in runs.items() if "/mine/" in key)
+    (teacher,) = (job for key, job in runs.items() if "/full/" in key)
+    assert teacher.spec["subset"] == {"rows": 100} and student.spec["subset"] == {"rows": 250}
+    assert plan.jobs["teach"][taught].spec["subset"] == {"rows": 250}
+    assert plan.jobs["teach"][taught].spec["run"] == teacher.digest
+    wrong = "teacher: {strategy: full, subset: n100_d}, " + TRAIN
+    assert "n100_d1" in refused(home, tmp_path, wrong)
+    held = f"  mine: {{teacher: {{strategy: full, subset: n100_d1}}, {TRAIN}}}\n"
+    with pytest.raises(UserError, match="n100_d1 may train on rows that n1000_r1 holds out or reserves"):
+        planned(home, tmp_path, ["mine"], held, subsets=["n1000_r1"], seeds=[1])
+
+
+def test_a_student_of_scores_alone_says_that_it_reads_no_label(home, tmp_path):
+    for hard, said in ((0, True), (1, False)):
+        entry = f"  mine: {{teacher: full, phases: [{{train: [all], distil: {{hard: {hard}, logits: {{}}}}}}]}}\n"
+        for task, scores in (("acceptability", False), ("similarity", True)):
+            plan = planned(home, tmp_path, ["mine"], entry, tasks=[task], seeds=[1])
+            (job,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
+            assert job.spec.get("unlabelled", False) == (said and scores)
+
+
+def test_an_order_is_one_of_layers(home, tmp_path):
+    assert "order has no meaning without hidden: or attention:" in refused(
+        home, tmp_path, f"teacher: full, {OF_ALL} {{logits: {{}}, order: stacked}}}}]"
+    )
+
+
+def test_a_teacher_with_dropout_is_read_itself(home, tmp_path):
+    entry = f"  mine: {{teacher: {{strategy: full, dropout: true}}, {TRAIN}}}\n"
+    plan = planned(home, tmp_path, ["mine"], entry, seeds=[1])
+    (student,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
+    (teacher,) = (job for key, job in plan.jobs["train"].items() if "/full/" in key)
+    assert not plan.jobs.get("teach")
+    assert student.spec["teacher"] == {"run": teacher.digest, "dropout": True} and teacher.spec["keep"]
+    (file,) = student.inputs["live_teacher"]
+    assert file.endswith("/full/base/seed1/metrics.json")
+    inner = f"teacher: {{strategy: full, dropout: true}}, {OF_ALL} {{hidden: {{}}}}}}]"
+    assert "with dropout: true gives logits alone" in refused(home, tmp_path, inner)

@@ -51,5 +51,5 @@ rule latency:
     message:
         "latency: {wildcards.merge}, {wildcards.encoder}"
     shell:
-        "python -m thaw.steps latency --spec {params.spec:q} --merge $(dirname {input.merge:q})"
+        "python -m thaw.steps latency --spec {params.spec:q} --merge $(dirname {input.merge:q}) --cores {threads}"
         " --out $(dirname {output.record:q}) 2>&1 | tee {log:q}"

@@ -44,6 +44,7 @@ class NeedRole:
 NEEDS = {
     "start": NeedRole("metrics.json", ("after", "run"), word="after", gives_weights=True, costs=True),
     "teacher": NeedRole("card.json", ("teacher", "taught"), word="towards", costs=True),  # its outputs on train
+    "live_teacher": NeedRole("metrics.json", ("teacher", "run"), word="towards", costs=True),  # itself, with dropout
     "taught": NeedRole(word="of", costs=True),  # the run whose outputs these are; their spec names it
     "settings": NeedRole("chosen.json", ("chosen",)),  # those that a search chose
     "weights": NeedRole(word="on", costs=True),  # of further pretraining; read in the place of the encoder's

@@ -52,6 +52,8 @@ class MaskedModel(nn.Module):
         self.encoder = Encoder(self.whole.base_model)
         self.head = Predictor(self.whole, self.encoder.model)
         self.next_sentence, self.first = None, None  # what judges next sentences, and the states [S, d] that it reads
+        self.last = None  # the last hidden states [S, T, d] of the batch that was read
+        self.dropped: dict[int, nn.Module] = {}  # layers of the whole encoder that the student has not, from 1
 
     def forward(self, batch) -> torch.Tensor:
         """Return logits [M, V] of the chosen tokens, row after row; `batch.places` [M] are theirs among S x T.
@@ -61,7 +63,7 @@ class MaskedModel(nn.Module):
         """
 
         def choose(module, inputs, output):
-            self.first = output[0][:, 0]
+            self.first, self.last = output[0][:, 0], output[0]
             output["last_hidden_state"] = output[0].flatten(0, 1)[batch.places].unsqueeze(0)
 
         hook = self.encoder.model.register_forward_hook(choose)
@@ -70,6 +72,12 @@ class MaskedModel(nn.Module):
                 return self.whole(**self.encoder.inputs(batch)).logits[0]
         finally:
             hook.remove()
+
+    def shorten(self, kept: list[int]) -> None:
+        """Keep some layers, counted from 1; the others pass their input on until the model is written."""
+        layers = self.encoder.model.get_submodule(self.encoder.anatomy.layers)
+        self.dropped = {n: layer for n, layer in enumerate(layers, start=1) if n not in kept}
+        self.encoder.shorten(kept)
 
     def head_flops(self, batch) -> float:
         """Return the forward operations of the predictor on a batch."""
@@ -85,8 +93,12 @@ class MaskedModel(nn.Module):
     def write(self, source: Path, target: Path) -> None:
         """Write config.json and model.safetensors, predictor included.
 
-        The pooler of the source goes over unchanged, unless next sentences were predicted: then it has trained.
+        The pooler of the source goes over unchanged, unless next sentences were predicted: then it has trained. Layers
+        that were dropped are in their places again, as they were.
         """
+        layers = self.encoder.model.get_submodule(self.encoder.anatomy.layers)
+        for n, layer in self.dropped.items():
+            layers[n - 1] = layer
         path = f"{self.whole.base_model_prefix}.pooler.dense"
         layers = {path: find_pooler(source)}
         if self.next_sentence:

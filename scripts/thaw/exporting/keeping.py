@@ -19,7 +19,8 @@ from thaw.declarations.needs import NEEDS, stated_needs
 from thaw.evaluation.result_files import task_with_defaults
 from thaw.exporting.results_by_digest import result_with
 
-PLACE_OF_NEED = {"metrics.json": "train", "chosen.json": "select"}  # the step whose results have a file of this name
+# the step whose results have a file of this name
+PLACE_OF_NEED = {"metrics.json": "train", "chosen.json": "select", "card.json": "teach"}
 
 
 def keep(run: Path, catalogues: list[Path]) -> str:

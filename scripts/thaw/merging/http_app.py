@@ -13,6 +13,7 @@ from thaw.exporting.standalone_model import Model
 from thaw.merging.merged_model import MergedModel, is_read
 from thaw.merging.request_limits import Limits
 
+CONNECTIONS = 1000  # open ones without a request, above which new ones are refused
 MISSING = "thaw serve needs FastAPI and uvicorn; pip install 'thaw-nlp[serve]' installs them"
 
 
@@ -65,8 +66,8 @@ def answer(model, request, limits: Limits) -> dict[str, list]:
     return predictions if full else {task: [one["prediction"] for one in some] for task, some in predictions.items()}
 
 
-def app(model, limits: Limits):
-    """Return the FastAPI application of a model."""
+def app(model, limits: Limits, concurrent: int):
+    """Return the FastAPI application of a model. Args: concurrent, requests at once; more get status 503."""
     try:
         from fastapi import FastAPI, Request
         from fastapi.concurrency import run_in_threadpool
@@ -74,6 +75,8 @@ def app(model, limits: Limits):
     except ImportError as error:
         raise UserError(MISSING) from error
     server = FastAPI(title="Thaw", docs_url=None, redoc_url=None, openapi_url=None)
+
+    waiting = threading.Semaphore(concurrent)
 
     def refused(status: int, why: str) -> JSONResponse:
         return JSONResponse({"error": why}, status)
@@ -88,6 +91,14 @@ def app(model, limits: Limits):
 
     @server.post("/predict")
     async def predict(request: Request):
+        if not waiting.acquire(blocking=False):
+            return refused(503, f"more than {concurrent} requests at once; ask again later")
+        try:
+            return await answered(request)
+        finally:
+            waiting.release()
+
+    async def answered(request: Request) -> JSONResponse:
         body = b""
         async for part in request.stream():  # counted as it comes: a length that is stated may be wrong
             body += part
@@ -114,9 +125,11 @@ def serve(folder: Path, host: str, port: int, limits: Limits, concurrent: int) -
         import uvicorn
     except ImportError as error:
         raise UserError(MISSING) from error
-    server = app(load(folder), limits)
+    server = app(load(folder), limits, concurrent)
     print(f"http://{host}:{port}/predict", flush=True)
-    uvicorn.run(server, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=concurrent)
+    # uvicorn counts connections, those without a request among them, and its refusal is no JSON
+    limit = CONNECTIONS + concurrent
+    uvicorn.run(server, host=host, port=port, log_level="warning", access_log=False, limit_concurrency=limit)
 
 
 def _characters(text) -> int:

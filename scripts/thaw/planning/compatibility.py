@@ -197,6 +197,8 @@ def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, 
     name = f"{place}.teacher: {teacher.strategy}"
     if len(teacher.views) > 1:
         raise UserError(f"{name} lets validation choose how pairs are read; give it pairs: joint or separate")
+    if strategy.teaching.dropout and (terms - {"logits"} or (teacher.views, teacher.encoder) != (views, encoder)):
+        raise UserError(f"{name} with dropout: true gives logits alone, of the student's own tokens; leave dropout out")
     if teacher.views != views and terms - {"logits"}:
         raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
     if teacher.encoder != encoder and terms - {"logits"}:
@@ -205,6 +207,22 @@ def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, 
         raise UserError(f"{name} is of {teacher.encoder}, which cuts sentences at other words; take a task of texts")
     if head and "crf" in head[1].kind and "logits" in terms:
         raise UserError(f"{name}: the scores of head {head[0]} are of whole sentences; distil: hidden: compares states")
+
+
+def rows_of_teacher(catalogue: Catalogue, of_teacher: str | None, own: str, place: str) -> str:
+    """Return the id of the subset that a teacher was trained on. Args: what `teacher: subset:` says; the student's own.
+
+    Raises UserError where the teacher would know rows by which its student is chosen or tested.
+    """
+    if of_teacher is None or of_teacher == own:
+        return own
+    theirs, ours = (catalogue.get("subsets", id, f"{place}.subset") for id in (of_teacher, own))
+    if ours.validation or ours.reserved != theirs.reserved:
+        raise UserError(
+            f"{place}: subset: {of_teacher} may train on rows that {own} holds out or reserves; name subsets without "
+            "validation: and with the same reserved:"
+        )
+    return of_teacher
 
 
 def check_matched(term: str, pairs: list[tuple[int, int]], kept: list[list[int]], layers: int, place: str) -> None:

@@ -195,11 +195,13 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
 
 
 def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
-    """Return the floating-point operations of a further pretraining: all layers, and the vocabulary for each mask."""
+    """Return the floating-point operations of a further pretraining: layers, vocabulary for each mask, teacher."""
     key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
     encoder, (_, tokens) = _encoder(plan, key), _training(plan, key)
-    products = 12 * encoder.width**2 * encoder.layers + entry.mask * encoder.width * VOCABULARY
-    return 6 * entry.phase.epochs * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
+    shape, layer = entry.kept(encoder.layers), 12 * encoder.width**2
+    products = layer * (len(shape[0]) if shape else encoder.layers) + entry.mask * encoder.width * VOCABULARY
+    total = 6 * entry.phase.epochs * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
+    return total + (2 * entry.phase.epochs * tokens * layer * encoder.layers if entry.cosine else 0.0)
 
 
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:

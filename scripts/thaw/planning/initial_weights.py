@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from thaw.core import layout
 from thaw.core.errors import UserError
+from thaw.core.phrases import listing
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.strategy import StrategyConfig
 
@@ -48,8 +49,21 @@ def initial_weights(
     """
     if strategy.origin is None:
         return InitialWeights(encoder)
-    catalogue.get("further_pretraining", strategy.origin, f"{place}.from")
-    kind = catalogue.get("encoders", encoder, "encoders").kind
+    entry = catalogue.get("further_pretraining", strategy.origin, f"{place}.from")
+    kind, layers = (getattr(catalogue.get("encoders", encoder, "encoders"), key) for key in ("kind", "layers"))
     if kind != "transformers":
         raise UserError(f"{place}.from: {encoder} is of kind {kind}; tokens are masked for kind transformers alone")
+    if shape := entry.kept(layers):
+        _check_student(strategy, shape[0], layers, f"{place}.from: {strategy.origin}")
     return InitialWeights(encoder, strategy.origin, catalogue.get("tasks", task, "tasks").corpus)
+
+
+def _check_student(strategy: StrategyConfig, kept: list[int], layers: int, place: str) -> None:
+    """Raise UserError for a strategy that does not keep the layers, and only these, that were pretrained further."""
+    own = strategy.student
+    fixed = own and not any(isinstance(number, str) for number in (own.layers, own.top))
+    if not fixed or own.shape(layers, {}) != (kept, {}):
+        raise UserError(
+            f"{place} has trained layers {listing(map(str, kept))} alone; say student: {{layers: {kept}}}, without "
+            "start:"
+        )

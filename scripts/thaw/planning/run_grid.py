@@ -192,10 +192,13 @@ class RunPlanner:
         encoder = teacher.encoder or encoder
         point = named_point(teacher, variants(other, self.layers(encoder)), strategy, value, f"{place}.teacher")
         seed = seed if teacher.seed is None else teacher.seed
-        run = self._run((task, subset, encoder, head, teacher.strategy, point, seed), asked)
+        seen = compatibility.rows_of_teacher(self.catalogue, teacher.subset, subset, f"{place}.teacher")
+        run = self._run((task, seen, encoder, head, teacher.strategy, point, seed), asked)
         read_with = views, cell[2], self.catalogue.get("tasks", task, "tasks").type
         compatibility.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
         self._mark_kept(run)
+        if teacher.dropout:
+            return Need("live_teacher", run, {"dropout": True})
         return Need("teacher", TeachPlan(run, subset))
 
     def _mark_kept(self, run: RunPlan) -> None:

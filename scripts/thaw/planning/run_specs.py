@@ -5,6 +5,7 @@ from thaw.adaptation.stages import phases_to_spec
 from thaw.core import boundaries, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
+from thaw.declarations.task_types import SCORE_TYPES
 from thaw.planning import compatibility, merge_plan
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import KEPT, RunPlan
@@ -33,6 +34,7 @@ def run_spec(planner: RunPlanner, run: RunPlan) -> dict:
         "head": spec_of(head),
         "layers": encoder.layers,
         **({"student": shape.entry()} if shape else {}),
+        **({"unlabelled": True} if _reads_no_score(planner, run, task.type) else {}),
         "phases": _with_pairs(planner, run, phases),
         "after": None,
         "seed": run.seed,
@@ -63,6 +65,12 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
             if width % heads:
                 raise UserError(f"{place}: distil: attention: heads: {heads} do not divide a width of {width}")
     return entries
+
+
+def _reads_no_score(planner: RunPlanner, run: RunPlan, task_type: str) -> bool:
+    """Tell whether a run of a regression has its teacher's scores alone, from which its head must then begin."""
+    phases = [phase for phase, _ in planner.phases(run)]
+    return task_type in SCORE_TYPES and all(phase.distil and not phase.distil.hard for phase in phases)
 
 
 def _layers_kept(planner: RunPlanner, run: RunPlan) -> list[int]:

@@ -165,6 +165,29 @@ class DistilConfig(ConfigModel):
         None, description="what attends to what in the teacher's layers as targets; null: not"
     )
 
+    order: Annotated[
+        Literal["together", "progressive", "stacked"],
+        Key(
+            {
+                "progressive": "layers matched one after the other, from below",
+                "stacked": "layers matched from below, each in addition to those before it",
+            }
+        ),
+    ] = Field(
+        "together",
+        description="when layers are matched, hidden states and attention: together, all from the start; progressive, "
+        "one after the other from below, each for an equal share of the phase's updates; stacked, each in addition "
+        "to those before it (Aguilar et al. 2020)",
+    )
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that have a meaning: an order is one of layers."""
+        return set(type(self).model_fields) - (set() if self.hidden or self.attention else {"order"})
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return "without hidden: or attention:"
+
     @property
     def terms(self) -> list[str]:
         """The terms that read the teacher."""

@@ -2,14 +2,25 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from thaw.schema.entry import CatalogueEntry, Id, Share
-from thaw.schema.keys import Key, both_names, clauses, names
+from thaw.schema.keys import Context, Key, both_names, clauses, names, written
 from thaw.schema.phases import PhaseConfig
+from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import keys_of_a_phase
 
 ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience", "stop", "pick", "frozen_dropout", "l2"}
+
+
+def _say_kept(student: StudentConfig | None, entry, context: Context) -> str:
+    return f"with an encoder that {', '.join(clauses(student, context))}" if student else ""
+
+
+def _say_cosine(weight: float) -> str:
+    if not weight:
+        return ""
+    return f"and the direction of the whole encoder's last hidden states, with weight {written(weight)}"
 
 
 class FurtherPretrainingConfig(CatalogueEntry):
@@ -30,12 +41,33 @@ class FurtherPretrainingConfig(CatalogueEntry):
         description="predict in addition whether the second text of a pair follows the first; a single text is cut in "
         "the middle",
     )
+    student: Annotated[StudentConfig | None, Key(_say_kept)] = Field(
+        None,
+        description="the layers that are kept and train, for strategies with the same student; the others stay as they "
+        "were. null: the whole encoder trains",
+    )
+    cosine: Annotated[float, Key(lambda weight, *_: _say_cosine(weight))] = Field(
+        0.0,
+        ge=0,
+        description="weight, next to 1 of the masked tokens, of one minus the cosine of the last hidden states to "
+        "those of the whole encoder as it was (Sanh et al. 2019)",
+    )
     view: Annotated[Id, Key("texts read in the view {}")] = Field(
         "joint", description="the view in which the training text of the corpus is read"
     )
     seed: Annotated[int, Key("seed {}")] = Field(
         1, ge=0, description="seed of masks, order and dropout, and of a newly initialised masked-language-model head"
     )
+
+    @model_validator(mode="after")
+    def _one_objective_beside_the_masks(self):
+        if self.next_sentence and self.cosine:
+            raise ValueError("cosine and next_sentence are two objectives beside the masked tokens; leave one out")
+        return self
+
+    def kept(self, layers: int) -> tuple[list[int], dict[int, int | str]] | None:
+        """Return the layers that are kept of L, and whose weights they start from; None where all train."""
+        return self.student.shape(layers, {}) if self.student else None
 
     @field_validator("phase")
     @classmethod

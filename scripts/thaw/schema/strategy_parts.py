@@ -75,6 +75,18 @@ class TeacherConfig(ConfigModel):
     seed: Annotated[int | None, Key("seed {}")] = Field(
         None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
     )
+    dropout: Annotated[bool, Key({True: "with dropout, computed anew in each update"})] = Field(
+        False,
+        description="whether the teacher has its dropout, as in some papers' code; its logits, the only target then, "
+        "are computed in each update and not stored",
+    )
+    subset: Annotated[
+        Id | None, Key(lambda id, _, context: f"trained on {context.name('subsets', id)}" if id else "")
+    ] = Field(
+        None,
+        description="another subset of the training rows that the teacher was trained on: with hard: 0 the other "
+        "rows of the student are text without labels (Turc et al. 2019); null: the student's own",
+    )
 
 
 def _grid(grid: dict, search, context: Context) -> str:

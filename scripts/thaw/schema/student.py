@@ -112,6 +112,11 @@ class StudentConfig(ConfigModel):
                     f"student: layers: {count} of the last {top} can not be kept of {layers} layers; "
                     "expected 1 <= layers <= top <= the encoder's layers"
                 )
+            if self.top is not None and count == top and self.start == "same":
+                raise UserError(
+                    f"student: layers: {count} of the last {top}: nothing is dropped; a student has fewer layers, or "
+                    "others to start from"
+                )
             below = layers - top
             kept = list(range(1, below + 1)) + PLACES[self.keep](count, below, layers)
         if kept[-1] > layers:

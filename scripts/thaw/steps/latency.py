@@ -9,7 +9,8 @@ from thaw.core.step_arguments import parse_arguments, required
 
 def main() -> None:
     """Check that the folder is the one planned for, measure it, and write the times."""
-    arguments = parse_arguments(__doc__, required("--merge", "the merged folder"), out="folder of the result")
+    cores = required("--cores", "the cores that the job has", int)
+    arguments = parse_arguments(__doc__, required("--merge", "the merged folder"), cores, out="folder of the result")
     import pandas
     import torch
 
@@ -22,13 +23,22 @@ def main() -> None:
     check_digest(folder / "merge.json", spec["merge"])
     threads = ComputeConfig.model_validate(spec["compute"]).threads
     set_threads(threads)
+    if arguments.cores < threads:
+        log(f"{threads} threads on cores: {arguments.cores}: times are longer than they need be; give more --cores")
     settings = spec | {"latency": LatencyConfig.model_validate(spec["latency"]).model_dump()}
     results = layout.results_folder(folder.absolute(), ("merge",))
     measured, rows = call_times.measure(folder, results, settings)
     frame = pandas.DataFrame(rows, columns=call_times.COLUMNS)
     write_text(arguments.out / "latency.csv", frame.to_csv(index=False, lineterminator="\n"))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    record = {"spec": spec, "digest": digest(spec), "rows": rows, "threads": threads, "hardware": hardware(device)}
+    record = {
+        "spec": spec,
+        "digest": digest(spec),
+        "rows": rows,
+        "threads": threads,
+        "cores": arguments.cores,
+        "hardware": hardware(device),
+    }
     counts = {"parameters": read_json(folder / "merge.json")["parameters"]}
     write_json(arguments.out / "latency.json", record | counts | measured)
     log(f"{len(rows)} settings measured, {settings['latency']['calls']} calls each")

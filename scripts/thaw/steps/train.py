@@ -100,7 +100,7 @@ def execute(spec: dict, folders) -> None:
     with watch("load"):
         (inputs,) = run_inputs.open_inputs(spec, folders)
         needs = run_inputs.open_needs(spec, folders)
-        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs), taught(spec, needs))
+        run = TrainingRun(spec, inputs, start(spec, needs), run_inputs.chosen(needs), taught(spec, needs, inputs))
         prepare(run)
     with claimed(watch) as device:
         progress = Progress(folders.out, spec, watch, device)
@@ -144,10 +144,13 @@ def start(spec: dict, needs: dict[str, Path]):
         return Start(head, load_file(encoder), read_insert_metadata(encoder)) if encoder.is_file() else Start(head, {})
 
 
-def taught(spec: dict, needs: dict[str, Path]):
-    """Return what the run's teacher gave, None where it has none. Args: as of `start`."""
+def taught(spec: dict, needs: dict[str, Path], inputs):
+    """Return what the run's teacher gave, or itself with dropout; None without. Args: as of `start`; what is read."""
+    from thaw.training.live_teacher import LiveTeacher
     from thaw.training.taught import Taught
 
+    if "live_teacher" in needs:
+        return LiveTeacher(inputs, needs["live_teacher"], spec["teacher"]["run"], spec["seed"])
     if "teacher" not in needs:
         return None
     return Taught(needs["teacher"], taught_parts(spec["phases"]))

@@ -16,6 +16,7 @@ from thaw.training.distillation_losses import (
     state_distance,
     yes_or_no,
 )
+from thaw.training.live_teacher import LiveTeacher
 from thaw.training.objectives import Supervised
 from thaw.training.task_model import TaskModel
 from thaw.training.taught import Taught
@@ -26,17 +27,27 @@ class Distilled(Supervised):
 
     on_vectors = False
 
-    def __init__(self, gold, distil: DistilConfig, taught: Taught, phase: dict, width: int, seed: int):
+    def __init__(
+        self,
+        gold,
+        distil: DistilConfig,
+        taught: Taught | LiveTeacher,
+        phase: dict,
+        width: int,
+        seed: int,
+        number: int = 1,
+    ):
         """Keep what is compared.
 
         Args: encoded targets of all rows of train; the phase's entry; the teacher's outputs; the phase in the spec, for
         its pairs of boundaries and of layers, student's and teacher's; width of the states and the run's seed, for
-        learned projections.
+        learned projections; the phase's number.
         """
         super().__init__(gold)
         self.distil, self.taught = distil, taught
         self.pairs = phase.get("pairs", []) if distil.hidden and distil.hidden.weight else []
         self.attended = phase.get("attended", []) if distil.attention and distil.attention.weight else []
+        self.share, self.number = 0.0, number
         self.projections = nn.ModuleDict()
         if distil.hidden and distil.hidden.project:
             with seeded(seed, "projections"):
@@ -47,9 +58,31 @@ class Distilled(Supervised):
         if self.projections:
             model.projections = self.projections.to(run.device)
 
+    def at_step(self, step: int, steps: int) -> None:
+        """Note which share of the planned updates was made: layers take turns by it; a teacher's dropout too."""
+        self.share = step / steps
+        if isinstance(self.taught, LiveTeacher):
+            self.taught.at_step(self.number, step)
+
+    def now(self) -> tuple[list, list]:
+        """Return the pairs of boundaries and of layers that are compared in the update that comes next.
+
+        Layers that take turns (Aguilar et al. 2020) have equal shares of the phase's updates, from below. The model's
+        output belongs to the highest layer.
+        """
+        if self.distil.order == "together":
+            return self.pairs, self.attended
+        top = max((layer for layer, _ in self.attended), default=None)
+        level = {n: n if top is None else min(n, top) for n, _ in [*self.pairs, *self.attended]}
+        levels = sorted(set(level.values()))
+        turn = min(int(self.share * len(levels)), len(levels) - 1)
+        active = levels[: turn + 1] if self.distil.order == "stacked" else levels[turn : turn + 1]
+        return tuple([pair for pair in pairs if level[pair[0]] in active] for pairs in (self.pairs, self.attended))
+
     def loss(self, model: TaskModel, rows, batch: Batch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss of a batch, a scalar. Args: model; rows of train; their batch; states by boundary."""
-        matched = [n for n, _ in self.pairs], [n for n, _ in self.attended]
+        pairs, attended = self.now()
+        matched = [n for n, _ in pairs], [n for n, _ in attended]
         logits, states, taken = model.with_states(batch, stored, *matched)
         terms = []
         if self.distil.hard:
@@ -57,10 +90,10 @@ class Distilled(Supervised):
             terms.append(hard if self.distil.hard == 1 else self.distil.hard * hard)
         if self.distil.logits and self.distil.logits.weight:
             terms.append(self.distil.logits.weight * self._logit_distance(model.head, logits, rows, batch))
-        if self.pairs:
-            terms.append(self.distil.hidden.weight * self._state_distance(states, rows, batch))
-        if self.attended:
-            terms.append(self.distil.attention.weight * self._attention_distance(taken, rows, batch))
+        if pairs:
+            terms.append(self.distil.hidden.weight * self._state_distance(pairs, states, rows, batch))
+        if attended:
+            terms.append(self.distil.attention.weight * self._attention_distance(attended, taken, rows, batch))
         return sum(terms[1:], terms[0])
 
     def _logit_distance(self, head, logits: torch.Tensor, rows, batch: Batch) -> torch.Tensor:
@@ -75,10 +108,10 @@ class Distilled(Supervised):
             logits, teacher = yes_or_no(logits), yes_or_no(teacher)
         return soft_targets(logits, teacher, entry.temperature)
 
-    def _attention_distance(self, taken: dict[int, tuple], rows, batch: Batch) -> torch.Tensor:
+    def _attention_distance(self, attended: list, taken: dict[int, tuple], rows, batch: Batch) -> torch.Tensor:
         """Return the mean distance over the pairs of layers and over what is multiplied with what."""
         entry, distances = self.distil.attention, []
-        for own, other in self.attended:
+        for own, other in attended:
             student = dict(zip("qkv", (x.transpose(1, 2).flatten(2) for x in taken[own]), strict=True))
             teacher = dict(zip("qkv", self.taught.attention(other, rows, batch), strict=True))
             heads = entry.heads or taken[own][0].shape[1]
@@ -87,10 +120,10 @@ class Distilled(Supervised):
                 distances.append(relation_distance(*both, batch.mask, heads, entry.form))
         return torch.stack(distances).mean()
 
-    def _state_distance(self, states: dict[int, torch.Tensor], rows, batch: Batch) -> torch.Tensor:
+    def _state_distance(self, pairs: list, states: dict[int, torch.Tensor], rows, batch: Batch) -> torch.Tensor:
         """Return the mean distance over the pairs of boundaries."""
         entry, distances = self.distil.hidden, []
-        for own, other in self.pairs:
+        for own, other in pairs:
             student = states[own]
             if str(own) in self.projections:
                 student = self.projections[str(own)](student.float())

@@ -6,12 +6,14 @@ Task-adaptive pretraining of Gururangan et al. 2020 (section 4), within-task fur
 The loss is reported on rows that are held out.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from thaw.compute_cost.flops import Shape, training_flops
+from thaw.adaptation.selectors import block, renumbered
+from thaw.compute_cost.flops import Shape, encoder_flops, training_flops
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.devices import use_precision
 from thaw.core.errors import UserError
@@ -19,12 +21,14 @@ from thaw.core.files import read_json
 from thaw.core.runtime import derive_seed, log, seeded
 from thaw.encoders.masked_model import MaskedModel
 from thaw.encoders.registry import load_tokenizer
+from thaw.encoders.shortening import starting_tensors
+from thaw.encoders.transformers import Encoder
 from thaw.features.store import FeatureStore
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
 from thaw.training.masking import Marks, MaskedFeed, mean_loss
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.next_sentence import NextSentence, PairedFeed, Specials
-from thaw.training.objectives import MaskedAndNextSentence, MaskedLanguageModel
+from thaw.training.objectives import MaskedAndNextSentence, MaskedAndTaught, MaskedLanguageModel
 from thaw.training.phase_loop import PhaseTraining
 from thaw.training.run_state import RunState
 
@@ -51,6 +55,12 @@ class Pretraining:
                 self.model.next_sentence = NextSentence(folder, self.shape.width)
             self.objective = MaskedAndNextSentence(entry.phase.precision)
         self.model.to(device)
+        self.teacher, self.kept = None, list(range(1, self.shape.layers + 1))
+        if entry.cosine:
+            self.teacher = Encoder.load(folder)
+            self.objective = MaskedAndTaught(entry.phase.precision, self.teacher, entry.cosine)
+        if shape := entry.kept(self.shape.layers):
+            self._shorten(folder, *shape)
         total = store.card["splits"]["train"]["examples"]
         order = np.random.default_rng(derive_seed(entry.seed, "held out")).permutation(total)
         held = max(1, total // HELD_OUT)
@@ -58,10 +68,19 @@ class Pretraining:
         if not len(self.rows):
             raise UserError(f"{store.card['corpus']} has {total} training row; further pretraining needs two or more")
 
+    def _shorten(self, folder: Path, kept: list[int], start: dict[int, int | str]) -> None:
+        """Keep some layers, with the weights that they start from. Args: as of `FurtherPretrainingConfig.kept`."""
+        student = {"layers": kept, "start": {str(layer): source for layer, source in start.items()}}
+        self.model.encoder.put(starting_tensors(folder, student, {}, self.entry.seed))
+        self.model.shorten(kept)
+        self.kept = kept
+
     def on(self, device: torch.device) -> "Pretraining":
         """Let the encoder train on a device; return the same further pretraining."""
         self.device = device
         self.model.to(device)
+        if self.teacher:
+            self.teacher.to(device)
         return self
 
     def train(self, watch: Stopwatch) -> tuple[dict, dict]:
@@ -69,7 +88,8 @@ class Pretraining:
 
         Raises UserError where the loss becomes NaN or infinite.
         """
-        phase, components = self.entry.phase, ["head", *self.model.encoder.components()]
+        phase, trained = self.entry.phase, ["embeddings", *(f"layer.{n}" for n in self.kept)]
+        components = ["head", *(name for name in self.model.encoder.components() if block(name) in trained)]
         use_precision(phase.precision, self.device)
         state = RunState(1, phase, self.entry.seed)
         training, phase_log = PhaseTraining([state], [phase.epochs]), state.phase_log
@@ -84,12 +104,15 @@ class Pretraining:
             log(f"epoch {training.epoch} of {phase.epochs}: {loss}")
 
         trainer = ModelTrainer(self.model, self._feed("masks", self.entry.next_sentence), self.rows, self.objective)
-        training.enter(trainer, components, self.shape.layers)
+        training.enter(trainer, components, self.shape.layers, self.kept if self.entry.student else None)
         training.run(watch, evaluate)
         facts = {"rows": len(self.rows), "predictor": "published" if self.model.came else "new"}
         facts["held_out"] = {"rows": len(self.held_out), "loss": [round(loss, 6) for loss in losses]}
         size = sum(parameter.numel() for parameter in self.model.parameters())
-        flops = training_flops(self.shape, phase_log.lengths, None, components) + 3 * phase_log.head_flops
+        shape, names = replace(self.shape, layers=len(self.kept)), [renumbered(name, self.kept) for name in components]
+        flops = training_flops(shape, phase_log.lengths, None, names) + 3 * phase_log.head_flops
+        if self.teacher:
+            flops += encoder_flops(self.shape, phase_log.lengths)
         cost = {"flops": flops, "parameters": {"trained": size, "total": size}}
         return facts, cost | {"tokens": phase_log.tokens, "steps": phase_log.steps}
 

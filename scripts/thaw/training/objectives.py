@@ -8,10 +8,12 @@ B examples, W words, N vectors, M runs, n of a batch, C outputs.
 import torch
 
 from thaw.encoders.masked_model import MaskedModel
+from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import select_rows
 from thaw.features.batch import Batch, send
 from thaw.heads.base import Head, word_targets
 from thaw.heads.start_end import answer_tokens
+from thaw.training.distillation_losses import state_distance
 from thaw.training.head_vectors import Vectors
 from thaw.training.masking import MaskedBatch
 from thaw.training.next_sentence import PairedBatch
@@ -90,6 +92,22 @@ class MaskedLanguageModel(Objective):
         with torch.autocast(batch.mask.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             logits = model(batch)
         return model.head.loss(logits, batch.tokens)
+
+
+class MaskedAndTaught(MaskedLanguageModel):
+    """The sum of that and of the weighted distance of a student's last hidden states to its teacher's (Sanh 2019)."""
+
+    def __init__(self, precision: str, teacher: Encoder, weight: float):
+        """Keep the precision, the whole encoder as it was before, in eval mode, and the weight of the distance."""
+        super().__init__(precision)
+        self.teacher, self.weight = teacher, weight
+
+    def loss(self, model: MaskedModel, rows, batch: MaskedBatch, stored: dict[int, torch.Tensor]) -> torch.Tensor:
+        """Return the mean loss of a batch, a scalar; both read the masked tokens. Rows and stored are not read."""
+        masked, top = super().loss(model, rows, batch, stored), self.teacher.layers
+        with torch.no_grad():
+            states = self.teacher.states(batch, [top])[top]
+        return masked + self.weight * state_distance(model.last, states, batch.mask, "tokens", "cosine", False)
 
 
 class MaskedAndNextSentence(MaskedLanguageModel):

@@ -131,6 +131,10 @@ class Taught:
             padded[index, : len(words)] = words
         return padded.to(batch.mask.device)
 
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Return the teacher's scores [n] of some rows of a regression."""
+        return self.logits[self.place[rows]].numpy()
+
     def attention(self, layer: int, rows: np.ndarray, batch: Batch) -> tuple[torch.Tensor, ...]:
         """Return queries, keys and values [S, T, d] of some rows in a layer, on the batch's device."""
         inputs = self.store.states(f"{ATTENTION}{layer}", "train").gather(rows, batch.host)

@@ -30,6 +30,7 @@ from thaw.training.domain_alignment import Coral
 from thaw.training.epoch_log import after_epoch, log_stage
 from thaw.training.head_vectors import Reader
 from thaw.training.inference_cost import inference_cost
+from thaw.training.live_teacher import LiveTeacher
 from thaw.training.model_trainer import ModelTrainer
 from thaw.training.module_replacement import Replacing
 from thaw.training.objectives import Objective, Supervised
@@ -55,7 +56,7 @@ class TrainingRun:
         inputs: Inputs,
         start: Start | None = None,
         chosen: dict | None = None,
-        taught: Taught | None = None,
+        taught: Taught | LiveTeacher | None = None,
     ):
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
@@ -71,7 +72,9 @@ class TrainingRun:
             self.head = self.context.build_head(HeadConfig.model_validate(spec["head"]))
         self.highest, self.shape = self.head.combination.read[-1], self.context.shape_below(self.head)
         self.head.set_labels(self.context.labels)
-        self.head.init_from_targets(select_rows(self.gold, self.rows))
+        # a student that reads no label begins at its teacher's mean score, not at that of the labels
+        targets = taught.scores(self.rows) if spec.get("unlabelled") else select_rows(self.gold, self.rows)
+        self.head.init_from_targets(targets)
         for module in self.head.modules():
             if isinstance(module, Pooler):
                 module.dense.load_state_dict(load_pooler(self.context.encoder_folder))
@@ -110,7 +113,8 @@ class TrainingRun:
         """
         if phase.distil:
             entry = self.spec["phases"][number - 1]
-            return Distilled(self.gold, phase.distil, self.taught, entry, self.context.shape.width, self.spec["seed"])
+            more = self.context.shape.width, self.spec["seed"], number
+            return Distilled(self.gold, phase.distil, self.taught, entry, *more)
         if phase.replace:
             return Replacing(self.gold, phase.replace, self.spec["seed"], number)
         if phase.coral:
@@ -189,6 +193,8 @@ class TrainingRun:
         lengths = self.phase_logs[-1].lengths
         boundary, components = self.context.counted(stage["boundary"], components)
         self.flops += training_flops(self.shape, lengths, boundary, components, self.matrices)
+        if isinstance(self.taught, LiveTeacher):
+            self.flops += self.taught.flops(lengths)
 
     def end_phase(self) -> None:
         """Count the operations of the head in a phase. Raises UserError for a head that counts none."""
