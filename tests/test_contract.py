@@ -101,4 +101,6 @@ def test_every_strategy(bert, name, tmp_path):
     assert set(metrics["scores"]) >= {"train", "validation", "test"}
     assert set(json.loads((first / "cost.json").read_text())) >= {"seconds", "flops", "parameters", "hardware"}
     if strategy_spec(bench, name)[0] == "train":
-        check_training(bench, spec, start(spec, needs), again=False, taught=taught(spec, needs, bench.inputs(spec=spec)))
+        check_training(
+            bench, spec, start(spec, needs), again=False, taught=taught(spec, needs, bench.inputs(spec=spec))
+        )
