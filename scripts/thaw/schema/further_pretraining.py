@@ -60,7 +60,7 @@ class FurtherPretrainingConfig(CatalogueEntry):
     )
 
     @model_validator(mode="after")
-    def _one_objective_beside_the_masks(self):
+    def _one_objective_next_to_the_masks(self):
         if self.next_sentence and self.cosine:
             raise ValueError("cosine and next_sentence are two objectives beside the masked tokens; leave one out")
         return self
