@@ -30,12 +30,13 @@ ENTRIES = {
     "classification": {"texts": ["text"], "targets": {"label": "label"}},
     "multi_label_classification": {"texts": ["text"], "targets": {"labels": "label_set"}},
     "pair_classification": {"texts": ["a", "b"], "targets": {"label": "label"}},
+    "pair_multi_label_classification": {"texts": ["a", "b"], "targets": {"labels": "label_set"}},
     "pair_regression": {"texts": ["a", "b"], "targets": {"score": "score"}},
     "regression": {"texts": ["text"], "targets": {"score": "score"}},
     "spans": {"words": "words", "targets": {"tags": "tags"}},
 }
 METRICS = {"classification": "accuracy", "pair_classification": "accuracy", "spans": "span_f1"}
-METRICS |= {"multi_label_classification": "f1_micro"}
+METRICS |= {"multi_label_classification": "f1_micro", "pair_multi_label_classification": "f1_micro"}
 METRICS |= {"regression": "pearson", "pair_regression": "pearson"}
 NAMES = {"Anna": "B-PER", "Karl": "B-PER", "Berlin": "B-LOC", "Oslo": "B-LOC"}
 
@@ -50,11 +51,16 @@ def run_in_process(step: str, *arguments) -> None:
         sys.argv = before
 
 
-def _labelled(words: list[str], number: int) -> dict:
-    """Return an example with a label for singing, one for rivers, and one for both: any of the four sets."""
+def _labelled(words: list[str], number: int, texts: list[str]) -> dict:
+    """Return an example with a label for singing, one for rivers, and one for both: any of the four sets.
+
+    Of two texts the first one sings, and the river is in the second.
+    """
     song, water = number % 2 == 1, number // 2 % 2 == 1
     labels = ["song"] * song + ["water"] * water + ["both"] * (song and water)
-    return {"text": " ".join(words + ["sings"] * 4 * song + ["river"] * 4 * water), "labels": labels}
+    parts = [words + ["sings"] * 4 * song, ["river"] * 4 * water]
+    parts = [parts[0] + parts[1]] if len(texts) == 1 else [parts[0], words[:1] + parts[1]]
+    return {**{name: " ".join(part) for name, part in zip(texts, parts, strict=True)}, "labels": labels}
 
 
 def rows(kind: str, count: int, seed: int) -> list[dict]:
@@ -62,8 +68,8 @@ def rows(kind: str, count: int, seed: int) -> list[dict]:
     draw, found = random.Random(seed), []
     for number in range(count):
         words = [draw.choice(WORDS) for _ in range(draw.randint(2, 12))]
-        if kind == "multi_label_classification":
-            found.append(_labelled(words, number))
+        if "multi_label" in kind:
+            found.append(_labelled(words, number, ENTRIES[kind]["texts"]))
             continue
         words += ["sings" if number % 2 else "river"] * 4
         text = " ".join(words)

@@ -166,11 +166,6 @@ def _target(roles: Roles) -> str:
 
 def _task(profile: FileProfile, roles: Roles) -> dict:
     kind = "spans" if roles.spans else TYPES[roles.kind]
-    if len(roles.texts) == 2 and roles.kind == "label_set":
-        raise UserError(
-            f"columns {roles.texts[0]} and {roles.texts[1]}: several labels a row are for one text, not for pairs; "
-            "name one with --text"
-        )
     metrics = METRICS.get(kind, ["accuracy", "f1" if len(roles.values) == 2 else "f1_macro"])
     words = sum(len(str(value).split()) for name in roles.texts for value in profile.columns[name]) / profile.rows
     view = "whole" if roles.kind == "tags" else "long" if words > LONG_TEXT else None
