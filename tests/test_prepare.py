@@ -244,7 +244,7 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
     edges = [name for name in real if tasks[name].type == "edges" and name not in local]
     changes = {"tasks": [name for name in real if name not in {*local, *edges}], "sources": ["hub"]}
     changes |= {"probe_tasks": edges, "probes": ["edge"], "strategies": ["frozen", "full"]}
-    plan = load_plan(read_config([str(home / "config/config.yaml")], changes), home)
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], changes), home)
     assert {job.spec["source"] for job in plan.jobs["prepare"].values()} == {"hub"}
     assert set(plan.jobs["prepare"]) == {name for name, corpus in corpora.items() if corpus.hub}
 
