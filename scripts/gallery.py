@@ -30,6 +30,9 @@ def _kept(link: re.Match, experiment: Path, gallery: Path) -> str:
     if inside and link[1] not in PAGES:
         (gallery / link[1]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(experiment / link[1], gallery / link[1])
+        if link[1].endswith(".svg"):  # whose lines end in blanks
+            lines = (gallery / link[1]).read_text(encoding="utf-8").splitlines()
+            (gallery / link[1]).write_text("".join(f"{line.rstrip()}\n" for line in lines), encoding="utf-8")
     return link[0] if inside else link[2]
 
 
