@@ -28,7 +28,7 @@ from thaw.schema.phases import PhaseConfig
 
 TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
 COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "teach", "features_adapted")
-MOST_TIMED = 8  # cores that are timed; of more, so many stand for all
+MOST_TIMED = 8  # cores that are timed; the others count as much
 # Seconds of a job that do not grow with its texts, where a server has imported the libraries (fork_server); of heads
 # that are fitted to convergence all. From processor times with MiniLM.
 JOB_SECONDS = {"features": 5.5, "fit_heads": 6.0, "search_heads": 6.0}
