@@ -21,7 +21,7 @@ CHOSEN = {
 
 def planned(home, **changes):
     """Return the plan of the demo experiment with probes of adapted encoders, and some keys replaced."""
-    return load_plan(read_config([str(home / "config/config.yaml")], CHOSEN | changes), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], CHOSEN | changes), home)
 
 
 def test_runs_that_are_probed_keep_their_weights_and_the_others_are_as_they_were(home):

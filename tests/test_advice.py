@@ -200,7 +200,7 @@ def test_two_seeds_recommend_nothing(tmp_path):
 
 def test_the_plan_finds_what_papers_would_take(home):
     more = {"outputs": ["main_table", "advice"]}
-    plan = load_plan(read_config([str(home / "config/config.yaml")], more), home)
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], more), home)
     found = plan.job("table", "demo/advice").spec["papers"]
     said = {(rule["task"], rule["paper"]): (rule["strategy"], rule["variant"]) for rule in found}
     assert said["entities", "Lee et al. 2019"] == ("top_k", "k02"), "a quarter of six layers, halves rounded up"

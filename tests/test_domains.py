@@ -87,7 +87,7 @@ def test_mistakes_in_an_entry(home, tmp_path):
     def planned(entry):
         (tmp_path / "probes.yaml").write_text(f"probes:\n  mine:\n    kind: domain_divergence\n{entry}")
         chosen = {"tasks": ["similarity"], "probes": ["mine"], "catalogues": [str(tmp_path)], "outputs": ["domains"]}
-        load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
+        load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
 
     with pytest.raises(UserError, match="probes.mine: the key 'domain' is missing: the target of the corpus"):
         planned("")

@@ -88,7 +88,7 @@ def planned(home, members: list, **changes):
     """Plan the demo with an ensemble."""
     wish = {"ensembles": {"two": {"label": "Two", "members": members, **changes}}, "seeds": [1, 2]}
     wish |= {"tasks": ["acceptability"], "strategies": ["full"]}
-    return load_plan(read_config([str(home / "config/config.yaml")], wish), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
 
 
 def test_the_plan_has_the_members_and_shows_the_ensemble(home):

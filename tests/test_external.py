@@ -161,7 +161,7 @@ def test_a_file_that_changed_is_refused(corpora, tmp_path, monkeypatch):
 
 def planned(changes=None, **entries):
     """Return the plan of the demo with external predictions."""
-    return load_plan(read_config([str(HOME / "config/config.yaml")], {"external": entries} | (changes or {})), HOME)
+    return load_plan(read_config([str(HOME / "tests/base.yaml")], {"external": entries} | (changes or {})), HOME)
 
 
 def test_the_plan_scores_them_by_hash_and_shows_them_by_label(tmp_path):

@@ -173,7 +173,7 @@ def test_the_plan_says_how_many_seeds_a_table_of_findings_needs(home, shared_dat
     assert few.sentence.startswith("Warning: Table findings, ") and "nothing in it will be decided" in few.sentence
     whole = planned(home, "lee2019", shared_data).seeds_of_tables()
     assert [(one.needed, one.planned, one.enough) for one in whole if one.output == "findings"] == [(6, 10, True)]
-    demo = load_plan(read_config([str(home / "config/config.yaml")], {}), home).seeds_of_tables()
+    demo = load_plan(read_config([str(home / "tests/base.yaml")], {}), home).seeds_of_tables()
     assert [(one.output, one.needed, one.planned) for one in demo] == [("advice", 3, 2)]
 
 

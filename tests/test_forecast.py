@@ -1,5 +1,6 @@
 """What the plan says before anything runs: the size of the user's own files, and what bf16 gains."""
 
+import os
 import subprocess
 import sys
 
@@ -56,6 +57,31 @@ def test_training_in_bf16_counts_by_its_gain(plan, precision):
 def test_nothing_is_timed_where_nothing_trains_in_bf16(plan, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/program")
     assert cost_estimate.bf16_gain(plan, [(step, key) for step, keys in plan.jobs.items() for key in keys]) == 1.0
+
+
+def test_all_cores_are_timed_by_the_processor_and_not_the_clock(monkeypatch):
+    """Cores beyond those that are timed count as much as these, and an idle wait counts nothing."""
+    monkeypatch.setattr(cost_estimate, "MOST_TIMED", 1)
+    one = cost_estimate.machine_rate() / (os.cpu_count() or 1)
+    assert 1e8 < one < 1e12
+    monkeypatch.setattr(os, "cpu_count", lambda: 50)
+    assert cost_estimate.machine_rate() == pytest.approx(50 * one, rel=0.5)
+
+
+def test_every_job_takes_its_own_seconds_and_its_operations():
+    cores = os.cpu_count() or 1
+    for step in ("features", "train", "table"):
+        alone = cost_estimate.seconds(step, 0.0, cores, 1, 1e9)
+        assert alone == pytest.approx(cost_estimate.job_seconds(step))
+        assert cost_estimate.seconds(step, 7e9 * cost_estimate.EFFICIENCY, cores, 1, 1e9) == pytest.approx(alone + 7)
+    shown, trained, extracted = map(cost_estimate.job_seconds, ("table", "train", "features"))
+    assert shown < trained < extracted
+
+
+def test_a_ladder_has_operations_though_no_layer_is_computed(home):
+    plan = planned(home, tasks=["paraphrase"], seeds=[1], outputs=["main_table"], baselines=[], strategies=["ladder"])
+    (key,) = plan.jobs["train"]
+    assert cost_estimate.operations(plan, "train", key) > 0
 
 
 def test_the_gain_is_timed_in_a_process_of_its_own(home):

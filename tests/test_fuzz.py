@@ -264,7 +264,7 @@ def _splits(corpus: CorpusConfig) -> list[str]:
     return [split for source in sources for split in source.splits] + list(corpus.carve)
 
 
-DEMO = yaml.safe_load((HOME / "config/config.yaml").read_text())
+DEMO = yaml.safe_load((HOME / "tests/base.yaml").read_text())
 
 
 @fuzz

@@ -64,7 +64,7 @@ def test_a_task_of_single_texts_has_no_next_sentence(home):
     chosen = {"tasks": ["sentiment"], "strategies": ["full"], "adapted": ["full"], "seeds": [1, 2]}
     chosen |= {"probes": ["next_sentence_loss"], "subsets": ["n250_d1"], "outputs": ["main_table"]}
     with pytest.raises(UserError, match="next_sentence_loss is for pairs of texts, and no task here has any"):
-        load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
+        load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
 
 
 def record(measure: str, values: list[float], **of) -> dict:

@@ -78,11 +78,9 @@ def test_a_figure_of_what_no_run_notes_is_refused(home, tmp_path):
         UserError,
         match="outputs: gradients cannot be drawn: this figure draws what runs note on request alone; say grad",
     ):
-        load_plan(read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"]}), home)
-    plan = load_plan(
-        read_config([str(home / "config/config.yaml")], {"outputs": ["gradients"], "gradients": True}), home
-    )
-    plain = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
+        load_plan(read_config([str(home / "tests/base.yaml")], {"outputs": ["gradients"]}), home)
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], {"outputs": ["gradients"], "gradients": True}), home)
+    plain = load_plan(read_config([str(home / "tests/base.yaml")], {}), home)
     assert plan.jobs["train"]
     for key, job in plan.jobs["train"].items():
         assert job.spec == plain.jobs["train"][key].spec | {"gradients": True}

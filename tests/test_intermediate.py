@@ -19,7 +19,7 @@ def planned(home, folder, strategies: str, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
     wish = {"catalogues": [str(folder)], "strategies": ["next"], "tasks": ["acceptability"], "baselines": []}
-    return load_plan(read_config([str(home / "config/config.yaml")], wish | {"seeds": [1]} | changes), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1]} | changes), home)
 
 
 def test_the_plan_trains_the_intermediate_task_first(home, tmp_path):

@@ -217,7 +217,7 @@ def test_what_the_methods_say(strategy, sentences):
 def test_the_report_of_a_plan_has_all_that_its_sentences_need(home):
     """Strategies that others start from, or whose search they take, are described though the experiment lacks them."""
     wish = {"strategies": ["lee_top_k", "stack_then_finetune"], "search_seeds": 2, "heads": ["linear", "linear_mean"]}
-    plan = load_plan(read_config([str(home / "config/config.yaml")], wish | {"outputs": ["layers"]}), home)
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], wish | {"outputs": ["layers"]}), home)
     spec = plan.job("report", plan.experiments[0].experiment).spec
     text = methods.strategy("lee_top_k", spec)
     assert (

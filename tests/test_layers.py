@@ -133,7 +133,7 @@ def with_head(home, folder, head: str, strategies: list):
     folder.mkdir()
     (folder / "heads.yaml").write_text("heads:\n  mine: " + head)
     changes = {"catalogues": [str(folder)], "heads": ["mine"], "strategies": strategies, "baselines": []}
-    return load_plan(read_config([str(home / "config/config.yaml")], changes), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], changes), home)
 
 
 def test_the_plan_says_which_boundaries_a_head_reads(home, tmp_path):
@@ -166,7 +166,7 @@ def test_the_plan_refuses_what_cannot_be(home, tmp_path, head, strategies, messa
 def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
     tasks = ["acceptability", "paraphrase", "entities"]
     changes = {"heads": ["wang", "linear"], "strategies": ["frozen_sgd", "full"], "seeds": [1], "tasks": tasks}
-    plan = load_plan(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
     spec = {task: plan.job("train", f"runs/{task}/all/minilm/wang/full/base/seed1").spec for task in tasks}
     assert [spec[task]["head"]["kind"] for task in tasks] == ["densenet", "bimpm", "bilstm"]
     assert plan.job("collect", "demo").spec.get("head_tasks") is None
@@ -175,7 +175,7 @@ def test_a_set_of_heads_takes_one_by_the_type_of_the_task(home):
 def test_tasks_for_which_a_set_has_no_head_are_left_out(home, tmp_path):
     (tmp_path / "heads.yaml").write_text("head_sets:\n  mine: {by_task: {spans: crf}}\n")
     changes = {"heads": ["mine"], "strategies": ["full"], "seeds": [1], "catalogues": [str(tmp_path)]}
-    plan = load_plan(read_config([str(home / "config/config.yaml")], changes | {"baselines": []}), home)
+    plan = load_plan(read_config([str(home / "tests/base.yaml")], changes | {"baselines": []}), home)
     spec = plan.job("collect", "demo").spec
     assert spec["head_tasks"] == {"mine": ["entities"]} and {run.task for run in plan.runs["demo"]} == {"entities"}
     assert {result.row["task"] for result in selected(spec)} == {"entities"}

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, f1_score
 from corpora import prepared, spec_for
 from shown import Shown
 from thaw.core.errors import UserError
-from thaw.data.catalogue_stub import draft_of_file
+from thaw.data.catalogue_stub import Wishes, draft_of_file
 from thaw.data.corpus import Corpus
 from thaw.data.preparation import prepare
 from thaw.data.sources import convert
@@ -33,9 +33,11 @@ from thaw.schema.corpora import CorpusConfig, HubConfig
 from tiny_corpus import ENTRIES, Bench, rows, tiny_corpus
 
 KIND = "multi_label_classification"
+PAIRS = f"pair_{KIND}"
 METRICS = ["f1_micro", "f1_macro", "subset_accuracy", "mean_average_precision"]
 TASK = {"id": "t", "corpus": "mine", "type": KIND, "target": "labels", "metrics": METRICS, "validation": "validation"}
 TASK |= {"test": ["test"]}
+SIZES = {"train": 80, "validation": 24, "test": 24}
 CONVERGED = {"train": ["head"], "optimizer": "lbfgs", "l2": [1e-3, 1e-1]}
 MEAN = {"kind": "linear", "pooling": "mean"}
 
@@ -183,13 +185,20 @@ def test_texts_with_commas_are_no_sets(tmp_path):
     assert draft_of_file(tmp_path / "d.csv", set()).kind == "classification"
 
 
+def test_a_draft_recognises_sets_of_pairs(tmp_path):
+    lines = "".join(f"why is it {n},because of {n},{';'.join(labels)}\n" for n, (_, labels) in enumerate(ROWS))
+    (tmp_path / "d.csv").write_text("question,answer,labels\n" + lines, encoding="utf-8")
+    draft = draft_of_file(tmp_path / "d.csv", set(), Wishes(texts=("question", "answer"), target="labels"))
+    assert f"type: {PAIRS}" in draft.task and "f1_micro" in draft.task and "label_set" in draft.corpus
+
+
 # --- baselines, training, results -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    folder, sizes = tmp_path_factory.mktemp("sets"), {"train": 80, "validation": 24, "test": 24}
-    made = {name: rows(KIND, count, seed) for seed, (name, count) in enumerate(sizes.items(), 1)}
+    folder = tmp_path_factory.mktemp("sets")
+    made = {name: rows(KIND, count, seed) for seed, (name, count) in enumerate(SIZES.items(), 1)}
     return Bench(folder, "bert", tiny_corpus(folder / "data", KIND, **made), KIND)
 
 
@@ -239,6 +248,25 @@ def test_a_planted_answer_is_learnt_and_recorded(strategy, least, shown):
 def test_scores_are_shown(shown):
     shown.trained["probe"] = True
     assert "micro F1" in shown.table("probe", "full") and shown.flags("full") == []
+
+
+@pytest.mark.parametrize("view", ["joint", "separate"])
+def test_sets_of_pairs_are_learnt_shown_and_exported(view, tmp_path):
+    """The first text has one label, the second another, and a third label needs both."""
+    made = {name: rows(PAIRS, count, seed) for seed, (name, count) in enumerate(SIZES.items(), 1)}
+    corpus = tiny_corpus(tmp_path / "data", PAIRS, **made)
+    shown = Shown(Bench(tmp_path, "bert", corpus, PAIRS, pairs=view), tmp_path / "shown")
+    probed(shown)
+    shown.trained["probe"] = True
+    task = TASK | {"type": PAIRS}
+    majority = fit_baseline("majority", task, corpus, np.arange(80), {"test": np.arange(24)}).predictions["test"]
+    least = score(task, corpus.targets(task, "test"), majority.values, corpus.labels("labels"))["f1_micro"]
+    run = open_run(folder_of(shown, "probe"))
+    assert run.metrics["scores"]["test"]["f1_micro"] > least + 0.2 and "micro F1" in shown.table("probe")
+    (tmp_path / "model").mkdir()
+    write(run, tmp_path / "model")
+    found = check(run, tmp_path / "model")
+    assert found["passed"] and found["splits"]["test"]["changed"] == 0
 
 
 def test_labels_without_a_signal_score_as_the_majority(tmp_path):

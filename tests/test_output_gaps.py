@@ -32,7 +32,7 @@ REFUSED = {  # an output, changes to an experiment, and what is said
 
 def planned(home, outputs, results="results", **changes):
     config = BARE | {"outputs": outputs, "baselines": []} | changes
-    return load_plan(read_config([str(home / "config/config.yaml")], config), home, str(results))
+    return load_plan(read_config([str(home / "tests/base.yaml")], config), home, str(results))
 
 
 @pytest.mark.parametrize("output", REFUSED)

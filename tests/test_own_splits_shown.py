@@ -21,7 +21,7 @@ def planned(home, folder, strategies: str, chosen: str, **changes):
     (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
     (folder / "tasks.yaml").write_text("tasks:\n  again: {base: acceptability}\n")
     wish = {"catalogues": [str(folder)], "strategies": [chosen], "tasks": ["acceptability"], "baselines": []}
-    return load_plan(read_config([str(home / "config/config.yaml")], wish | {"seeds": [1]} | changes), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], wish | {"seeds": [1]} | changes), home)
 
 
 def test_outputs_are_drawn_of_draws_that_hold_out_rows_of_their_own(tmp_path):

@@ -35,7 +35,7 @@ def planned(my: Path, **changes):
     mine = {"tasks": ["my_acceptability", "entities"], "heads": ["linear", "gated"], "catalogues": [str(my)]}
     mine |= {"strategies": [{"top_k": [1]}, "every_second"], "seeds": [1], "outputs": ["main_table"]}
     mine |= {"probes": ["norm"]}
-    return load_plan(read_config([str(HOME / "config/config.yaml")], mine | changes), HOME)
+    return load_plan(read_config([str(HOME / "tests/base.yaml")], mine | changes), HOME)
 
 
 def replace(path: Path, old: str, new: str) -> None:
@@ -77,7 +77,7 @@ def test_an_edited_part_changes_the_specs_of_exactly_its_runs(my):
 def test_a_plan_loads_no_torch_for_an_own_head(my):
     code = f"import sys; sys.path.insert(0, {str(HOME / 'tests')!r}); "
     code += "from thaw.planning.configuration import load_plan, read_config; "
-    code += f"load_plan(read_config([{str(HOME / 'config/config.yaml')!r}], dict(heads=['gated'], strategies=['full'], "
+    code += f"load_plan(read_config([{str(HOME / 'tests/base.yaml')!r}], dict(heads=['gated'], strategies=['full'], "
     code += f"catalogues=[{str(my)!r}])), __import__('pathlib').Path({str(HOME)!r})); print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": f"{HOME}/scripts"}

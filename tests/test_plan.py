@@ -17,16 +17,23 @@ from thaw.planning.plan import command
 
 
 def planned(home, **changes):
-    """Return the plan of the demo experiment with some keys replaced."""
-    return load_plan(read_config([str(home / "config/config.yaml")], changes), home)
+    """Return the plan of the tests' experiment with some keys replaced."""
+    return load_plan(read_config([str(home / "tests/base.yaml")], changes), home)
 
 
 def test_the_demo_selects_what_it_says(home):
-    plan = planned(home)
-    every = 3 * 2 * (7 + 1)  # seven strategies, and the one that stack-then-finetune starts from
+    plan = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
+    every = 3 * 2 * 5  # strategies
     assert len(plan.runs["demo"]) == every + 2 * 2, "and for the task on pairs the texts read apart, and their cosine"
     fitted = {("linear", "frozen"), ("linear", "frozen_separate"), ("cosine", "frozen_separate")}
-    assert plan.executed["fit_heads"] == fitted | {("linear", "frozen_sgd"), ("linear", "frozen_all_layers")}
+    assert plan.executed["fit_heads"] == fitted | {("linear", "frozen_all_layers")}
+
+
+def test_the_demo_trains_layers_for_as_many_updates_in_each_strategy(home):
+    plan = load_plan(read_config([str(home / "config/config.yaml")], {}), home)
+    phases = [phase for job in plan.jobs["train"].values() for phase in job.spec["phases"]]
+    trained = [phase for phase in phases if phase["components"] != ["head"]]
+    assert {(phase["epochs"], phase["batch_size"]) for phase in trained} == {(5, 16)}
 
 
 def test_boundaries_follow_from_the_selectors():
@@ -156,7 +163,9 @@ def test_the_comment_of_outputs_is_that_of_their_declarations(home):
 
 
 def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
-    printed = forked.run(["thaw.cli.main", "plan", "--runs", "--config", "seeds=[1]"], home).stdout
+    printed = forked.run(
+        ["thaw.cli.main", "plan", home / "tests/base.yaml", "--runs", "--config", "seeds=[1]"], home
+    ).stdout
     assert "runs 26: frozen: 3, frozen_all_layers: 3, ladder: 3, top_k: 6, full: 3, frozen_sgd: 3, " in printed
     assert "acceptability/all/minilm/linear/top_k/k01/seed1  phase 1: from b5, trains head layer.6" in printed
     assert "after frozen_sgd: from text, trains head embeddings" in printed

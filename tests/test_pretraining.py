@@ -219,7 +219,7 @@ def planned(folder, entries: str, **changes):
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + entries)
     wish = {"catalogues": [str(folder)], "tasks": ["acceptability"], "baselines": [], "seeds": [1, 2]}
-    return load_plan(read_config([str(HOME / "config/config.yaml")], wish | changes), HOME)
+    return load_plan(read_config([str(HOME / "tests/base.yaml")], wish | changes), HOME)
 
 
 def test_all_strategies_seeds_and_heads_share_one(tmp_path):

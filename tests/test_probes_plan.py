@@ -26,7 +26,7 @@ def planned(home, **changes):
         "outputs": ["main_table", "probe_curves"],
         "tasks": ["acceptability"],
     } | changes
-    return load_plan(read_config([str(home / "config/config.yaml")], chosen), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], chosen), home)
 
 
 def test_one_job_reads_all_layers_for_all_seeds(home):

@@ -255,7 +255,7 @@ def test_costs_are_charged_by_the_rows_that_a_run_reads(tmp_path):
 
 def plan_of(**changes):
     """Return the plan of the demo with some keys replaced."""
-    return load_plan(read_config([str(HOME / "config/config.yaml")], changes), HOME, results="no_results_yet")
+    return load_plan(read_config([str(HOME / "tests/base.yaml")], changes), HOME, results="no_results_yet")
 
 
 def test_the_plan_asks_for_the_rows_that_its_runs_read():

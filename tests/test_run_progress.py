@@ -70,7 +70,7 @@ def test_jobs_that_go_well_are_not_shown_and_all_else_is():
 
 
 def test_training_is_estimated_to_take_longer_than_a_table():
-    plan = load_plan(read_config([str(HOME / "config/config.yaml")], {}), HOME)
+    plan = load_plan(read_config([str(HOME / "tests/base.yaml")], {}), HOME)
     full = next(key for key in plan.jobs["train"] if "/full/" in key)
     files = {1: plan.files("train", full), 2: plan.files("table", "demo/main_table"), 3: [], 4: ["my/target"]}
     seconds = estimated_seconds(plan, files)

@@ -25,7 +25,7 @@ def planned(home, folder, strategies: str, chosen: list, **more):
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + strategies)
     changes = more | {"catalogues": [str(folder)], "strategies": chosen, "tasks": ["acceptability"], "baselines": []}
-    return load_plan(read_config([str(home / "config/config.yaml")], changes | {"seeds": [1]}), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], changes | {"seeds": [1]}), home)
 
 
 def test_the_plan_has_a_run_for_each_trial_and_one_choice(home, tmp_path):

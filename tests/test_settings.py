@@ -127,7 +127,7 @@ def test_an_id_that_exists_is_told_a_free_one_and_can_be_replaced_on_purpose(tmp
 
 def test_a_seed_that_is_listed_twice_is_refused(home):
     with pytest.raises(UserError, match="config: seeds: seed 1 is listed twice; each seed is one run"):
-        load_plan(read_config([str(home / "config/config.yaml")], {"seeds": [1, 2, 1]}), home)
+        load_plan(read_config([str(home / "tests/base.yaml")], {"seeds": [1, 2, 1]}), home)
 
 
 def test_an_empty_catalogue_folder_is_refused(tmp_path):

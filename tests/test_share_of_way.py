@@ -124,7 +124,7 @@ def planned(home, output: dict, folder, **changes):
     (folder / "outputs.yaml").write_text(f"outputs: {{mine: {{caption: What it shows., {output}}}}}\n")
     wish = {"catalogues": [str(folder)], "outputs": ["mine"], "tasks": ["acceptability"], "seeds": [1]}
     wish |= {"strategies": ["frozen", "ladder", "full"]} | changes
-    return load_plan(read_config([str(home / "config/config.yaml")], wish), home)
+    return load_plan(read_config([str(home / "tests/base.yaml")], wish), home)
 
 
 RELATIVE = "kind: relative_table, reference: full, start: frozen"

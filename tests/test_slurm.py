@@ -17,7 +17,7 @@ from workflow import HOME, Workplace
 
 def plan_of(**changes):
     """Return the plan of the demo with some keys replaced."""
-    return load_plan(read_config([str(HOME / "config/config.yaml")], changes), HOME)
+    return load_plan(read_config([str(HOME / "tests/base.yaml")], changes), HOME)
 
 
 def test_jobs_ask_for_more_with_a_larger_encoder_and_at_each_retry():

@@ -209,7 +209,7 @@ def test_reinit_top_begins_the_top_layers_anew_by_the_models_own_code(bench):
 
 def test_the_plan_stores_what_stages_read_and_counts_what_they_compute():
     plan = load_plan(
-        {**read_config([str(HOME / "config/config.yaml")]), "strategies": ["gradual_unfreezing", "full"]}, HOME
+        {**read_config([str(HOME / "tests/base.yaml")]), "strategies": ["gradual_unfreezing", "full"]}, HOME
     )
     gradual, full = (
         next(r for r in plan.runs["demo"] if r.strategy == name) for name in ("gradual_unfreezing", "full")

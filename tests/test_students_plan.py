@@ -19,7 +19,7 @@ def planned(home, tmp_path, strategies: list, yaml: str = "", **changes):
     folder = tmp_path / "mine"
     folder.mkdir(exist_ok=True)
     (folder / "strategies.yaml").write_text("strategies:\n" + (yaml or "  mine_full: {base: full}\n"))
-    config = read_config([str(home / "config/config.yaml")], CHOSEN | {"strategies": strategies} | changes)
+    config = read_config([str(home / "tests/base.yaml")], CHOSEN | {"strategies": strategies} | changes)
     return load_plan(config | {"catalogues": [*config.get("catalogues", []), str(folder)]}, home)
 
 

@@ -192,7 +192,7 @@ def test_a_kill_between_two_seeds_keeps_the_first(bench, tmp_path):
 def plan_of(**compute):
     """Return the plan of the demo with five seeds."""
     changes = {"seeds": [1, 2, 3, 4, 5], "compute": {"threads": 1, **compute}}
-    return load_plan(read_config([str(HOME / "config/config.yaml")], changes), HOME, results="no_results_yet")
+    return load_plan(read_config([str(HOME / "tests/base.yaml")], changes), HOME, results="no_results_yet")
 
 
 def test_no_spec_says_how_many_seeds_a_job_trains():

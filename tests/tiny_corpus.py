@@ -30,13 +30,15 @@ ENTRIES = {
     "classification": {"texts": ["text"], "targets": {"label": "label"}},
     "multi_label_classification": {"texts": ["text"], "targets": {"labels": "label_set"}},
     "pair_classification": {"texts": ["a", "b"], "targets": {"label": "label"}},
+    "pair_multi_label_classification": {"texts": ["a", "b"], "targets": {"labels": "label_set"}},
     "pair_regression": {"texts": ["a", "b"], "targets": {"score": "score"}},
     "regression": {"texts": ["text"], "targets": {"score": "score"}},
     "spans": {"words": "words", "targets": {"tags": "tags"}},
     "span_extraction": {"texts": ["question", "context"], "targets": {"answers": "answers"}},
 }
 METRICS = {"classification": "accuracy", "pair_classification": "accuracy", "spans": "span_f1"}
-METRICS |= {"multi_label_classification": "f1_micro", "span_extraction": "answer_f1"}
+METRICS |= {"multi_label_classification": "f1_micro", "pair_multi_label_classification": "f1_micro"}
+METRICS |= {"span_extraction": "answer_f1"}
 METRICS |= {"regression": "pearson", "pair_regression": "pearson"}
 NAMES = {"Anna": "B-PER", "Karl": "B-PER", "Berlin": "B-LOC", "Oslo": "B-LOC"}
 
@@ -51,11 +53,16 @@ def run_in_process(step: str, *arguments) -> None:
         sys.argv = before
 
 
-def _labelled(words: list[str], number: int) -> dict:
-    """Return an example with a label for singing, one for rivers, and one for both: any of the four sets."""
+def _labelled(words: list[str], number: int, texts: list[str]) -> dict:
+    """Return an example with a label for singing, one for rivers, and one for both: any of the four sets.
+
+    Of two texts the first one sings, and the river is in the second.
+    """
     song, water = number % 2 == 1, number // 2 % 2 == 1
     labels = ["song"] * song + ["water"] * water + ["both"] * (song and water)
-    return {"text": " ".join(words + ["sings"] * 4 * song + ["river"] * 4 * water), "labels": labels}
+    parts = [words + ["sings"] * 4 * song, ["river"] * 4 * water]
+    parts = [parts[0] + parts[1]] if len(texts) == 1 else [parts[0], words[:1] + parts[1]]
+    return {**{name: " ".join(part) for name, part in zip(texts, parts, strict=True)}, "labels": labels}
 
 
 def question(words: list[str], number: int, draw: random.Random, answered: bool = True) -> dict:
@@ -78,8 +85,8 @@ def rows(kind: str, count: int, seed: int) -> list[dict]:
         if kind == "span_extraction":
             found.append(question(words, number, draw, answered=number % 4 != 3))
             continue
-        if kind == "multi_label_classification":
-            found.append(_labelled(words, number))
+        if "multi_label" in kind:
+            found.append(_labelled(words, number, ENTRIES[kind]["texts"]))
             continue
         words += ["sings" if number % 2 else "river"] * 4
         text = " ".join(words)

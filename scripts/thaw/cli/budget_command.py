@@ -81,12 +81,12 @@ class Pace:
 
     def seconds(self, operations: float) -> float:
         """Return the seconds of a run with these operations."""
-        expected = cost_estimate.seconds(operations, 1, self.threads, self.rate)
+        expected = cost_estimate.seconds("train", operations, 1, self.threads, self.rate)
         return expected * (self.took / self.said if self.said else 1.0)
 
     def learn(self, turns: list[time_budget.PendingRun], took: float) -> None:
         """Take in that some turns took so long together."""
-        self.said += sum(cost_estimate.seconds(turn.operations, 1, self.threads, self.rate) for turn in turns)
+        self.said += sum(cost_estimate.seconds("train", turn.operations, 1, self.threads, self.rate) for turn in turns)
         self.took += took
 
 

@@ -23,8 +23,8 @@ from thaw.planning.configuration import load_plan
 from thaw.planning.confounders import of_selection
 from thaw.planning.paths import corpus_of
 from thaw.planning.plan import Plan
+from thaw.planning.run_progress import duration
 
-COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "teach", "features_adapted")
 PREPARATORY = "what others start from, trials of searches, runs of baselines"
 
 
@@ -62,23 +62,27 @@ def print_store(plan: Plan) -> None:
 
 
 def print_time(plan: Plan) -> None:
-    """Print how long what lacks a result will take with all cores busy, from this machine's speed a moment ago."""
+    """Print how long what lacks a result will take with all cores busy, from the speed of this machine's cores."""
     rate, parts, total, jobs = cost_estimate.machine_rate(), {}, 0.0, 0
-    by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in COMPUTING}
+    steps = cost_estimate.COMPUTING
+    by_step = {step: [key for key in plan.jobs[step] if not plan.is_current(step, key)] for step in steps}
     gain = cost_estimate.bf16_gain(plan, [(step, key) for step, keys in by_step.items() for key in keys])
     for step, missing in by_step.items():
         work = sum(cost_estimate.operations(plan, step, key, gain) for key in missing)
         total, jobs = total + work, jobs + len(missing)
         if missing:
-            parts[step] = cost_estimate.seconds(work, len(missing), plan.threads, rate) / 60
-    shown = ", ".join(f"{step} {minutes:.0f} min" for step, minutes in parts.items()) or "nothing left to do"
-    print(f"time, roughly, with all cores busy: {sum(parts.values()):.0f} min ({shown})")
-    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s just now")
+            parts[step] = cost_estimate.seconds(step, work, len(missing), plan.threads, rate)
+    others = [(step, key) for step, keys in plan.jobs.items() if step not in by_step for key in keys]
+    if waiting := [one for one in others if not plan.is_current(*one)]:
+        parts["others"] = cost_estimate.seconds("table", 0.0, len(waiting), plan.threads, rate)
+    shown = ", ".join(f"{step} {duration(seconds)}" for step, seconds in parts.items()) or "nothing left to do"
+    print(f"time, roughly, with all cores busy: {duration(sum(parts.values()))} ({shown})")
+    print(f"  this processor multiplies matrices at {rate / 1e9:.0f} GFLOP/s with all cores")
     if gain != 1.0:
         print(f"  and trains {gain:.1f} times as fast in bf16 as in fp32")
     if parts:
-        minutes = cost_estimate.seconds_on_gpu(total, jobs) / 60
-        print(f"  on one GPU {minutes:.0f} min, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")
+        taken = duration(cost_estimate.seconds_on_gpu(total, jobs))
+        print(f"  on one GPU {taken}, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")
 
 
 def print_runs(plan: Plan) -> None:

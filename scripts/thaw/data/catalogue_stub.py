@@ -173,11 +173,6 @@ def _target(roles: Roles) -> str:
 
 def _task(profile: FileProfile, roles: Roles) -> dict:
     kind = "spans" if roles.spans else TYPES[roles.kind]
-    if len(roles.texts) == 2 and roles.kind == "label_set":
-        raise UserError(
-            f"columns {roles.texts[0]} and {roles.texts[1]}: several labels a row are for one text, not for pairs; "
-            "name one with --text"
-        )
     if roles.kind == "answers":
         unanswerable = any(
             not (value["text"] if isinstance(value, dict) else value) for value in profile.columns["answers"]

@@ -24,6 +24,7 @@ TYPES = {
     "classification": TaskType("label", 1, CLASS_METRICS, "classification"),
     "pair_classification": TaskType("label", 2, CLASS_METRICS, "pair classification"),
     "multi_label_classification": TaskType("label_set", 1, LABEL_SET_METRICS, "multi-label classification"),
+    "pair_multi_label_classification": TaskType("label_set", 2, LABEL_SET_METRICS, "multi-label pair classification"),
     "regression": TaskType("score", 1, SCORE_METRICS, "regression"),
     "pair_regression": TaskType("score", 2, SCORE_METRICS, "pair regression"),
     "tagging": TaskType("tags", 0, ("accuracy",), "tagging"),

@@ -8,7 +8,6 @@ import math
 import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +27,15 @@ from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.phases import PhaseConfig
 
 TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
-JOB_SECONDS = 7.0  # starting Python with torch and transformers, loading weights
+COMPUTING = ("features", "pretrain", "search_heads", "fit_heads", "train", "teach", "features_adapted")
+MOST_TIMED = 8  # cores that are timed; the others count as much
+# Seconds of a job that do not grow with its texts, where a server has imported the libraries (fork_server); of heads
+# that are fitted to convergence all. From processor times with MiniLM.
+JOB_SECONDS = {"features": 5.5, "fit_heads": 6.0, "search_heads": 6.0}
+OTHER_SECONDS = 3.0
+SHOWN_SECONDS = 2.0  # of a job that computes with no encoder: preparing, baselines, tables, figures, the report
 EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached on a CPU, evaluation and all
+LADDER = 2500  # operations per number of the cached states that a head with layers of its own reads in an epoch
 TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
 UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
 
@@ -126,16 +132,11 @@ def _training(plan: Plan, key: str) -> tuple[float, float]:
 
 
 def machine_rate() -> float:
-    """Time a product of two 1024 x 1024 matrices on all cores and return floating-point operations a second."""
-    import numpy as np
-
-    matrix = np.ones((1024, 1024), dtype=np.float32)
-    best = float("inf")
-    for _ in range(10):
-        start = time.perf_counter()
-        matrix @ matrix
-        best = min(best, time.perf_counter() - start)
-    return 2 * 1024**3 / best
+    """Time matrix products on all cores at once and return their floating-point operations a second together."""
+    cores = os.cpu_count() or 1
+    command, few = [sys.executable, "-m", "thaw.compute_cost.matrix_rate"], min(cores, MOST_TIMED)
+    timed = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(few)]
+    return sum(float(one.communicate()[0]) for one in timed) * cores / few
 
 
 def bf16_gain(plan: Plan, jobs: list[tuple[str, str]]) -> float:
@@ -163,15 +164,20 @@ def _in_bf16(job: Job) -> bool:
     return any(phase.get("precision") == "bf16" for phase in job.spec["phases"])
 
 
-def seconds(operations: float, jobs: int, threads: int, rate: float) -> float:
-    """Return how long some jobs take with all cores busy: their operations, and their start-ups side by side."""
+def seconds(step: str, operations: float, jobs: int, threads: int, rate: float) -> float:
+    """Return how long some jobs of a step take with all cores busy: their operations, and the rest side by side."""
     together = max(1, (os.cpu_count() or 1) // threads)
-    return operations / (rate * EFFICIENCY) + JOB_SECONDS * jobs / together
+    return operations / (rate * EFFICIENCY) + job_seconds(step) * jobs / together
+
+
+def job_seconds(step: str) -> float:
+    """Return the seconds of a step's job that do not grow with its texts."""
+    return JOB_SECONDS.get(step, OTHER_SECONDS) if step in COMPUTING else SHOWN_SECONDS
 
 
 def seconds_on_gpu(operations: float, jobs: int) -> float:
     """Return how long some jobs take on one GPU: their operations, since only these wait for each other."""
-    return operations / GPU_RATE + JOB_SECONDS * jobs / max(1, os.cpu_count() or 1)
+    return operations / GPU_RATE + OTHER_SECONDS * jobs / max(1, os.cpu_count() or 1)
 
 
 def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> float:
@@ -191,6 +197,8 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
         for stage in settings.stages(phase):
             computed = len([n for n in layers if n > (stage["boundary"] or 0)])
             total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
+        if "ladder" in spec["head"].get("layers", {}).values():
+            total += settings.epochs * LADDER * entry.width * (entry.layers + 1) * tokens * share
     return total
 
 

@@ -60,7 +60,8 @@ def estimated_seconds(plan: Plan, outputs: dict[int, list[str]]) -> dict[int, fl
     gain = cost_estimate.bf16_gain(plan, [one for known in jobs.values() for one in known])
     for number, known in jobs.items():
         work = sum(cost_estimate.operations(plan, *one, gain) for one in known)
-        seconds[number] = cost_estimate.seconds(work, 1, plan.threads, rate) if known else 0.0
+        step = next(iter(known))[0] if known else ""
+        seconds[number] = cost_estimate.seconds(step, work, 1, plan.threads, rate) if known else 0.0
     return seconds
 
 
