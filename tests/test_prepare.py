@@ -248,8 +248,7 @@ def test_every_real_task_plans_by_its_hub_id_and_finds_its_splits_in_every_sourc
     changes_of_extraction = {"tasks": extracted, "sources": ["hub"], "heads": ["start_end"], "strategies": ["full"]}
     changes_of_extraction |= {"probes": [], "outputs": ["main_table"]}
     plans = [
-        load_plan(read_config([str(home / "tests/base.yaml")], each), home)
-        for each in (changes, changes_of_extraction)
+        load_plan(read_config([str(home / "tests/base.yaml")], each), home) for each in (changes, changes_of_extraction)
     ]
     jobs = {name: job for plan in plans for name, job in plan.jobs["prepare"].items()}
     assert {job.spec["source"] for job in jobs.values()} == {"hub"}

@@ -41,13 +41,13 @@ class LiveTeacher:
 
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Return the scores [n] of some rows of train without dropout."""
-        store, found = self.teacher.context.store, np.zeros(len(rows), dtype=np.float32)
+        store, scores = self.teacher.context.store, np.zeros(len(rows), dtype=np.float32)
         model, feed = self.teacher.model.eval(), Feed(store, [], torch.device("cpu"))
         with torch.no_grad():
             for places in batches(store.sizes("train")[rows]):
                 batch, stored = feed("train", rows[places])
-                found[places] = model(batch, stored).float().numpy()
-        return found
+                scores[places] = model(batch, stored).float().numpy()
+        return scores
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Accept all rows: it reads any."""
