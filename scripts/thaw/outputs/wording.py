@@ -34,15 +34,18 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
 COST_RULE = (
     "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
-    "the rows that it reads. FLOPs are counted by formula, forward and backward, for the same training and the runs "
-    "that it starts from; those of a linear probe contain one pass of the encoder over its training texts. "
+    "the rows that it reads. Where its seconds with the whole extraction are "
+    f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds. "
+    "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from; those "
+    "of a linear probe contain one pass of the encoder over its training texts. "
     "Recommendations add the trials of the search that chose a strategy's settings."
 )
 COST_NOTE = (
-    "Costs: means over the tasks of the table; time of training, with the runs that it starts from and their share "
-    "of feature extraction."
+    "Costs: means over the tasks of the table; time of training, the median over seeds, with the runs that it starts "
+    "from and its share of feature extraction."
 )
 MISSING = "‡"
 NOT_RUN = "not run"
@@ -154,6 +157,12 @@ def seconds(value: float | None) -> str:
     if value < 90:
         return f"{value:.2g}\u202fs" if value < 9.95 else f"{value:.0f}\u202fs"
     return f"{value / 60:.1f}\u202fmin" if value < 5400 else f"{value / 3600:.1f}\u202fh"
+
+
+def charged(shared: float, alone: float) -> str:
+    """Return the seconds of training by `COST_RULE`. Args: with a share of the feature extraction, and with it all."""
+    more = f" ({seconds(alone)} with the whole feature extraction)" if alone >= MUCH * shared > 0 else ""
+    return seconds(shared) + more
 
 
 _TEX = {

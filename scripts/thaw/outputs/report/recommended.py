@@ -18,7 +18,7 @@ from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
 
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
-    "seconds_alone": (wording.seconds, 1, "of training and feature extraction"),
+    "seconds_shared": (wording.seconds, 1, "of training"),
     "memory_mb": (lambda value: f"{wording.short(value)}B", 1e6, "of memory"),
     "trained_parameters": (wording.short, 1, "trainable parameters"),
 }
@@ -94,8 +94,8 @@ def _none(lines: list[dict], best: dict, labels: dict) -> dict:
 
 def _near(lines: list[dict], best: dict, labels: dict) -> str:
     """Return the highest on validation of the strategies that train for less time than the highest of all."""
-    seconds = float(best["seconds_alone"])
-    cheaper = [line for line in lines if float(line["seconds_alone"]) < seconds]
+    seconds = float(best["seconds_shared"])
+    cheaper = [line for line in lines if float(line["seconds_shared"]) < seconds]
     if not cheaper:
         return "No other strategy trains for less time."
     near = max(cheaper, key=lambda line: float(line["validation"]))
@@ -126,8 +126,18 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
         parts.append(
             f"{printed(own)} {of} {'in both' if both else f'instead of {printed(theirs)}'}{_times(own, theirs)}"
         )
+    parts[0] += _whole(taken, other)
     than = "" if other is best else f" Compared with {_name(other, labels)}:"
     return f"{than} {'; '.join(parts)}.".strip()
+
+
+def _whole(taken: dict, other: dict) -> str:
+    """Return the seconds of two strategies with the whole feature extraction, where that makes much of a difference."""
+    shared, alone = ([float(line[f"seconds_{way}"]) for line in (taken, other)] for way in ("shared", "alone"))
+    if not any(all_ >= wording.MUCH * part > 0 for all_, part in zip(alone, shared, strict=True)):
+        return ""
+    own, theirs = map(wording.seconds, alone)
+    return f", with the whole feature extraction {own} {'too' if own == theirs else f'instead of {theirs}'}"
 
 
 def _times(own: float, theirs: float) -> str:
@@ -152,13 +162,13 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
     These are the cheaper ones, and all of them where it is not known how near the recommended one is to the best.
     """
     sure = taken is not None and taken["answer"] == NOT_WORSE
-    cost = float(taken["seconds_alone"]) if sure else float("inf")
+    cost = float(taken["seconds_shared"]) if sure else float("inf")
     others = [line for line in lines if line is not taken and line["answer"] == UNDECIDED]
-    cheaper = [line for line in others if float(line["seconds_alone"]) < cost]
+    cheaper = [line for line in others if float(line["seconds_shared"]) < cost]
     if taken and not cheaper:
         return f"No {'cheaper' if sure else 'other'} strategy is undecided."
     lacks: dict[str, list[str]] = {}
-    for line in sorted(cheaper, key=lambda line: float(line["seconds_alone"])):
+    for line in sorted(cheaper, key=lambda line: float(line["seconds_shared"])):
         lacks.setdefault(_lacks(line), []).append(_name(line, labels))
     parts = []
     for needed, names in lacks.items():

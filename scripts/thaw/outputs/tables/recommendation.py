@@ -44,11 +44,11 @@ class Answer:
 
     @cached_property
     def taken(self) -> list[Judged]:
-        """The strategies that are recommended: alone, and with features shared; [] where none is."""
+        """The strategies that are recommended: the first, and the one if it paid all extraction; [] where none is."""
         few = len(self.best.seeds) < FEWEST_OF_INTERVAL
         if few or self.given.ahead or not self.given.above_majority:
             return []
-        return [cheapest(self.every, ALONE), cheapest(self.every, SHARED)]
+        return [cheapest(self.every, SHARED), cheapest(self.every, ALONE)]
 
     def tested(self, candidate: Candidate, less: Candidate | None = None) -> tuple[float, np.ndarray]:
         """Return the test score of a candidate, or its difference to another one, and its draws."""
@@ -104,14 +104,15 @@ def _cells(answer: Answer, spec: dict) -> list[str]:
     labels, best = spec["labels"], answer.best
     tested = difference = cost = wording.DASH
     if answer.taken:
-        alone = answer.taken[0].candidate
-        tested = printed(*answer.tested(alone))
-        if alone is not best:
-            away = printed(*answer.tested(alone, less=best))
+        taken = answer.taken[0].candidate
+        tested = printed(*answer.tested(taken))
+        if taken is not best:
+            away = printed(*answer.tested(taken, less=best))
             difference = f"{_bounds(answer.taken[0])} on validation; {away} on test"
-        cost = f"{wording.seconds(alone.costs[ALONE])} alone, "
-        cost += f"{wording.seconds(alone.costs[SHARED])} with features shared; "
-        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(answer, labels)}"
+        cost = wording.charged(taken.costs[SHARED], taken.costs[ALONE])
+        if taken is not best:
+            cost += f"; the highest {wording.charged(best.costs[SHARED], best.costs[ALONE])}"
+        cost += _prediction(answer, labels)
     said = [f"{rule['paper']}: {rule['says']} ({_agreement(rule, one, answer)})" for rule, one in answer.papers]
     return [
         _recommended(answer, spec),
@@ -128,11 +129,11 @@ def _recommended(answer: Answer, spec: dict) -> str:
     """Return what is recommended in print, or why nothing is."""
     labels, best = spec["labels"], answer.best
     if answer.taken:
-        alone, shared = answer.taken
-        text = _name(alone, labels)
-        if alone.answer != NOT_WORSE:
+        taken, alone = answer.taken
+        text = _name(taken, labels)
+        if taken.answer != NOT_WORSE:
             text += f", the highest on validation (not shown to be within {spec['margin']:g} of the best)"
-        return text if shared is alone else f"{text}; with features shared {_name(shared, labels)}"
+        return text if taken is alone else f"{text}; charged with the whole feature extraction {_name(alone, labels)}"
     if reason := _reason(answer.given):
         return f"None: {reason}"
     return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
@@ -178,7 +179,7 @@ def _name_of(candidate, labels: dict) -> str:
 def _undecided(answer: Answer, labels: dict) -> str:
     """Return the undecided strategies that are cheaper than what is recommended, with what would decide them."""
     every, taken = answer.every, answer.taken
-    cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
+    cheaper = sorted(every, key=lambda one: one.candidate.costs[SHARED])
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
     lacks = [
@@ -252,9 +253,9 @@ def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[st
     ]
     if costs:
         notes.append(
-            "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose "
-            "its settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
-            "measured, whatever else the machine did."
+            "Cost: seconds of training, medians over seeds, with the runs that it starts from, all trials of the search "
+            "that chose its settings, and its share of the feature extraction; with the whole extraction where that is "
+            f"{wording.MUCH:g} times as much or more."
         )
     if predicting:
         notes.append(

@@ -79,6 +79,6 @@ def _kept(score: float, full: float | None) -> float | None:
 def _notes(whole: str) -> list[str]:
     return [
         f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
-        "Seconds: of training, with those of the teacher and of its outputs. MB: of the encoder's weights in fp32, "
+        "Seconds: of training, medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's weights in fp32, "
         "without the head; a layer counts with the mean of all.",
     ]
