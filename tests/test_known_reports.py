@@ -62,11 +62,16 @@ def test_of_a_tie_the_cheaper_one_is_recommended_with_the_difference(tie):
     assert re.search(r"Linear probe 90\.6 \[", text)
     assert re.search(r"Difference to the highest on validation, Full fine-tuning: −0\.\d \[.*\] on validation, ", text)
     assert (
-        "3.4\u202fs of training instead of 1.5\u202fmin (26.3 times less), with the whole feature extraction 8.4\u202fs "
-        "instead of 1.5\u202fmin;" in text
+        "3.4\u202fs of training instead of 1.5\u202fmin (26.3 times less), with the whole feature extraction "
+        "8.4\u202fs instead of 1.5\u202fmin;" in text
     )
     assert "1\u202fk trainable parameters instead of 7\u202fk (7.0 times less)" in text
     assert "contradicted" not in tie.page
+    section = tie.page.partition('aria-label="Recommendation">')[2].partition("</section>")[0]
+    links = re.findall(r'href="examples.html#([^"]+)"', section)
+    assert any(".full." in link for link in links), "the difference to the best leads to the best's runs"
+    table = tie.page.partition('id="advice"')[2].partition("</figure>")[0]
+    assert table.count('href="examples.html#') == 3, "what is recommended, its score, and the highest on validation"
 
 
 def test_two_seeds_recommend_nothing_and_contradict_nobody(tmp_path):

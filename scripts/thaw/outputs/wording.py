@@ -48,6 +48,7 @@ COST_NOTE = (
     "from and its share of feature extraction."
 )
 MISSING = "‡"
+WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of the first
 NOT_RUN = "not run"
 DASH = "–"
 
@@ -55,6 +56,12 @@ DASH = "–"
 def flag_label(flag: str) -> str:
     """Return a flag in words; one that is not in the list reads as its own name."""
     return FLAG_LABELS.get(flag, flag.replace("_", " "))
+
+
+def warning_marks(flags) -> dict[str, str]:
+    """Return the mark of each kind of warning in a table, in their order. Args: flags, some more than once."""
+    kinds = enumerate(dict.fromkeys(flags))
+    return {flag: WARNINGS[i % len(WARNINGS)] * (1 + i // len(WARNINGS)) for i, flag in kinds}
 
 
 def point(variant: str) -> str:
@@ -177,6 +184,9 @@ _TEX = {
     "ᵛ": r"$^v$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
+    "§": r"$^\S$",
+    "¶": r"$^\P$",
+    "‖": r"$^\|$",
     "→": r"$\to$",
     "–": "--",
     "\u202f": r"\,",

@@ -23,7 +23,8 @@ def build(data, spec: dict) -> panels.Figure:
     """Return the score against a cost on a logarithmic axis, one panel per task, with the Pareto front.
 
     Cost is the mean over seeds, of seconds the median, of training with the runs that a run started from; seconds have
-    the run's share of extraction. A run without the cost, as one from before predictions were counted, is in the CSV alone.
+    the run's share of extraction. A run without the cost, as one from before predictions were counted, is in the CSV
+    alone.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]

@@ -44,8 +44,8 @@ def savings(runs, whole: str):
     """Return a row for each task and strategy that trains only the head, with its speed-up over the full model.
 
     Columns besides NAMES: seconds_whole, seconds_alone, seconds_shared (medians over seeds), and for both ways
-    the ratio of the medians with the lowest and highest ratio of a seed. Seconds include the runs that a run starts from
-    and feature extraction, but no search.
+    the ratio of the medians with the lowest and highest ratio of a seed. Seconds include the runs that a run starts
+    from and feature extraction, but no search.
     """
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")].drop_duplicates(RUN)
     own = present["train_seconds"] + present["after_seconds"]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled

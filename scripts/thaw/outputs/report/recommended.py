@@ -29,8 +29,9 @@ def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, la
 
     Keys: task, split and group; title, metric, synthetic, of (the group in print), margin; whether a strategy is
     recommended, if not `why`; name, validation, score and anchor (where its runs are listed) of that strategy or of the
-    highest on validation; `lines`, what is said, and `abstract`, the part of it that the abstract says. Args: the
-    outputs of the report's spec and their folder; columns and groups as `aggregate` gives them.
+    highest on validation; `lines`, what is said, each with a part of it and the anchor to which that leads (empty where
+    it leads nowhere), and `abstract`, the part of it that the abstract says. Args: the outputs of the report's spec and
+    their folder; columns and groups as `aggregate` gives them.
     """
     by_place: dict[tuple, list[dict]] = {}
     for output in (output for output in outputs if output["kind"] in kinds_for(Use.ADVICE)):
@@ -58,8 +59,8 @@ def _entry(lines: list[dict], labels: dict) -> dict:
     if taken is None:
         return _none(lines, best, labels)
     away, sure = _difference(taken, best, labels), _sure(taken)
-    facts = [away, _cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels)]
-    return _shown(taken, labels) | {"recommended": True, "lines": facts, "abstract": [away, sure]}
+    plain = [(text, "", "") for text in (_cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels))]
+    return _shown(taken, labels) | {"recommended": True, "lines": [away, *plain], "abstract": [away[0], sure]}
 
 
 def _shown(line: dict, labels: dict) -> dict:
@@ -68,7 +69,7 @@ def _shown(line: dict, labels: dict) -> dict:
         "name": _name(line, labels),
         "validation": _number(line, "validation"),
         "score": _score(line),
-        "anchor": cell_anchor(line["task"], {"kind": "run"} | line),
+        "anchor": _anchor(line),
     }
 
 
@@ -87,31 +88,36 @@ def _none(lines: list[dict], best: dict, labels: dict) -> dict:
     return shown | {
         "recommended": False,
         "why": why,
-        "lines": [*near, _open(lines, None, labels)],
+        "lines": [*near, (_open(lines, None, labels), "", "")],
         "abstract": [why, highest],
     }
 
 
-def _near(lines: list[dict], best: dict, labels: dict) -> str:
+def _anchor(line: dict) -> str:
+    """Return where the page of examples lists the runs of a line."""
+    return cell_anchor(line["task"], {"kind": "run"} | line)
+
+
+def _near(lines: list[dict], best: dict, labels: dict) -> tuple[str, str, str]:
     """Return the highest on validation of the strategies that train for less time than the highest of all."""
     seconds = float(best["seconds_shared"])
     cheaper = [line for line in lines if float(line["seconds_shared"]) < seconds]
     if not cheaper:
-        return "No other strategy trains for less time."
+        return "No other strategy trains for less time.", "", ""
     near = max(cheaper, key=lambda line: float(line["validation"]))
     away = _interval(near, "difference", "low", "high")
-    return (
-        f"Next on validation and cheaper: {_name(near, labels)}, {away} points; {_cheaper(near, best, lines, labels)}"
-    )
+    text = f"Next on validation and cheaper: {_name(near, labels)}, {away} points;"
+    return f"{text} {_cheaper(near, best, lines, labels)}", away, _anchor(near)
 
 
-def _difference(taken: dict, best: dict, labels: dict) -> str:
+def _difference(taken: dict, best: dict, labels: dict) -> tuple[str, str, str]:
     if taken is best:
-        return "It is the highest on validation too."
+        return "It is the highest on validation too.", "", ""
     validated = _interval(taken, "difference", "low", "high")
     tested = _interval(taken, "test_difference", "test_difference_low", "test_difference_high")
     name = _name(best, labels)
-    return f"Difference to the highest on validation, {name}: {validated} on validation, {tested} on test."
+    text = f"Difference to the highest on validation, {name}: {validated} on validation, {tested} on test."
+    return text, tested, _anchor(best)
 
 
 def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:

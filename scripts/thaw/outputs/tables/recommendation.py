@@ -13,8 +13,9 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
 from thaw.outputs.frame.paired_differences import plain, printed
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
+from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, highest, judged
 
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
@@ -73,7 +74,7 @@ def build(data, spec: dict) -> TextTable:
             if given:
                 every = judged(given.candidates, margin)
                 answer = Answer(given, every, _papers(spec["papers"], column.task, group[1], every), column)
-                rows.append(text_row(column.title, _cells(answer, spec)))
+                rows.append(_row(answer, spec))
                 lines += _lines(answer, group, margin)
                 predicting.append(_prediction(answer, labels))
                 fewest = min(fewest, len(answer.best.seeds))
@@ -98,6 +99,16 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
     wanted = [rule for rule in papers if (rule["task"], rule["encoder"]) == (task, encoder)]
     points = [(rule, by_point.get((rule["strategy"], rule["variant"]))) for rule in wanted]
     return [(rule, one) for rule, one in points if one]
+
+
+def _row(answer: Answer, spec: dict) -> Row:
+    """Return the line of a task; what is recommended and the highest on validation lead to their runs."""
+    row = text_row(answer.column.title, _cells(answer, spec))
+    row.cells[TITLES.index("Highest on validation")].link = row_anchor(answer.best.row)
+    if answer.taken:
+        for title in ("Recommended", "Test score"):
+            row.cells[TITLES.index(title)].link = row_anchor(answer.taken[0].candidate.row)
+    return row
 
 
 def _cells(answer: Answer, spec: dict) -> list[str]:
@@ -253,9 +264,9 @@ def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[st
     ]
     if costs:
         notes.append(
-            "Cost: seconds of training, medians over seeds, with the runs that it starts from, all trials of the search "
-            "that chose its settings, and its share of the feature extraction; with the whole extraction where that is "
-            f"{wording.MUCH:g} times as much or more."
+            "Cost: seconds of training, medians over seeds, with the runs that it starts from, all trials of the "
+            "search that chose its settings, and its share of the feature extraction; with the whole extraction where "
+            f"that is {wording.MUCH:g} times as much or more."
         )
     if predicting:
         notes.append(

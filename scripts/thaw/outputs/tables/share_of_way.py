@@ -13,6 +13,7 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
@@ -115,7 +116,7 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     for at, way in ways.items():
         costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
         ends = "" if share is None else f" {wording.interval(share.low, share.high)}"
-        cells[at] = _cell(share and share.value, ends, costs)
+        cells[at] = _cell(share and share.value, ends, costs, row_anchor(way.row))
     far: dict[str, list[Way]] = {}
     for way in ways.values():
         if way.share is not None:
@@ -127,10 +128,10 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     return Row({}, aggregate.row_name(next(iter(ways.values())).row, labels), cells)
 
 
-def _cell(share: float | None, more: str, costs: tuple[float, float]) -> TextCell:
+def _cell(share: float | None, more: str, costs: tuple[float, float], link: str = "") -> TextCell:
     alone, shared = map(wording.number, costs)
     text = wording.DASH if share is None else f"{wording.number(share)} %{more}"
-    return TextCell(f"{text}; cost {alone} % ({shared} %)", share)
+    return TextCell(f"{text}; cost {alone} % ({shared} %)", share, link=link)
 
 
 def _line(way: Way) -> list:
