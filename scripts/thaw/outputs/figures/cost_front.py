@@ -43,7 +43,7 @@ def build(data, spec: dict) -> panels.Figure:
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names)
         drawn.append(panels.Panel(title, draw, label))
     line = panels.entry("Pareto front: nothing is cheaper and better", (figure_style.GREY, None), linewidth=0.8)
-    named = [] if direct else strategy_panels.legend(summary, spec, marks, lines=False)
+    named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
     extra = ["inference", "pareto"] if cost == "inference" else ["pareto"]
@@ -95,4 +95,4 @@ def _label(axis, rows, front, cost: str, names: list[str]) -> None:
     points = list(zip(rows[cost], rows["mean"], strict=True))
     steps = list(zip(front[cost], front["mean"], strict=True))
     corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
-    label_placement.label_points(axis, points, names, corners)
+    label_placement.label_points(axis, points, names, [corners])

@@ -149,4 +149,4 @@ def _storage(axis, rows) -> None:
 
 def _labels(axis, rows) -> None:
     points = list(zip(rows["parameters"] * MIB_FP32, rows["mean"], strict=True))
-    label_placement.label_points(axis, points, list(rows["way"]), [])
+    label_placement.label_points(axis, points, list(rows["way"]))
