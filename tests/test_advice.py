@@ -127,10 +127,18 @@ def test_trials_of_a_search_are_part_of_the_cost(drawn, tmp_path):
         assert float(before[cost]) == seconds and float(after[cost]) == seconds + 400
 
 
+def test_one_stalled_training_does_not_make_a_strategy_expensive(drawn, tmp_path):
+    frame = runs_of(tmp_path, RATES)
+    stalled = (frame["variant"] == "k01") & (frame["seed"] == frame["seed"].min())
+    frame.loc[stalled, "train_seconds"] *= 1000
+    before, after = (lines_of(table)["top_k", "k01"] for table in (drawn, table_of(tmp_path, frame)))
+    assert after["seconds_shared"] == before["seconds_shared"] and after["seconds_alone"] == before["seconds_alone"]
+
+
 def test_the_table_says_what_to_take_and_what_papers_would(drawn):
     cells = cells_of(drawn)
     assert cells["Recommended"] == "Top k (k = 1)" and cells["Highest on validation"].startswith("Top k (k = 1) (")
-    assert cells["Cost"].startswith("28\u202fs alone, 22\u202fs with features shared")
+    assert cells["Cost"].startswith("22\u202fs (28\u202fs with the whole feature extraction); ")
     assert "One 2020: all of it (non-inferior, but more expensive)" in cells["Papers"]
     assert "Two 2021: none of it (contradicted, −" in cells["Papers"]
     assert not any("test rows alone" in note for note in drawn.notes)
@@ -141,7 +149,7 @@ def test_what_a_prediction_costs_is_said_where_it_differs_from_full_fine_tuning(
     assert any(note.startswith("Inference: ") for note in drawn.notes)
     frame, unknown = runs_of(tmp_path, RATES), float("nan")
     chosen = frame["variant"] == "k01"
-    for top, said in ((100.5, "s alone"), (unknown, "; inference – % of Full")):
+    for top, said in ((100.5, "extraction)"), (unknown, "; inference – % of Full")):
         frame.loc[chosen, "inference_flops"] = top
         assert cells_of(table_of(tmp_path, frame))["Cost"].endswith(said)
     old = table_of(tmp_path, frame.assign(inference_flops=unknown))

@@ -75,7 +75,14 @@ def test_what_stands_beside_the_runs_is_in_the_legend_once_and_what_is_far_below
     assert len(names) == len(set(names))
     assert {"Bag of words", "Cosine similarity (no training)", "Random weights, frozen", "Our LSTM"} < set(names)
     notes = [text.get_text() for text in layers.axes[0].texts]
-    assert notes == ["↓ Majority class 0.0"] and "Majority class" not in names
+    assert notes[0] == "↓ Majority class 0.0" and "Majority class" not in names
+
+
+def test_few_strategies_have_their_names_at_their_points_and_none_in_the_legend(layers):
+    names = [text.get_text() for text in layers.axes[0].texts if text.get_text()][1:]
+    assert sorted(names) == sorted({"Frozen", "Top k", "Full", "Stack"}) and not set(names) & set(legend(layers))
+    colours = {text.get_text(): text.get_color() for text in layers.axes[0].texts}
+    assert len({colours[name] for name in names}) == len(names), "each in the colour of its mark"
 
 
 def test_a_missing_run_is_a_sign_at_its_panel_and_in_the_legend(layers):

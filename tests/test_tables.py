@@ -12,8 +12,10 @@ from thaw.core.errors import UserError
 from thaw.core.files import read_json
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.aggregate import Column
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import footnotes, scores, writers
+from thaw.outputs.tables.table_model import Group, TextTable, text_row
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +145,25 @@ def test_undefined_scores_shared_fits_and_flags_are_told(table):
     rows = rows_of(table)
     assert rows["Majority class"][1].text == "–" and rows["Frozen"][0].text == "60.0"
     assert rows["Top k (k = 1)"][1].text.endswith("†")
+
+
+def test_each_kind_of_warning_has_a_mark_and_a_note_of_its_own(invented_frame):
+    mine = (invented_frame["strategy"] == "full") & (invented_frame["task"] == "odd")
+    frame = invented_frame.assign(flags=invented_frame["flags"].mask(mine, "diverged;one_class"))
+    table = scores.build(OutputData("", frame), invented.shown("main", "strategy_table"))
+    cells, notes = rows_of(table), [note for note in table.notes if "Warning" in note]
+    marks = {note.partition(": ")[2]: note[0] for note in notes}
+    one, lost = marks["predicts a single class, or one set of labels, on validation."], marks["loss became NaN or inf."]
+    assert {one, lost} == {"†", "§"} and cells["Full"][1].text.endswith(f"{lost},{one}")
+    assert cells["Top k (k = 1)"][1].text.endswith(one) and lost not in cells["Top k (k = 1)"][1].text
+    assert r"$^\dagger$" in writers.to_tex(table) and r"$^\S$" in writers.to_tex(table)
+    assert list(wording.warning_marks("abcdea").values()) == ["†", "§", "¶", "‖", "††"]
+
+
+def test_a_bar_in_a_cell_does_not_end_it():
+    columns, row = [Column("", "", "One", "", False)], text_row("a|b", ["u|v"])
+    table = TextTable("t", "A table.", columns, [], [Group("", [], [row])], [], header=[], lines=[])
+    assert r"| a\|b | u\|v |" in writers.to_markdown(table)
 
 
 def test_a_transfer_table_has_a_column_for_each_transfer_set(invented_frame):

@@ -34,17 +34,21 @@ FLAG_LABELS = {
 }
 SYNTHETIC = "SYNTHETIC"
 CI = "Student's t over seeds, bootstrap over test rows, those of one document or with a shared sentence together"
+MUCH = 1.2  # times the seconds of a run, from which on those with the whole feature extraction are stated too
 COST_RULE = (
     "A run is charged with its own training, the runs that it starts from, and its share of the feature extraction, by "
-    "the rows that it reads. FLOPs are counted by formula, forward and backward, for the same training and the runs "
-    "that it starts from; those of a linear probe contain one pass of the encoder over its training texts. "
+    "the rows that it reads. Where its seconds with the whole extraction are "
+    f"{MUCH:g} times as many or more, recommendations state them too. Seconds are as measured, medians over seeds. "
+    "FLOPs are counted by formula, forward and backward, for the same training and the runs that it starts from; those "
+    "of a linear probe contain one pass of the encoder over its training texts. "
     "Recommendations add the trials of the search that chose a strategy's settings."
 )
 COST_NOTE = (
-    "Costs: means over the tasks of the table; time of training, with the runs that it starts from and their share "
-    "of feature extraction."
+    "Costs: means over the tasks of the table; time of training, the median over seeds, with the runs that it starts "
+    "from and its share of feature extraction."
 )
 MISSING = "‡"
+WARNINGS = "†§¶‖"  # marks of kinds of warnings; a fifth kind has two of the first
 NOT_RUN = "not run"
 DASH = "–"
 
@@ -52,6 +56,12 @@ DASH = "–"
 def flag_label(flag: str) -> str:
     """Return a flag in words; one that is not in the list reads as its own name."""
     return FLAG_LABELS.get(flag, flag.replace("_", " "))
+
+
+def warning_marks(flags) -> dict[str, str]:
+    """Return the mark of each kind of warning in a table, in their order. Args: flags, some more than once."""
+    kinds = enumerate(dict.fromkeys(flags))
+    return {flag: WARNINGS[i % len(WARNINGS)] * (1 + i // len(WARNINGS)) for i, flag in kinds}
 
 
 def point(variant: str) -> str:
@@ -156,6 +166,12 @@ def seconds(value: float | None) -> str:
     return f"{value / 60:.1f}\u202fmin" if value < 5400 else f"{value / 3600:.1f}\u202fh"
 
 
+def charged(shared: float, alone: float) -> str:
+    """Return the seconds of training by `COST_RULE`. Args: with a share of the feature extraction, and with it all."""
+    more = f" ({seconds(alone)} with the whole feature extraction)" if alone >= MUCH * shared > 0 else ""
+    return seconds(shared) + more
+
+
 _TEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -168,6 +184,9 @@ _TEX = {
     "ᵛ": r"$^v$",
     "†": r"$^\dagger$",
     "‡": r"$^\ddagger$",
+    "§": r"$^\S$",
+    "¶": r"$^\P$",
+    "‖": r"$^\|$",
     "→": r"$\to$",
     "–": "--",
     "\u202f": r"\,",

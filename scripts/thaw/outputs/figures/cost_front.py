@@ -22,8 +22,9 @@ COSTS = {
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against a cost on a logarithmic axis, one panel per task, with the Pareto front.
 
-    Cost is the mean over seeds, of training with the runs that a run started from; seconds have the run's share of
-    extraction. A run without the cost, as one from before predictions were counted, is in the CSV alone.
+    Cost is the mean over seeds, of seconds the median, of training with the runs that a run started from; seconds have
+    the run's share of extraction. A run without the cost, as one from before predictions were counted, is in the CSV
+    alone.
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     cost, axis_name = COSTS[spec.get("cost", "seconds")]
@@ -42,7 +43,7 @@ def build(data, spec: dict) -> panels.Figure:
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names)
         drawn.append(panels.Panel(title, draw, label))
     line = panels.entry("Pareto front: nothing is cheaper and better", (figure_style.GREY, None), linewidth=0.8)
-    named = [] if direct else strategy_panels.legend(summary, spec, marks, lines=False)
+    named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))
     extra = ["inference", "pareto"] if cost == "inference" else ["pareto"]
@@ -94,4 +95,4 @@ def _label(axis, rows, front, cost: str, names: list[str]) -> None:
     points = list(zip(rows[cost], rows["mean"], strict=True))
     steps = list(zip(front[cost], front["mean"], strict=True))
     corners = [corner for a, b in itertools.pairwise(steps) for corner in (a, (b[0], a[1]), b)]
-    label_placement.label_points(axis, points, names, corners)
+    label_placement.label_points(axis, points, names, [corners])

@@ -11,6 +11,7 @@ import numpy as np
 
 DISTANCES = (5, 8, 13, 19, 26, 34, 44, 56)
 NEAR = 8
+DARK = 0.42  # lightness of a coloured text, 0 to 1
 LOOK = {"fontsize": 7, "color": "#30353b", "ha": "center", "va": "center", "zorder": 6}
 LEADER = {"arrowstyle": "-", "color": "#6b7280", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
 
@@ -29,19 +30,21 @@ class Scene:
         self.taken = np.concatenate([self.taken, boxes])
 
 
-def label_points(axis, points: list[tuple[float, float]], texts: list[str], path=()) -> None:
-    """Label points so that no label covers another label, a point, or the line through `path`.
+def label_points(axis, points: list[tuple[float, float]], texts: list[str], paths=(), colours=()) -> None:
+    """Label points so that no label covers another label, a point, or a line through the corners of one of `paths`.
 
     Greedy: each label takes the cheapest position around its point, in the order given. A thin line connects a distant
-    label with its point. Call it when layout and limits are final.
+    label with its point. With `colours`, of the points, each text has that of its point, dark enough to be read. Call
+    it when layout and limits are final.
     """
     scale = axis.get_figure().dpi / 72
     centres = np.array([axis.transData.transform(point) for point in points])
     scene = Scene(centres, _squares(centres, 4 * scale), axis.get_window_extent().extents, scale)
-    for start, end in itertools.pairwise(axis.transData.transform(corner) for corner in path):
-        scene.take(_beads(start, end, scale))
+    for path in paths:
+        for start, end in itertools.pairwise(axis.transData.transform(corner) for corner in path):
+            scene.take(_beads(start, end, scale))
     for i in (i for i, text in enumerate(texts) if text):
-        label = axis.annotate(texts[i], points[i], **LOOK)
+        label = axis.annotate(texts[i], points[i], **LOOK | ({"color": _dark(colours[i])} if colours else {}))
         extent = label.get_window_extent()
         positions = list(_positions(centres[i], extent.width, extent.height, scale))
         box, distance = min(positions, key=lambda position: _cost(*position, centres[i], scene))
@@ -53,6 +56,15 @@ def label_points(axis, points: list[tuple[float, float]], texts: list[str], path
             scene.take(_beads(centres[i], end, scale))
             offset = tuple((end - centres[i]) / scale)
             axis.annotate("", points[i], xytext=offset, textcoords="offset points", arrowprops=LEADER)
+
+
+def _dark(colour: str) -> tuple:
+    """Return a colour as dark as text has to be on white."""
+    from matplotlib.colors import to_rgb
+
+    rgb = np.array(to_rgb(colour))
+    light = float(rgb @ (0.299, 0.587, 0.114))
+    return tuple(rgb * min(1.0, DARK / light)) if light else tuple(rgb)
 
 
 def _nearest(box, points):

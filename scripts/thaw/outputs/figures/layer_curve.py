@@ -1,12 +1,16 @@
 """Figure: score against the number of fine-tuned layers."""
 
 import itertools
+import textwrap
 from functools import partial
 
 from thaw.core.errors import UserError
 from thaw.outputs import wording
-from thaw.outputs.figures import figure_style, panels, strategy_panels
+from thaw.outputs.figures import figure_style, label_placement, panels, strategy_panels
 from thaw.outputs.frame import aggregate
+
+NAMED = 8  # strategies of a panel, up to which each has its name next to it and the legend has none
+LETTERS = 16  # of a line of such a name
 
 
 def build(data, spec: dict) -> panels.Figure:
@@ -30,6 +34,9 @@ def build(data, spec: dict) -> panels.Figure:
     names = dict.fromkeys(aggregate.row_name(row, spec["labels"]) for row in summary[~summary["fitted"]].itertuples())
     broken = dict(zip(names, itertools.cycle(figure_style.BROKEN)))
 
+    shown = strategy_panels.task_panels(summary, spec["labels"])
+    direct = len(shown) <= figure_style.MANY and all(_few(rows) for *_, rows in shown)
+
     def draw(axis, column, rows) -> None:
         _strategies(axis, rows, marks, positions)
         _layer_axes(axis, layers, positions.values())
@@ -37,12 +44,35 @@ def build(data, spec: dict) -> panels.Figure:
         axis.set_ylabel(f"{column.metric} × 100{of}")
         _reference_lines(axis, rows, spec["labels"], broken)
 
-    shown = strategy_panels.task_panels(summary, spec["labels"])
-    drawn = [panels.Panel(title, partial(draw, column=column, rows=rows)) for title, column, rows in shown]
+    drawn = []
+    for title, column, rows in shown:
+        label = partial(_label, rows=rows, positions=positions, marks=marks, labels=spec["labels"])
+        drawn.append(panels.Panel(title, partial(draw, column=column, rows=rows), label if direct else None))
     spread = _spread_name(summary)
     band = [Patch(facecolor="#9ca3af", alpha=0.4, label=spread)] if spread else []
-    legend = [*strategy_panels.legend(summary, spec, marks), *strategy_panels.hollow_entry(r for *_, r in shown), *band]
+    named = strategy_panels.legend(summary, spec, {} if direct else marks)
+    legend = [*named, *strategy_panels.hollow_entry(r for *_, r in shown), *band]
     return panels.compose(drawn, strategy_panels.csv_of(summary), legend)
+
+
+def _few(rows) -> bool:
+    """Tell whether a panel has so few strategies that each has its name next to it, and the legend has none."""
+    return rows.loc[rows["fitted"], "strategy"].nunique() <= NAMED
+
+
+def _label(axis, rows, positions: dict, marks: dict, labels: dict) -> None:
+    """Name each strategy next to its point, a sweep next to its last one, in its colour, clear of lines and bars."""
+    level = rows.loc[~rows["fitted"] & rows["mean"].notna(), "mean"]
+    rows = rows[rows["fitted"] & rows["mean"].notna()].sort_values("thawed")
+    points = [(positions.get(row.strategy, row.thawed), row.mean) for row in rows.itertuples()]
+    last = ~rows["strategy"].duplicated(keep="last")
+    names = [wording.label(labels, "strategies", id) if last[at] else "" for at, id in rows["strategy"].items()]
+    names = [textwrap.fill(name, LETTERS, break_long_words=False, break_on_hyphens=False) for name in names]
+    ends = zip([x for x, _ in points], *_spread(rows), strict=True)
+    paths = [[(x, low), (x, high)] for x, low, high in ends]
+    paths += [list(zip(one["thawed"], one["mean"], strict=True)) for _, one in rows[rows["swept"]].groupby("strategy")]
+    paths += [[(x, height) for x in axis.get_xlim()] for height in level]
+    label_placement.label_points(axis, points, names, paths, [marks[id][0] for id in rows["strategy"]])
 
 
 def _less(summary, strategy: str):

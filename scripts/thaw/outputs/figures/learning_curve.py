@@ -49,7 +49,7 @@ def _seconds(axis, rows, lines: dict, ticks: list) -> None:
 
 
 def sizes(runs, spec: dict):
-    """Return one row per line and number of training rows: mean, low and high of the score x 100, seconds, seeds."""
+    """Return one row per line and number of training rows: mean, low and high of the score x 100, median seconds."""
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == spec["split"]) & (runs["missing"] == "")]
     chosen = chosen[~chosen["kind"].isin(aggregate.EXTERNAL)]
     spent = chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"]
@@ -62,7 +62,7 @@ def sizes(runs, spec: dict):
             mean=("value", "mean"),
             low=("value", "min"),
             high=("value", "max"),
-            seconds=("spent", "mean"),
+            seconds=("spent", "median"),
             runs=("value", "size"),
         )
         .reset_index()

@@ -92,8 +92,7 @@ def build_storage(data, spec: dict) -> panels.Figure:
         for (strategy, variant), runs in same[same["fitted"]].groupby(["strategy", "variant"], sort=False):
             runs = runs.drop_duplicates("task")
             if set(runs["task"]) == set(tasks) and runs["mean"].notna().all():
-                label = wording.label(spec["labels"], "strategies", strategy)
-                label += "" if variant == "base" else f" {wording.point(variant)}"
+                label = wording.strategy_name(spec["labels"], strategy, variant)
                 rows.append([subset, encoder, name, label, runs["mean"].mean(), _stored(runs, record["encoder"])])
     frame = pandas.DataFrame(rows, columns="subset encoder merge way mean parameters".split())
     drawn = [
@@ -150,4 +149,4 @@ def _storage(axis, rows) -> None:
 
 def _labels(axis, rows) -> None:
     points = list(zip(rows["parameters"] * MIB_FP32, rows["mean"], strict=True))
-    label_placement.label_points(axis, points, list(rows["way"]), [])
+    label_placement.label_points(axis, points, list(rows["way"]))

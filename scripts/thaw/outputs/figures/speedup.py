@@ -43,9 +43,9 @@ def build(data, spec: dict) -> panels.Figure:
 def savings(runs, whole: str):
     """Return a row for each task and strategy that trains only the head, with its speed-up over the full model.
 
-    Columns besides NAMES: seconds_whole, seconds_alone, seconds_shared (means over seeds), and for both ways
-    the ratio of the means with the lowest and highest ratio of a seed. Seconds include the runs that a run starts from
-    and feature extraction, but no search.
+    Columns besides NAMES: seconds_whole, seconds_alone, seconds_shared (medians over seeds), and for both ways
+    the ratio of the medians with the lowest and highest ratio of a seed. Seconds include the runs that a run starts
+    from and feature extraction, but no search.
     """
     present = runs[(runs["kind"] == "run") & (runs["missing"] == "")].drop_duplicates(RUN)
     own = present["train_seconds"] + present["after_seconds"]
@@ -56,8 +56,8 @@ def savings(runs, whole: str):
     both = head_alone(present).merge(full, on=keys)
     both = both.assign(**{f"ratio_{way}": both["whole"] / both[way] for way in WAYS})
     frame = both.groupby(NAMES, sort=False).agg(
-        seconds_whole=("whole", "mean"),
-        **{f"seconds_{way}": (way, "mean") for way in WAYS},
+        seconds_whole=("whole", "median"),
+        **{f"seconds_{way}": (way, "median") for way in WAYS},
         **{f"{end}_{way}": (f"ratio_{way}", of) for way in WAYS for end, of in (("low", "min"), ("high", "max"))},
         seeds=("seed", "size"),
         synthetic=("synthetic", "first"),

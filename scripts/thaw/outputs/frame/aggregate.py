@@ -37,8 +37,9 @@ def summarise(runs, shown: str, order: dict):
     Args: runs as `read_runs` gives them; shown, the role of the scores; order, as in an output's spec. Columns besides
     the keys: metric, synthetic, mean, sd, low, high (scores x 100), seeds (with a result), missing (without), undefined
     (without a score), flags (joined), flagged (seeds with a flag), shared (one fit for all seeds), fitted, baseline,
-    thawed, embeddings, pairs, seconds, flops (means), seconds_median, parameters, extraction, extraction_whole, train,
-    search, memory, inference (operations of one prediction), updates. Rows are in the order given.
+    thawed, embeddings, pairs, flops, parameters, memory, inference (operations of one prediction), updates, and as
+    medians, since a machine that stalls in one training would make all others look cheap: seconds with a share of the
+    feature extraction, seconds_alone with the whole of it, and those of a search. Rows are in the order given.
     """
     chosen = runs[runs["main"].astype(bool) & (runs["role"] == shown)]
     if chosen.empty and shown == "transfer":
@@ -48,11 +49,13 @@ def summarise(runs, shown: str, order: dict):
     if chosen.empty:
         raise UserError(f"no run has a score on split {shown}; choose another for this output")
     absent = chosen["missing"] != ""
+    trained = chosen["train_seconds"] + chosen["after_seconds"]
     chosen = chosen.assign(
         value=chosen["value"] * 100,
         absent=absent,
         undefined=chosen["value"].isna() & ~absent,
-        seconds=chosen["train_seconds"] + chosen["after_seconds"] + chosen["extraction_seconds"],
+        seconds=trained + chosen["extraction_seconds"],
+        alone=trained + chosen["extraction_whole_seconds"],
         work=chosen["flops"] + chosen["after_flops"],
     )
     groups = chosen.groupby(COLUMN + ROW, sort=False, dropna=False)
@@ -73,14 +76,11 @@ def summarise(runs, shown: str, order: dict):
         embeddings=("embeddings", "first"),
         optimizer=("optimizer", "max"),
         pairs=("pairs", "max"),
-        seconds=("seconds", "mean"),
-        seconds_median=("seconds", "median"),
+        seconds=("seconds", "median"),
+        seconds_alone=("alone", "median"),
         flops=("work", "mean"),
         parameters=("trained_parameters", "mean"),
-        extraction=("extraction_seconds", "mean"),
-        extraction_whole=("extraction_whole_seconds", "mean"),
-        train=("train_seconds", "mean"),
-        search=("search_seconds", "mean"),
+        search=("search_seconds", "median"),
         memory=("peak_memory_mb", "max"),
         inference=("inference_flops", "mean"),
         updates=("updates", "mean"),
@@ -91,11 +91,6 @@ def summarise(runs, shown: str, order: dict):
     summary["shared"] = (summary["optimizer"] == "lbfgs") & (summary["distinct"] <= 1)  # draws are fits of their own
     summary["swept"] = summary["variant"] != "base"
     return _ordered(summary, order)
-
-
-def seconds_alone(row) -> float:
-    """Return the mean seconds of a row of a summary with the whole feature extraction, as for a single training."""
-    return row.seconds - row.extraction + row.extraction_whole
 
 
 def validation_means(runs) -> dict[tuple, float]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.outputs import wording
-from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled
@@ -89,7 +88,7 @@ def _candidate(row, validated, seeds: set, predictions: PredictionFiles, counted
     validated = validated[validated["seed"].isin(seeds)].sort_values("seed")
     metric, split = validated["metric"].iloc[0], validated["split"].iloc[0]
     searched = row.search if row.search == row.search else 0.0  # unknown in older tables of runs
-    costs = {ALONE: aggregate.seconds_alone(row) + searched, SHARED: row.seconds + searched}
+    costs = {ALONE: row.seconds_alone + searched, SHARED: row.seconds + searched}
     costs |= {"memory_mb": row.memory, "trained_parameters": row.parameters}
     costs |= {INFERENCE: row.inference} if counted else {}
     by_row = 100 * predictions.by_row(validated, metric, split)

@@ -22,6 +22,11 @@ def cell_anchor(task: str, key: dict) -> str:
     return ".".join([task, *(str(key[name]) or "-" for name in ROW)])
 
 
+def row_anchor(row) -> str:
+    """Return the id of the cell of a row of a summary."""
+    return cell_anchor(row.task, row._asdict())
+
+
 def relative(path, page_folder) -> str:
     """Return the link from a page in a folder to a path."""
     return quote(Path(os.path.relpath(path, page_folder)).as_posix())

@@ -18,7 +18,7 @@ from thaw.outputs.tables.recommendation import FEW_SEEDS, NOT_WORSE, UNDECIDED
 
 NAMED = 2  # undecided strategies that are named
 COSTS = {  # column: in print, the unit's factor, the words after the number
-    "seconds_alone": (wording.seconds, 1, "of training and feature extraction"),
+    "seconds_shared": (wording.seconds, 1, "of training"),
     "memory_mb": (lambda value: f"{wording.short(value)}B", 1e6, "of memory"),
     "trained_parameters": (wording.short, 1, "trainable parameters"),
 }
@@ -29,8 +29,9 @@ def recommendations(outputs: list[dict], folder: Path, columns, groups: dict, la
 
     Keys: task, split and group; title, metric, synthetic, of (the group in print), margin; whether a strategy is
     recommended, if not `why`; name, validation, score and anchor (where its runs are listed) of that strategy or of the
-    highest on validation; `lines`, what is said, and `abstract`, the part of it that the abstract says. Args: the
-    outputs of the report's spec and their folder; columns and groups as `aggregate` gives them.
+    highest on validation; `lines`, what is said, each with a part of it and the anchor to which that leads (empty where
+    it leads nowhere), and `abstract`, the part of it that the abstract says. Args: the outputs of the report's spec and
+    their folder; columns and groups as `aggregate` gives them.
     """
     by_place: dict[tuple, list[dict]] = {}
     for output in (output for output in outputs if output["kind"] in kinds_for(Use.ADVICE)):
@@ -58,8 +59,8 @@ def _entry(lines: list[dict], labels: dict) -> dict:
     if taken is None:
         return _none(lines, best, labels)
     away, sure = _difference(taken, best, labels), _sure(taken)
-    facts = [away, _cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels)]
-    return _shown(taken, labels) | {"recommended": True, "lines": facts, "abstract": [away, sure]}
+    plain = [(text, "", "") for text in (_cheaper(taken, best, lines, labels), sure, _open(lines, taken, labels))]
+    return _shown(taken, labels) | {"recommended": True, "lines": [away, *plain], "abstract": [away[0], sure]}
 
 
 def _shown(line: dict, labels: dict) -> dict:
@@ -68,7 +69,7 @@ def _shown(line: dict, labels: dict) -> dict:
         "name": _name(line, labels),
         "validation": _number(line, "validation"),
         "score": _score(line),
-        "anchor": cell_anchor(line["task"], {"kind": "run"} | line),
+        "anchor": _anchor(line),
     }
 
 
@@ -87,31 +88,36 @@ def _none(lines: list[dict], best: dict, labels: dict) -> dict:
     return shown | {
         "recommended": False,
         "why": why,
-        "lines": [*near, _open(lines, None, labels)],
+        "lines": [*near, (_open(lines, None, labels), "", "")],
         "abstract": [why, highest],
     }
 
 
-def _near(lines: list[dict], best: dict, labels: dict) -> str:
+def _anchor(line: dict) -> str:
+    """Return where the page of examples lists the runs of a line."""
+    return cell_anchor(line["task"], {"kind": "run"} | line)
+
+
+def _near(lines: list[dict], best: dict, labels: dict) -> tuple[str, str, str]:
     """Return the highest on validation of the strategies that train for less time than the highest of all."""
-    seconds = float(best["seconds_alone"])
-    cheaper = [line for line in lines if float(line["seconds_alone"]) < seconds]
+    seconds = float(best["seconds_shared"])
+    cheaper = [line for line in lines if float(line["seconds_shared"]) < seconds]
     if not cheaper:
-        return "No other strategy trains for less time."
+        return "No other strategy trains for less time.", "", ""
     near = max(cheaper, key=lambda line: float(line["validation"]))
     away = _interval(near, "difference", "low", "high")
-    return (
-        f"Next on validation and cheaper: {_name(near, labels)}, {away} points; {_cheaper(near, best, lines, labels)}"
-    )
+    text = f"Next on validation and cheaper: {_name(near, labels)}, {away} points;"
+    return f"{text} {_cheaper(near, best, lines, labels)}", away, _anchor(near)
 
 
-def _difference(taken: dict, best: dict, labels: dict) -> str:
+def _difference(taken: dict, best: dict, labels: dict) -> tuple[str, str, str]:
     if taken is best:
-        return "It is the highest on validation too."
+        return "It is the highest on validation too.", "", ""
     validated = _interval(taken, "difference", "low", "high")
     tested = _interval(taken, "test_difference", "test_difference_low", "test_difference_high")
     name = _name(best, labels)
-    return f"Difference to the highest on validation, {name}: {validated} on validation, {tested} on test."
+    text = f"Difference to the highest on validation, {name}: {validated} on validation, {tested} on test."
+    return text, tested, _anchor(best)
 
 
 def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
@@ -126,8 +132,18 @@ def _cheaper(taken: dict, best: dict, lines: list[dict], labels: dict) -> str:
         parts.append(
             f"{printed(own)} {of} {'in both' if both else f'instead of {printed(theirs)}'}{_times(own, theirs)}"
         )
+    parts[0] += _whole(taken, other)
     than = "" if other is best else f" Compared with {_name(other, labels)}:"
     return f"{than} {'; '.join(parts)}.".strip()
+
+
+def _whole(taken: dict, other: dict) -> str:
+    """Return the seconds of two strategies with the whole feature extraction, where that makes much of a difference."""
+    shared, alone = ([float(line[f"seconds_{way}"]) for line in (taken, other)] for way in ("shared", "alone"))
+    if not any(all_ >= wording.MUCH * part > 0 for all_, part in zip(alone, shared, strict=True)):
+        return ""
+    own, theirs = map(wording.seconds, alone)
+    return f", with the whole feature extraction {own} {'too' if own == theirs else f'instead of {theirs}'}"
 
 
 def _times(own: float, theirs: float) -> str:
@@ -152,13 +168,13 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
     These are the cheaper ones, and all of them where it is not known how near the recommended one is to the best.
     """
     sure = taken is not None and taken["answer"] == NOT_WORSE
-    cost = float(taken["seconds_alone"]) if sure else float("inf")
+    cost = float(taken["seconds_shared"]) if sure else float("inf")
     others = [line for line in lines if line is not taken and line["answer"] == UNDECIDED]
-    cheaper = [line for line in others if float(line["seconds_alone"]) < cost]
+    cheaper = [line for line in others if float(line["seconds_shared"]) < cost]
     if taken and not cheaper:
         return f"No {'cheaper' if sure else 'other'} strategy is undecided."
     lacks: dict[str, list[str]] = {}
-    for line in sorted(cheaper, key=lambda line: float(line["seconds_alone"])):
+    for line in sorted(cheaper, key=lambda line: float(line["seconds_shared"])):
         lacks.setdefault(_lacks(line), []).append(_name(line, labels))
     parts = []
     for needed, names in lacks.items():

@@ -247,7 +247,7 @@ def _in_group(row, groups: dict, labels: dict) -> str:
 
 
 def cost_rows(summary, columns, labels: dict) -> list[dict]:
-    """Return per strategy its trained parameters, largest memory in bytes, and by task the mean seconds and FLOPs."""
+    """Return per strategy its trained parameters, largest memory in bytes, and by task the seconds and FLOPs."""
     rows, groups = [], aggregate.group_names(summary, labels)
     tasks = list(dict.fromkeys(column.task for column in columns))
     fitted = summary[summary["fitted"]].sort_values("rank", kind="stable")

@@ -28,13 +28,18 @@ def notes(summary, runs, columns, spec: dict, role: str, marks: list[str]) -> tu
     paper = shown.loc[shown["protocol"] == "paper", "task"]
     lines += [f"Selected and reported on the same split: {_tasks(paper, labels)}."] if len(paper) else []
     lines += [f"{wording.label(labels, 'encoders', id)}: {note}" for id, note in spec.get("notes", {}).items() if note]
-    flags = dict.fromkeys(flag for entry in fitted["flags"] for flag in entry.split(";") if flag)
-    lines += [f"† Warning: {wording.listing([wording.flag_label(flag) for flag in flags])}."] if flags else []
-    short += ["† A run has a warning."] * bool(flags)
+    warned = [f"{mark} Warning: {wording.flag_label(flag)}." for flag, mark in warning_marks(summary).items()]
+    lines, short = [*lines, *warned], [*short, *warned]
     absent = [f"{wording.MISSING} A run is missing; the report lists it with the reason."] * bool(
         summary["missing"].any()
     )
     return lines + absent, short + absent
+
+
+def warning_marks(summary) -> dict[str, str]:
+    """Return the mark of each warning that runs of a summary have, by flag."""
+    flags = summary.loc[summary["fitted"], "flags"]
+    return wording.warning_marks(flag for entry in flags for flag in entry.split(";") if flag)
 
 
 def _groups(summary) -> int:

@@ -5,6 +5,7 @@ from thaw.declarations.decision import FEWEST_SEEDS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts, plain
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.significance import PairedTest, compare
 
@@ -31,7 +32,9 @@ def build(data, spec: dict) -> TextTable:
             if (row.subset, row.encoder, row.head) == group:
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
-                line.cells[aggregate.column_index(columns, row.task, row.split)] = _cell(contrast, compared[key])
+                line.cells[aggregate.column_index(columns, row.task, row.split)] = _cell(
+                    contrast, compared[key], row_anchor(row)
+                )
         groups += [Group(name, [], list(rows.values()))] if rows else []
     lines = [_line(row, contrast, compared[key]) for key, (row, contrast) in kept.items()]
     whole = wording.label(labels, "strategies", spec["whole"])
@@ -51,12 +54,12 @@ def _contrasts(fitted, contrasts: Contrasts, whole: str) -> dict[tuple, tuple]:
     return by_cell
 
 
-def _cell(contrast: Contrast, tested: PairedTest) -> TextCell:
+def _cell(contrast: Contrast, tested: PairedTest, link: str) -> TextCell:
     """Return a difference in print, bold if it is significant."""
     effect = f", d_z {wording.number(tested.effect)}" if tested.effect is not None else ""
     test = f", p {wording.number(tested.adjusted, 3)}" if tested.seeds >= FEWEST_SEEDS else ""
     significant = tested.answer in ("higher", "lower")
-    return TextCell(contrast.text + effect + test, contrast.mean, best=significant)
+    return TextCell(contrast.text + effect + test, contrast.mean, best=significant, link=link)
 
 
 def _line(row, contrast: Contrast, tested: PairedTest) -> list:

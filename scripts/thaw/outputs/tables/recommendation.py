@@ -13,8 +13,9 @@ from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.candidates import ALONE, INFERENCE, SHARED, Choice, choice
 from thaw.outputs.frame.paired_differences import plain, printed
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.frame.runs_frame import CELL
-from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
+from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.non_inferiority import NOT_WORSE, UNDECIDED, WORSE, Candidate, Judged, cheapest, highest, judged
 
 TITLES = ("Recommended", "Test score", "Highest on validation", "Difference", "Cost", "Undecided", "Papers")
@@ -44,11 +45,11 @@ class Answer:
 
     @cached_property
     def taken(self) -> list[Judged]:
-        """The strategies that are recommended: alone, and with features shared; [] where none is."""
+        """The strategies that are recommended: the first, and the one if it paid all extraction; [] where none is."""
         few = len(self.best.seeds) < FEWEST_OF_INTERVAL
         if few or self.given.ahead or not self.given.above_majority:
             return []
-        return [cheapest(self.every, ALONE), cheapest(self.every, SHARED)]
+        return [cheapest(self.every, SHARED), cheapest(self.every, ALONE)]
 
     def tested(self, candidate: Candidate, less: Candidate | None = None) -> tuple[float, np.ndarray]:
         """Return the test score of a candidate, or its difference to another one, and its draws."""
@@ -73,7 +74,7 @@ def build(data, spec: dict) -> TextTable:
             if given:
                 every = judged(given.candidates, margin)
                 answer = Answer(given, every, _papers(spec["papers"], column.task, group[1], every), column)
-                rows.append(text_row(column.title, _cells(answer, spec)))
+                rows.append(_row(answer, spec))
                 lines += _lines(answer, group, margin)
                 predicting.append(_prediction(answer, labels))
                 fewest = min(fewest, len(answer.best.seeds))
@@ -100,18 +101,29 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
     return [(rule, one) for rule, one in points if one]
 
 
+def _row(answer: Answer, spec: dict) -> Row:
+    """Return the line of a task; what is recommended and the highest on validation lead to their runs."""
+    row = text_row(answer.column.title, _cells(answer, spec))
+    row.cells[TITLES.index("Highest on validation")].link = row_anchor(answer.best.row)
+    if answer.taken:
+        for title in ("Recommended", "Test score"):
+            row.cells[TITLES.index(title)].link = row_anchor(answer.taken[0].candidate.row)
+    return row
+
+
 def _cells(answer: Answer, spec: dict) -> list[str]:
     labels, best = spec["labels"], answer.best
     tested = difference = cost = wording.DASH
     if answer.taken:
-        alone = answer.taken[0].candidate
-        tested = printed(*answer.tested(alone))
-        if alone is not best:
-            away = printed(*answer.tested(alone, less=best))
+        taken = answer.taken[0].candidate
+        tested = printed(*answer.tested(taken))
+        if taken is not best:
+            away = printed(*answer.tested(taken, less=best))
             difference = f"{_bounds(answer.taken[0])} on validation; {away} on test"
-        cost = f"{wording.seconds(alone.costs[ALONE])} alone, "
-        cost += f"{wording.seconds(alone.costs[SHARED])} with features shared; "
-        cost += f"the highest {wording.seconds(best.costs[ALONE])} alone{_prediction(answer, labels)}"
+        cost = wording.charged(taken.costs[SHARED], taken.costs[ALONE])
+        if taken is not best:
+            cost += f"; the highest {wording.charged(best.costs[SHARED], best.costs[ALONE])}"
+        cost += _prediction(answer, labels)
     said = [f"{rule['paper']}: {rule['says']} ({_agreement(rule, one, answer)})" for rule, one in answer.papers]
     return [
         _recommended(answer, spec),
@@ -128,11 +140,11 @@ def _recommended(answer: Answer, spec: dict) -> str:
     """Return what is recommended in print, or why nothing is."""
     labels, best = spec["labels"], answer.best
     if answer.taken:
-        alone, shared = answer.taken
-        text = _name(alone, labels)
-        if alone.answer != NOT_WORSE:
+        taken, alone = answer.taken
+        text = _name(taken, labels)
+        if taken.answer != NOT_WORSE:
             text += f", the highest on validation (not shown to be within {spec['margin']:g} of the best)"
-        return text if shared is alone else f"{text}; with features shared {_name(shared, labels)}"
+        return text if taken is alone else f"{text}; charged with the whole feature extraction {_name(alone, labels)}"
     if reason := _reason(answer.given):
         return f"None: {reason}"
     return f"None with {wording.plural(len(best.seeds), 'seed')}; highest on validation: {_name_of(best, labels)}"
@@ -178,7 +190,7 @@ def _name_of(candidate, labels: dict) -> str:
 def _undecided(answer: Answer, labels: dict) -> str:
     """Return the undecided strategies that are cheaper than what is recommended, with what would decide them."""
     every, taken = answer.every, answer.taken
-    cheaper = sorted(every, key=lambda one: one.candidate.costs[ALONE])
+    cheaper = sorted(every, key=lambda one: one.candidate.costs[SHARED])
     cheaper = cheaper[: cheaper.index(taken[0])] if taken else cheaper
     open_ = [one for one in cheaper if one.answer == UNDECIDED]
     lacks = [
@@ -252,9 +264,9 @@ def _notes(margin: float, fewest: int, predicting: bool, costs: bool) -> list[st
     ]
     if costs:
         notes.append(
-            "Cost: seconds of training, including the runs that it starts from and all trials of the search that chose "
-            "its settings; alone: with the whole feature extraction, shared: with a share of it. Seconds are as "
-            "measured, whatever else the machine did."
+            "Cost: seconds of training, medians over seeds, with the runs that it starts from, all trials of the "
+            "search that chose its settings, and its share of the feature extraction; with the whole extraction where "
+            f"that is {wording.MUCH:g} times as much or more."
         )
     if predicting:
         notes.append(

@@ -9,6 +9,7 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables import share_of_way
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.aggregation import chance_corrected
@@ -46,7 +47,7 @@ def build(data, spec: dict) -> TextTable:
                 fewest = min(fewest, sides[0].spread.seeds)
                 line = Row({}, aggregate.row_name(row, labels), [None] * len(columns))
                 line = rows.setdefault((row.strategy, row.variant), line)
-                line.cells[at] = _cell(sides[0].value - sides[1].value, numbers)
+                line.cells[at] = _cell(sides[0].value - sides[1].value, numbers, row_anchor(row))
                 lines.append(_line(row, *sides, chance, above, numbers))
         groups += [Group(name, [], list(rows.values()))] if rows else []
     if not groups:
@@ -76,12 +77,12 @@ def _numbers(one: Resampled, whole: Resampled, chance: float) -> dict[str, float
     return {"relative": 100 * one.value / whole.value, "corrected": corrected, "low": ci.low, "high": ci.high}
 
 
-def _cell(difference: float, numbers: dict[str, float]) -> TextCell:
+def _cell(difference: float, numbers: dict[str, float], link: str) -> TextCell:
     text = wording.number(difference)
     if numbers:
         relative, corrected = (wording.number(numbers[key]) for key in ("relative", "corrected"))
         text += f"; {relative} %; {corrected} % {wording.interval(numbers['low'], numbers['high'])}"
-    return TextCell(text, difference)
+    return TextCell(text, difference, link=link)
 
 
 def _line(row, one: Resampled, whole: Resampled, chance: float, above: bool, numbers: dict[str, float]) -> list:

@@ -26,20 +26,20 @@ def _of_role(data, spec: dict, role: str) -> Table:
     summary = aggregate.summarise(runs, role, spec["order"])
     columns = aggregate.columns(summary, labels)
     names = aggregate.group_names(summary, labels)
-    validated = aggregate.validation_means(runs)
+    validated, warned = aggregate.validation_means(runs), footnotes.warning_marks(summary)
     theirs = {group: aggregate.baselines_of(summary, group) for group in names}
     common = set.intersection(*(set(part.index) for part in theirs.values()))
     groups = []
     for group, name in names.items():
-        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(summary, group), columns, labels)
+        own, rows = theirs[group].drop(index=common), _rows(aggregate.runs_of(summary, group), columns, labels, warned)
         if contrasts:
             separable.add_intervals(rows, columns, contrasts.shown, data.predictions)
             separable.mark(rows, columns, contrasts, validated)
         else:
             _mark_best(rows, columns, validated)
-        groups.append(Group(name, _rows(own, columns, labels), rows))
-    above = _rows(summary[summary.index.isin(common)], columns, labels)
-    below = _rows(summary[summary["kind"].isin(aggregate.EXTERNAL)], columns, labels)
+        groups.append(Group(name, _rows(own, columns, labels, warned), rows))
+    above = _rows(summary[summary.index.isin(common)], columns, labels, warned)
+    below = _rows(summary[summary["kind"].isin(aggregate.EXTERNAL)], columns, labels, warned)
     every = [row for group in groups for row in group.rows]
     fewest = int(summary.loc[summary["fitted"], "seeds"].min())
     marks = separable.notes(every, columns, fewest) if contrasts else []
@@ -52,22 +52,23 @@ def _of_role(data, spec: dict, role: str) -> Table:
     return Table(spec["id"], spec["caption"], columns, above, groups, below, notes, short)
 
 
-def cell(row) -> Cell:
-    """Return the cell of a summary row."""
+def cell(row, marks: dict[str, str]) -> Cell:
+    """Return the cell of a summary row. Args: the marks of warnings, see `footnotes.warning_marks`."""
     undefined = row.mean != row.mean
     silent = row.sd != row.sd or row.shared or not row.fitted
     mean, sd = (None if undefined else row.mean), (None if silent else row.sd)
-    return Cell(mean, sd, int(row.seeds), flagged=bool(row.flags) and row.fitted, missing=int(row.missing))
+    warnings = ",".join(marks[flag] for flag in row.flags.split(";") if flag in marks) if row.fitted else ""
+    return Cell(mean, sd, int(row.seeds), warnings=warnings, missing=int(row.missing))
 
 
-def _rows(part, columns, labels: dict) -> list[Row]:
+def _rows(part, columns, labels: dict, marks: dict[str, str]) -> list[Row]:
     """Return table rows from summary rows, each key once, in the order of the strategies."""
     rows: dict[tuple, Row] = {}
     indices = {(column.task, column.split): index for index, column in enumerate(columns)}
     for entry in part.sort_values("rank", kind="stable").itertuples():
         key = {name: getattr(entry, name) for name in KEY}
         row = rows.setdefault(tuple(key.values()), Row(key, aggregate.row_name(entry, labels), [None] * len(columns)))
-        row.cells[indices[entry.task, entry.split]] = cell(entry)
+        row.cells[indices[entry.task, entry.split]] = cell(entry, marks)
     return list(rows.values())
 
 

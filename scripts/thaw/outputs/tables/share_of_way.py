@@ -13,6 +13,7 @@ from thaw.declarations.decision import FEWEST_OF_INTERVAL
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
 from thaw.outputs.frame.paired_differences import Contrasts
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.bootstrap import Interval, Resampled, interval
 
@@ -30,7 +31,6 @@ class Way:
 
     The share is None where full fine-tuning is not clearly above the start. Costs are in % of full fine-tuning's: of
     training with the whole extraction and with a share of it, and of one prediction (NaN where it is not known).
-    Seconds are medians over seeds: a machine that stalls in one training does not make all others look cheap.
     """
 
     row: object
@@ -87,17 +87,12 @@ def _way(row, full, sides: list[Resampled]) -> Way:
     Args: its row and that of full fine-tuning; what start, full fine-tuning and strategy score over the same seeds.
     """
     costs = [
-        100 * _seconds_alone(row) / _seconds_alone(full),
-        100 * row.seconds_median / full.seconds_median,
+        100 * row.seconds_alone / full.seconds_alone,
+        100 * row.seconds / full.seconds,
         100 * row.inference / full.inference,
     ]
     start, whole, score = (side.value for side in sides)
     return Way(row, sides[0].spread.seeds, (start, whole, score), share(*sides), *costs)
-
-
-def _seconds_alone(row) -> float:
-    """Return the median seconds of a row of a summary with the whole feature extraction."""
-    return row.seconds_median - row.extraction + row.extraction_whole
 
 
 def share(start: Resampled, whole: Resampled, score: Resampled) -> Interval | None:
@@ -121,7 +116,7 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     for at, way in ways.items():
         costs, share = tuple(getattr(way, cost) for cost in COSTS), way.share
         ends = "" if share is None else f" {wording.interval(share.low, share.high)}"
-        cells[at] = _cell(share and share.value, ends, costs)
+        cells[at] = _cell(share and share.value, ends, costs, row_anchor(way.row))
     far: dict[str, list[Way]] = {}
     for way in ways.values():
         if way.share is not None:
@@ -133,10 +128,10 @@ def _row(ways: dict[int, Way], columns: int, labels: dict) -> Row:
     return Row({}, aggregate.row_name(next(iter(ways.values())).row, labels), cells)
 
 
-def _cell(share: float | None, more: str, costs: tuple[float, float]) -> TextCell:
+def _cell(share: float | None, more: str, costs: tuple[float, float], link: str = "") -> TextCell:
     alone, shared = map(wording.number, costs)
     text = wording.DASH if share is None else f"{wording.number(share)} %{more}"
-    return TextCell(f"{text}; cost {alone} % ({shared} %)", share)
+    return TextCell(f"{text}; cost {alone} % ({shared} %)", share, link=link)
 
 
 def _line(way: Way) -> list:
@@ -144,7 +139,7 @@ def _line(way: Way) -> list:
     cell = [row.task, row.split, row.subset, row.encoder, row.head, row.strategy, row.variant, row.metric, way.seeds]
     start, whole, score = way.scores
     ends = ["", "", ""] if share is None else [f"{value:.4f}" for value in (share.value, share.low, share.high)]
-    seconds = [f"{_seconds_alone(row):.6g}", f"{row.seconds_median:.6g}"]
+    seconds = [f"{row.seconds_alone:.6g}", f"{row.seconds:.6g}"]
     costs = [f"{way.alone:.4f}", f"{way.shared:.4f}", f"{way.inference:.4f}" if way.inference == way.inference else ""]
     scores = [f"{value:.4f}" for value in (score, start, whole)]
     return [*cell, *scores, int(share is not None), *ends, *seconds, *costs]

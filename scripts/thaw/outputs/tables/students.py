@@ -5,6 +5,7 @@ from thaw.core.errors import UserError
 from thaw.encoders.parameter_counts import parameter_counts
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 HEADER = "subset encoder head strategy variant taught_by layers bytes task split metric seeds score full kept seconds"
@@ -64,7 +65,7 @@ def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell
         kept = _kept(row.mean, full.get((row.task, row.split)))
         share = "" if kept is None else f" ({kept:.1f} %)"
         cells[aggregate.column_index(columns, row.task, row.split)] = TextCell(
-            wording.number(row.mean) + share, row.mean
+            wording.number(row.mean) + share, row.mean, link=row_anchor(row)
         )
     facts = ["yes" if point["taught_by"] else wording.DASH, str(point["layers"])]
     numbers = [f"{rows['seconds'].mean():.0f}", f"{size / 1e6:.1f}"]
@@ -79,6 +80,6 @@ def _kept(score: float, full: float | None) -> float | None:
 def _notes(whole: str) -> list[str]:
     return [
         f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
-        "Seconds: of training, with those of the teacher and of its outputs. MB: of the encoder's weights in fp32, "
-        "without the head; a layer counts with the mean of all.",
+        "Seconds: of training, medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's "
+        "weights in fp32, without the head; a layer counts with the mean of all.",
     ]

@@ -14,14 +14,15 @@ KEY = ("kind", "encoder", "head", "subset", "strategy", "variant")  # of a row o
 class Cell:
     """A mean over seeds (scores x 100); sd is None for one seed, or for one fit shared by all seeds.
 
-    missing: the number of missing runs; low, high: the 95 % CI, None where none is shown; mark: HIGHEST or ALIKE.
+    warnings: the marks of the warnings of its runs; missing: the number of missing runs; low, high: the 95 % CI, None
+    where none is shown; mark: HIGHEST or ALIKE.
     """
 
     mean: float | None
     sd: float | None
     seeds: int
     best: bool = False
-    flagged: bool = False
+    warnings: str = ""
     missing: int = 0
     low: float | None = None
     high: float | None = None
@@ -31,7 +32,7 @@ class Cell:
     def marks(self) -> str:
         """What follows the numbers; bold says the highest on validation already."""
         mark = "" if self.best and self.mark == HIGHEST else self.mark
-        return mark + ("†" if self.flagged else "") + (wording.MISSING if self.missing else "")
+        return mark + self.warnings + (wording.MISSING if self.missing else "")
 
     @property
     def interval(self) -> str:
@@ -91,6 +92,8 @@ class Table:
 
     def anchor(self, row: Row, index: int) -> str:
         """Return where the page of examples lists the runs of a cell; empty where it is not of runs alone."""
+        if isinstance(row.cells[index], TextCell) and row.cells[index].link:
+            return row.cells[index].link
         task = self.columns[index].task
         return cell_anchor(task, row.key) if task and "strategy" in row.key else ""
 
@@ -113,12 +116,13 @@ def caption(table: Table) -> str:
 
 @dataclass
 class TextCell:
-    """A cell that is written already; `mean` is what it is sorted by."""
+    """A cell that is written already; `mean` is what it is sorted by, `link` the anchor of the runs behind it."""
 
     text: str
     mean: float | None = None
     best: bool = False
     interval: str = ""
+    link: str = ""
 
 
 @dataclass
@@ -141,7 +145,7 @@ def _numbers(cell: Cell | TextCell | None, names: list[str]) -> list:
         return ["" if cell.mean is None else f"{cell.mean:.6g}"]
     mean, sd, low, high = ("" if n is None else f"{n:.4f}" for n in (cell.mean, cell.sd, cell.low, cell.high))
     mark = {HIGHEST: "highest", ALIKE: "alike"}.get(cell.mark, "")
-    return [mean, sd, cell.seeds, int(cell.flagged), cell.missing, low, high, mark]
+    return [mean, sd, cell.seeds, int(bool(cell.warnings)), cell.missing, low, high, mark]
 
 
 def text_row(name: str, texts) -> Row:

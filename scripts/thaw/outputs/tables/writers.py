@@ -34,10 +34,11 @@ def to_markdown(table: Table) -> str:
 
 
 def _markdown_row(row, mark: str = "") -> str:
-    cells = (
+    texts = (
         ("**%s**" if cell.best else "%s") % cell.text + f" {cell.interval}" * bool(cell.interval) if cell else ""
         for cell in row.cells
     )
+    cells = (text.replace("|", r"\|") for text in texts)  # a bar would end the cell
     return f"| {mark}{wording.markdown(row.name)}{mark} | {' | '.join(cells)} |"
 
 
