@@ -62,7 +62,9 @@ class FurtherPretrainingConfig(CatalogueEntry):
     @model_validator(mode="after")
     def _one_objective_next_to_the_masks(self):
         if self.next_sentence and self.cosine:
-            raise ValueError("cosine and next_sentence are two objectives in addition to the masked tokens; leave one out")
+            raise ValueError(
+                "cosine and next_sentence are two objectives in addition to the masked tokens; leave one out"
+            )
         return self
 
     def kept(self, layers: int) -> tuple[list[int], dict[int, int | str]] | None:
