@@ -75,7 +75,7 @@ class TeacherConfig(ConfigModel):
     seed: Annotated[int | None, Key("seed {}")] = Field(
         None, ge=0, description="one seed whose run teaches all seeds; null: each seed has the run of its own seed"
     )
-    dropout: Annotated[bool, Key({True: "with dropout, computed anew in each update"})] = Field(
+    dropout: Annotated[bool, Key({True: "with dropout, computed again in each update"})] = Field(
         False,
         description="whether the teacher has its dropout, as in some papers' code; its logits, the only target then, "
         "are computed in each update and not stored",
