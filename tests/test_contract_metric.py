@@ -33,7 +33,7 @@ def kind(task_type: str) -> str:
     """Return what a type of task predicts: class, set of labels, score, tags or answer."""
     if task_type == "span_extraction":
         return "answer"
-    if task_type == "multi_label_classification":
+    if task_type.endswith("multi_label_classification"):
         return "set"
     return "score" if task_type.endswith("regression") else "tags" if task_type in ("tagging", "spans") else "class"
 

@@ -20,7 +20,8 @@ from thaw.features.store import FeatureStore
 from thaw.outputs.frame import collection
 from thaw.outputs.report import methods
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.cost_estimate import operations, request
+from thaw.planning.cost_estimate import operations
+from thaw.planning.job_request import request
 from thaw.training.masking import Marks, masked
 from thaw.training.objectives import MaskedAndTaught, MaskedLanguageModel
 from tiny import tiny_encoder

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from types import SimpleNamespace
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import invented
 import scored_runs
 from thaw.core.errors import UserError
 from thaw.outputs.frame import draws
+from thaw.outputs.frame.aggregate import ROW
 from thaw.outputs.frame.output_data import OutputData
 from thaw.outputs.tables import relative, share_of_way, writers
 from thaw.planning.configuration import load_plan, read_config
@@ -66,8 +67,12 @@ def test_a_run_on_a_stalled_machine_makes_no_strategy_cheap(tmp_path):
 
 def test_a_task_with_two_test_splits_counts_once_in_the_median(tmp_path):
     shares = {("a", "in"): 10.0, ("a", "out"): 50.0, ("b", "test"): 40.0, ("c", "test"): 90.0}
+    summary_row = namedtuple("Row", dict.fromkeys(["task", "split", "thawed", "baseline", *ROW]))
+    blank = dict.fromkeys(summary_row._fields, "")
     rows = [
-        SimpleNamespace(task=task, split=split, strategy="top_k", variant="base", kind="run", thawed=1, baseline="")
+        summary_row(
+            **blank | {"task": task, "split": split, "strategy": "top_k", "variant": "base", "kind": "run", "thawed": 1}
+        )
         for task, split in shares
     ]
     ways = {

@@ -10,7 +10,7 @@ import yaml
 
 from cluster import Cluster, missing
 from thaw.planning.configuration import load_plan, read_config
-from thaw.planning.cost_estimate import DAY, request
+from thaw.planning.job_request import DAY, request
 from tiny import tiny_encoder
 from workflow import HOME, Workplace
 

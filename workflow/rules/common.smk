@@ -17,12 +17,12 @@ from snakemake.persistence import PersistenceBase
 from thaw.core.layout import ENCODER, WRITTEN
 from thaw.declarations.needs import NEEDS
 from thaw.planning import written_files
-from thaw.planning.cost_estimate import DAY, request
+from thaw.planning.job_request import DAY, request
 
 ROLES = [name for name, role in NEEDS.items() if role.digest]  # in which a run needs other jobs
 
 # Snakemake compares a job's params with the recorded ones only where it has a record of every declared file. A result
-# that was made when a rule declared fewer files, as before its run was asked to keep its encoder, lacks some: one is
+# that was made when fewer files were declared, as before its run was asked to keep its encoder, lacks some: one is
 # enough, else an edited setting would go unnoticed.
 PersistenceBase.has_metadata = lambda self, job: not job.output or any(map(self.metadata, job.output))
 

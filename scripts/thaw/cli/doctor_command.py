@@ -23,7 +23,7 @@ from thaw.core import devices
 from thaw.core.home import HOME, release
 from thaw.core.runtime import versions
 from thaw.outputs.wording import plural
-from thaw.planning import cost_estimate
+from thaw.planning import cost_estimate, job_request
 from thaw.planning.configuration import load_plan
 from thaw.planning.plan import Plan
 
@@ -87,9 +87,7 @@ def cores(plan: Plan) -> Iterator[Line]:
 
 def memory(plan: Plan) -> Iterator[Line]:
     """Compare the memory with what the largest job asks for."""
-    most = (
-        max((cost_estimate.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
-    )
+    most = max((job_request.request(plan, step, key, 1)["mem_mb"] for step, key in _computing(plan)), default=0) * 2**20
     pages = {name: os.sysconf(name) for name in ("SC_PAGE_SIZE", "SC_PHYS_PAGES")}
     total = pages["SC_PAGE_SIZE"] * pages["SC_PHYS_PAGES"]
     said = f"{readable(total)}, and the largest job asks for {readable(most)}"

@@ -1,10 +1,9 @@
-"""Estimates: what a plan will cost in bytes and seconds, and what a job asks of a cluster. No torch.
+"""Estimates: what a plan will cost in bytes and seconds. No torch.
 
 Bytes follow from the catalogue's sizes before `prepare` and from the tokenised corpus after it. Seconds follow from
 the multiplications of training and extraction, and from a matrix product timed on this machine a moment ago.
 """
 
-import math
 import os
 import subprocess
 import sys
@@ -16,14 +15,12 @@ from thaw.core.boundaries import BYTES
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
 from thaw.data.sources import count_texts
-from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.jobs import Job
 from thaw.planning.paths import corpus_of, encoder_of
 from thaw.planning.plan import Plan
 from thaw.planning.row_selections import share_of_train
-from thaw.schema.corpora import SizeConfig, ViewConfig
+from thaw.schema.corpora import SizeConfig
 from thaw.schema.further_pretraining import FurtherPretrainingConfig
-from thaw.schema.head import HeadConfig, as_list
 from thaw.schema.phases import PhaseConfig
 
 TRAINING = ("train", "fit_heads", "search_heads", "pretrain")
@@ -38,16 +35,8 @@ EFFICIENCY = 0.35  # of a matrix product's rate: what MiniLM's training reached 
 LADDER = 2500  # operations per number of the cached states that a head with layers of its own reads in an epoch
 TRAIN_SHARE = 0.6  # of a corpus' tokens, before its splits are counted
 UNKNOWN = 100_000  # tokens of a corpus whose size is not in the catalogue and that is not tokenised yet
-
-# What a job asks of a cluster. MiniLM's runs on real text did 20 to 30 GFLOP/s a thread, evaluation and all, and took
-# 1.6 GB at most.
-RATE = 10e9  # operations a second and thread
 GPU_RATE = 5e12  # operations a second of a GPU: a third of what a T4 states for fp32 with training; nobody measured it
-MINUTES, DAY = 30, 24 * 60  # for all that is no training; the most that is asked for
-PROCESS_MB = 2000  # Python, torch, the texts, and Snakemake's own two processes around a job
 VOCABULARY = 100_000  # rows of the embeddings, which no catalogue states
-ACTIVATION = 100  # bytes that wait for the way back, a token, layer and unit of width
-LOGIT = 12  # bytes of a logit with its probability and its gradient
 
 
 @dataclass(frozen=True)
@@ -72,11 +61,11 @@ def stores(plan: Plan) -> list[StoreEstimate]:
 
 def _store(plan: Plan, key: str) -> StoreEstimate:
     tokens, exact = _tokens(plan, key)
-    examples, of_train = _training(plan, key)
+    examples, of_train = training_size(plan, key)
     if tokens and (share := share_of_train(plan.table, key, examples)) < 1:
         tokens = max(0, round(tokens - of_train * (1 - share)))
     spec, boundaries, vectors = plan.job("features", key).spec, plan.boundaries[key], plan.table.vectors[key]
-    encoder, texts = _encoder(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
+    encoder, texts = entry_of(plan, key), 2 if spec["view"].get("pairs") == "separate" else 1
     count = (tokens or 0) * len(boundaries)
     by_layer = {"pooled": 3 * texts * _examples(plan, key), "words": tokens or 0}
     count += (encoder.layers + 1) * sum(by_layer[name] for name in vectors)  # pooled: of all rows, an upper limit
@@ -84,7 +73,7 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
     return StoreEstimate(key, boundaries, vectors, tokens, exact, size)
 
 
-def _encoder(plan: Plan, key: str):
+def entry_of(plan: Plan, key: str):
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 
@@ -121,7 +110,7 @@ def _examples(plan: Plan, key: str) -> int:
     return size.examples if size else 0
 
 
-def _training(plan: Plan, key: str) -> tuple[float, float]:
+def training_size(plan: Plan, key: str) -> tuple[float, float]:
     """Return the examples and tokens of a store's training split, counted or estimated."""
     card = Path(plan.table.paths.tokens(key))
     if card.exists():
@@ -147,7 +136,7 @@ def bf16_gain(plan: Plan, jobs: list[tuple[str, str]]) -> float:
     stores = [store_of(plan, job) for job in (plan.job(*one) for one in jobs if one[0] in TRAINING) if _in_bf16(job)]
     if not stores:
         return 1.0
-    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(_encoder(plan, stores[0]).width)]
+    command = [sys.executable, "-m", "thaw.compute_cost.bf16_gain", "--width", str(entry_of(plan, stores[0]).width)]
     try:
         timed = subprocess.run(
             [*command, "--threads", str(plan.threads)], capture_output=True, text=True, timeout=60, check=True
@@ -185,8 +174,8 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
 
     Per token and layer, with width d and the usual inner width 4d: 24 d^2 operations forward, twice that backward.
     """
-    entry = _encoder(plan, key)
-    examples, tokens = _training(plan, key)
+    entry = entry_of(plan, key)
+    examples, tokens = training_size(plan, key)
     subset = spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
     layer = 24 * entry.width**2 * tokens * share
@@ -205,7 +194,7 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
 def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
     """Return the floating-point operations of a further pretraining: layers, vocabulary for each mask, teacher."""
     key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
-    encoder, (_, tokens) = _encoder(plan, key), _training(plan, key)
+    encoder, (_, tokens) = entry_of(plan, key), training_size(plan, key)
     shape, layer = entry.kept(encoder.layers), 12 * encoder.width**2
     products = layer * (len(shape[0]) if shape else encoder.layers) + entry.mask * encoder.width * VOCABULARY
     total = 6 * entry.phase.epochs * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
@@ -214,7 +203,7 @@ def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
 
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
     """Return the floating-point operations of the one pass that fills a store, up to its highest boundary."""
-    entry = _encoder(plan, store.key)
+    entry = entry_of(plan, store.key)
     highest = entry.layers if store.vectors else max(store.boundaries, default=0)
     return 24 * entry.width**2 * (store.tokens or 0) * highest
 
@@ -222,12 +211,12 @@ def extraction_operations(plan: Plan, store: StoreEstimate) -> float:
 def _excerpt(plan: Plan, job: Job) -> StoreEstimate:
     """Return the rows of a store that are read with an adapted encoder: of train as many as a subset has, in all."""
     key = store_of(plan, job)
-    (examples, tokens), (whole, exact) = _training(plan, key), _tokens(plan, key)
+    (examples, tokens), (whole, exact) = training_size(plan, key), _tokens(plan, key)
     subset = job.spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (job.spec.get("rows") != "none")
     share = min(1.0, share + subset.get("reserved", 0) / examples)
     left = max(0, round((whole or 0) - tokens * (1 - share)))
-    layers = _encoder(plan, key).layers
+    layers = entry_of(plan, key).layers
     return StoreEstimate(key, list(range(layers + 1)), [], left, exact, 0)
 
 
@@ -246,58 +235,3 @@ def operations(plan: Plan, step: str, key: str, gain: float = 1.0) -> float:
     if step in TRAINING:
         return training_operations(plan, job.spec, store_of(plan, job), gain)
     return 0.0
-
-
-def request(plan: Plan, step: str, key: str, attempt: int = 1, gpu: bool = False) -> dict[str, int]:
-    """Return what a job asks of a cluster: memory in MB (mem_mb) and minutes (runtime), of a GPU where it has one.
-
-    Both double with each further attempt, the minutes up to a day. The store is mapped from disk and not counted: the
-    system takes its pages back where memory is short.
-    """
-    rate = GPU_RATE if gpu else RATE * plan.threads
-    minutes = MINUTES + operations(plan, step, key) / rate / 60
-    more = 2 ** (attempt - 1)
-    memory = PROCESS_MB + _bytes(plan, step, key) / 1e6
-    return {"mem_mb": math.ceil(memory) * more, "runtime": min(DAY, math.ceil(minutes) * more)}
-
-
-def _parameters(encoder) -> int:
-    """Return about how many parameters an encoder has: 12 d^2 a layer, and its embeddings."""
-    return encoder.width * (12 * encoder.layers * encoder.width + VOCABULARY)
-
-
-def _side_by_side(spec: dict, layers: int) -> int:
-    """Return how many states make one vector: layers that are concatenated, by the poolings; a probe's layers."""
-    if "read" in spec:
-        return len(spec["read"])
-    head = HeadConfig.model_validate(spec["head"])
-    return head.layers.width_of(1, len(head.layers.reads(layers))) * len(as_list(head.pooling))
-
-
-def _bytes(plan: Plan, step: str, key: str) -> float:
-    """Return the bytes that a job needs in addition to those of its process.
-
-    Training: weights, gradients and AdamW's two moments, and what a batch of the longest texts leaves in all layers;
-    with masks, also the logits of the chosen tokens. A head fitted to convergence: weights, and three copies of the
-    vectors that it reads, in fp64; a probe, those of each layer.
-    """
-    job = plan.job(step, key)
-    if step == "features":
-        return 4 * _parameters(_encoder(plan, key))
-    if step in ("features_adapted", "teach"):
-        return 8 * _parameters(_encoder(plan, store_of(plan, job)))
-    if step not in ("pretrain", "train", "fit_heads", "search_heads", "probe"):
-        return 0.0
-    store = store_of(plan, job)
-    encoder = _encoder(plan, store)
-    if step in ("fit_heads", "search_heads", "probe"):
-        examples, tokens = _training(plan, store)
-        vectors = tokens if job.spec["task"]["type"] in WORD_TYPES else examples
-        return 4 * _parameters(encoder) + 3 * 8 * encoder.width * vectors * _side_by_side(job.spec, encoder.layers)
-    longest = plan.job("features", store).spec["view"].get("max_length", ViewConfig().max_length)
-    if step == "pretrain":
-        entry = FurtherPretrainingConfig.model_validate(job.spec["settings"])
-        batch, logits = entry.phase.batch_size, entry.mask * VOCABULARY * LOGIT
-    else:
-        batch, logits = max(phase.get("batch_size", PhaseConfig().batch_size) for phase in job.spec["phases"]), 0
-    return 16 * _parameters(encoder) + batch * longest * (encoder.layers * encoder.width * ACTIVATION + logits)

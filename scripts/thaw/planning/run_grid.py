@@ -225,8 +225,7 @@ class RunPlanner:
             step = "search_heads" if trials[0].step == "fit_heads" else "select"
             key = layout.key(step, trials[0].names | {"variant": variant(entry, value)})
             self._searches[point] = SearchPlan(step, key, tuple(grid), trials, entry.search.penalty)
-        search = self._searches[point]
-        return Need("settings", search, {"grid": list(search.grid)})
+        return Need("settings", self._searches[point], {"grid": list(self._searches[point].grid)})
 
     def trained(self, run: RunPlan) -> list[list[str]]:
         """Return the components that each phase of a run trains."""
@@ -266,8 +265,7 @@ class RunPlanner:
 
     def _variables(self, run: RunPlan) -> dict[str, int]:
         """Return the variable of a run's sweep with its value."""
-        sweep = self.strategy(run).sweep
-        return {next(iter(sweep)): run.value} if sweep else {}
+        return {next(iter(sweep)): run.value} if (sweep := self.strategy(run).sweep) else {}
 
     def layers(self, encoder: str) -> int:
         """Return the layers L of an encoder."""
@@ -299,5 +297,4 @@ class RunPlanner:
 
     def thawed(self, run: RunPlan) -> tuple[int, bool]:
         """Return how many layers a run trains at the end, and whether its embeddings train."""
-        last = self.trained(run)[-1]
-        return thawed_layers(last), trains_embeddings(last)
+        return thawed_layers(last := self.trained(run)[-1]), trains_embeddings(last)

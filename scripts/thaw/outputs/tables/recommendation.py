@@ -30,7 +30,7 @@ MOST = 3  # undecided strategies named in a cell; the CSV has all
 
 
 @dataclass(frozen=True)
-class Answer:
+class Recommendation:
     """What a line of the table is made of: the choice, its candidates as judged, papers' rules with what each takes."""
 
     given: Choice
@@ -73,7 +73,7 @@ def build(data, spec: dict) -> TextTable:
             given = choice(mine, runs, group, column.task, column.split, data.predictions)
             if given:
                 every = judged(given.candidates, margin)
-                answer = Answer(given, every, _papers(spec["papers"], column.task, group[1], every), column)
+                answer = Recommendation(given, every, _papers(spec["papers"], column.task, group[1], every), column)
                 rows.append(_row(answer, spec))
                 lines += _lines(answer, group, margin)
                 predicting.append(_prediction(answer, labels))
@@ -101,7 +101,7 @@ def _papers(papers: list[dict], task: str, encoder: str, every: list[Judged]) ->
     return [(rule, one) for rule, one in points if one]
 
 
-def _row(answer: Answer, spec: dict) -> Row:
+def _row(answer: Recommendation, spec: dict) -> Row:
     """Return the line of a task; what is recommended and the highest on validation lead to their runs."""
     row = text_row(answer.column.title, _cells(answer, spec))
     row.cells[TITLES.index("Highest on validation")].link = row_anchor(answer.best.row)
@@ -111,7 +111,7 @@ def _row(answer: Answer, spec: dict) -> Row:
     return row
 
 
-def _cells(answer: Answer, spec: dict) -> list[str]:
+def _cells(answer: Recommendation, spec: dict) -> list[str]:
     labels, best = spec["labels"], answer.best
     tested = difference = cost = wording.DASH
     if answer.taken:
@@ -136,7 +136,7 @@ def _cells(answer: Answer, spec: dict) -> list[str]:
     ]
 
 
-def _recommended(answer: Answer, spec: dict) -> str:
+def _recommended(answer: Recommendation, spec: dict) -> str:
     """Return what is recommended in print, or why nothing is."""
     labels, best = spec["labels"], answer.best
     if answer.taken:
@@ -160,7 +160,7 @@ def _reason(given: Choice) -> str:
     return f"on validation {' and '.join(reasons)}" if reasons else ""
 
 
-def _prediction(answer: Answer, labels: dict) -> str:
+def _prediction(answer: Recommendation, labels: dict) -> str:
     """Return what a prediction costs with the recommended strategy, in % of full fine-tuning's, where that differs.
 
     A dash where one of the two is a result from before predictions were counted, nothing where all of them are.
@@ -187,7 +187,7 @@ def _name_of(candidate, labels: dict) -> str:
     return aggregate.row_name(candidate.row, labels)
 
 
-def _undecided(answer: Answer, labels: dict) -> str:
+def _undecided(answer: Recommendation, labels: dict) -> str:
     """Return the undecided strategies that are cheaper than what is recommended, with what would decide them."""
     every, taken = answer.every, answer.taken
     cheaper = sorted(every, key=lambda one: one.candidate.costs[SHARED])
@@ -203,7 +203,7 @@ def _undecided(answer: Answer, labels: dict) -> str:
     return "; ".join(names) + more or wording.DASH
 
 
-def _agreement(rule: dict, one: Judged, answer: Answer) -> str:
+def _agreement(rule: dict, one: Judged, answer: Recommendation) -> str:
     """Return how a paper's choice compares with the recommended strategy.
 
     It is contradicted only where a claim would fail: over six seeds, on real text, by an encoder like the paper's.
@@ -223,7 +223,7 @@ def _agreement(rule: dict, one: Judged, answer: Answer) -> str:
     return f"differs here ({', '.join(limits)}), {away}"
 
 
-def _lines(answer: Answer, group: tuple, margin: float) -> list[list]:
+def _lines(answer: Recommendation, group: tuple, margin: float) -> list[list]:
     """Return a CSV line for each candidate strategy.
 
     Only what validation chose has a test score: what is recommended, and the highest on validation.
