@@ -74,6 +74,7 @@ def _store(plan: Plan, key: str) -> StoreEstimate:
 
 
 def entry_of(plan: Plan, key: str):
+    """Return the entry of the encoder of a store."""
     return plan.catalogue.get("encoders", encoder_of(key), "encoders")
 
 
