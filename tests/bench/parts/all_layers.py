@@ -1,7 +1,7 @@
 """The linear probe on all layers over 40 cells, five sizes of eight draws, against a scikit-learn pipeline and SetFit.
 
 All sides have the same rows, and the pipeline the same vectors and strengths. SetFit trains the cells of the smallest
-size, for which it is made: each round some of them, scaled to all eight.
+size, for which it is made.
 """
 
 import statistics
@@ -18,7 +18,6 @@ from ..texts import tasks
 
 DRAWS = 8
 SHARES = (16, 8, 4, 2, 1)  # of the rows of train: the sizes are these parts of them
-SETFIT_CELLS = 2  # of a round
 
 
 def measure(options: Options) -> dict:
@@ -30,20 +29,17 @@ def measure(options: Options) -> dict:
     place = Place(options.folder("all_layers"), options, [text], work.all_layers(), **selection)
     told, cells = rivals.told([text], place), _cells(place, text.name, subsets)
     few = [cell for cell in cells if cell["name"].startswith(f"n{sizes[0]}_")]
-    turns = iter([few[i % DRAWS] for i in range(SETFIT_CELLS * options.rounds)])
 
     def pipeline() -> dict:
         record = rivals.ask("all_layers", place.folder, options, told, cells=cells, strengths=work.STRENGTHS)
         return record | {"engine": rivals.engine(record)}
 
     def setfit() -> dict:
-        some = [next(turns) for _ in range(SETFIT_CELLS)]
-        record = rivals.ask("setfit_loop", place.folder, options, told, cells=some, out=str(place.folder / "setfit"))
-        return record | {"engine": rivals.engine(record) * DRAWS / len(some), "few": record["wall"] * DRAWS / len(some)}
+        record = rivals.ask("setfit_loop", place.folder, options, told, cells=few, out=str(place.folder / "setfit"))
+        return record | {"engine": rivals.engine(record)}
 
     rounds = interleaved({"ours": place.run, "pipeline": pipeline, "setfit_few_rows": setfit}, options.rounds)
     seconds = {side: median(records, "wall") for side, records in rounds.items()}
-    seconds["setfit_few_rows"] = median(rounds["setfit_few_rows"], "few")
     return {
         "numbers": {},
         "cells": len(cells),
