@@ -10,7 +10,7 @@ SPEC        task, subset, how they are combined, digests of the members and of t
 rule ensemble:
     """Combine the predictions of several runs and score them."""
     input:
-        **reads("ensemble", "data", "members"),
+        reads("ensemble", "data", "members"),
     output:
         metrics="<results>/ensembles/{task}/{subset}/{ensemble}/metrics.json",
         others=multiext("<results>/ensembles/{task}/{subset}/{ensemble}/", *WRITTEN["ensemble"]),

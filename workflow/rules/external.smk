@@ -10,7 +10,7 @@ SPEC        task, format and sha256 of the file, digest of the corpus
 rule external:
     """Match a file of predictions to a task's rows and score it."""
     input:
-        **reads("external", "data"),
+        reads("external", "data"),
         predictions=of_users("external", "predictions"),
     output:
         metrics="<results>/external/{task}/{external}/metrics.json",

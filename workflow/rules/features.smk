@@ -20,7 +20,7 @@ for store in PLAN.jobs["features"]:
         name:
             re.sub(r"\W", "_", f"features_{store}")
         input:
-            **reads("features", "data", "encoder", key=store),
+            reads("features", "data", "encoder", key=store),
         output:
             tokens=PLAN.cards(store)[0],
             boundaries=PLAN.cards(store)[1:],

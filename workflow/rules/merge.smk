@@ -13,7 +13,7 @@ Times are of this machine: latency takes all cores, so that no other job runs me
 rule merge:
     """Choose a run for each task, merge them on one trunk, and verify the folder in a fresh process."""
     input:
-        runs=made("merge", "runs"),
+        reads("merge", "runs"),
     output:
         record="<results>/merges/{subset}/{encoder}/{merge}/merge.json",
         folder=directory("<results>/merges/{subset}/{encoder}/{merge}"),
@@ -35,7 +35,7 @@ rule merge:
 rule latency:
     """Measure a merged folder against one model for each task."""
     input:
-        merge=made("latency", "merge"),
+        reads("latency", "merge"),
     output:
         record="<results>/latency/{subset}/{encoder}/{merge}/latency.json",
         rows="<results>/latency/{subset}/{encoder}/{merge}/latency.csv",

@@ -11,7 +11,7 @@ SPEC        the entry of further_pretraining, threads, digests of encoder and to
 rule pretrain:
     """Train an encoder further on unlabelled training text, check that it resumes exactly, write a card."""
     input:
-        **reads("pretrain", "encoder", "tokens"),
+        reads("pretrain", "encoder", "tokens"),
     output:
         card="<results>/encoders/{encoder}.{further}.{corpus}/card.json",
         cost="<results>/encoders/{encoder}.{further}.{corpus}/cost.json",

@@ -17,7 +17,7 @@ One job does all layers and seeds of a probe; each adapted encoder is read once 
 rule features_adapted:
     """Read what probes need with the encoder that a run left, in one pass for all layers."""
     input:
-        **reads("features_adapted", "data", "encoder", "tokens", "run"),
+        reads("features_adapted", "data", "encoder", "tokens", "run"),
     output:
         card="<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}/card.json",
         folder=directory("<results>/adapted/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}/seed{seed}/{probed}"),
@@ -44,7 +44,7 @@ rule features_adapted:
 rule probe:
     """Fit one probe to every layer of an encoder, for all seeds."""
     input:
-        **reads("probe", "data", "encoder", "tokens", "boundaries", "adapted", "runs"),
+        reads("probe", "data", "encoder", "tokens", "boundaries", "adapted", "runs"),
     output:
         metrics="<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/metrics.json",
         others=multiext("<results>/probes/{task}/{subset}/{encoder}/{probe}/{of}/", *WRITTEN["probe"]),

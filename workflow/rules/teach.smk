@@ -18,7 +18,7 @@ for taught in PLAN.jobs["teach"]:
         name:
             re.sub(r"\W", "_", f"teach_{taught}")
         input:
-            **reads("teach", "data", "encoder", "tokens", "run", key=taught),
+            reads("teach", "data", "encoder", "tokens", "run", key=taught),
         output:
             card=PLAN.files("teach", taught)[0],
             boundaries=PLAN.files("teach", taught)[1:],

@@ -34,40 +34,44 @@ SPARING, KEEPING = written_files.cells_by_keeping(PLAN)
 FILES = {SPARING: WRITTEN["train"]} | ({KEEPING: (*WRITTEN["train"], ENCODER)} if KEEPING else {})
 
 
-ruleorder: fit_heads > train
+# It declares the files of every seed, with each of which Snakemake compares every file of a plan that has this rule.
+if PLAN.executed["fit_heads"]:
 
+    ruleorder: fit_heads > train
 
-rule fit_heads:
-    """Fit a head on the frozen features, for all seeds at once."""
-    input:
-        **reads("fit_heads", *READ_BY_RUNS),
-    output:
-        metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
-        others=expand(f"{RUN}/seed{{seed}}/{{name}}", seed=PLAN.seeds(), name=WRITTEN["fit_heads"], allow_missing=True),
-    log:
-        "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
-    wildcard_constraints:
-        strategy=PLAN.strategies("fit_heads"),
-    conda:
-        "../envs/thaw.yaml"
-    threads: PLAN.threads
-    resources:
-        **requested("fit_heads"),
-    params:
-        spec=lambda w: PLAN.canonical("fit_heads", w),
-        cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
-    message:
-        "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
-    shell:
-        f"python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
-        f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
-        f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
+    rule fit_heads:
+        """Fit a head on the frozen features, for all seeds at once."""
+        input:
+            reads("fit_heads", *READ_BY_RUNS),
+        output:
+            metrics=expand(f"{RUN}/seed{{seed}}/metrics.json", seed=PLAN.seeds(), allow_missing=True),
+            others=expand(
+                f"{RUN}/seed{{seed}}/{{name}}", seed=PLAN.seeds(), name=WRITTEN["fit_heads"], allow_missing=True
+            ),
+        log:
+            "<logs>/fit_heads/{task}/{subset}/{encoder}/{head}/{strategy}/{variant}.log",
+        wildcard_constraints:
+            strategy=PLAN.strategies("fit_heads"),
+        conda:
+            "../envs/thaw.yaml"
+        threads: PLAN.threads
+        resources:
+            **requested("fit_heads"),
+        params:
+            spec=lambda w: PLAN.canonical("fit_heads", w),
+            cell=lambda w, output: str(Path(output.metrics[0]).parents[1]),
+        message:
+            "fit_heads: {wildcards.task}, {wildcards.strategy}, {wildcards.head}"
+        shell:
+            f"python -m thaw.steps fit_heads --seeds {' '.join(map(str, PLAN.seeds()))} --out {{params.cell:q}}"
+            f" --catalogues {PLAN.catalogues} --spec {{params.spec:q}}"
+            f" {GIVEN_TO_RUNS} 2>&1 | tee {{log:q}}"
 
 
 rule search_heads:
     """Train a head with all settings of a grid and all its seeds side by side, and choose among them on validation."""
     input:
-        **reads("search_heads", "data", "encoder", "tokens", "boundaries"),
+        reads("search_heads", "data", "encoder", "tokens", "boundaries"),
     output:
         chosen=f"{RUN}/chosen.json",
         others=multiext(f"{RUN}/", *WRITTEN["search_heads"]),
@@ -93,7 +97,7 @@ rule search_heads:
 rule train:
     """Train one run: its phases in turn, each resumed from its boundary."""
     input:
-        **reads("train", *READ_BY_RUNS),
+        reads("train", *READ_BY_RUNS),
     output:
         # update: the step looks whether they are there already, as when the number of seeds a job has changed
         metrics=update(f"{RUN}/seed{{seed}}/metrics.json"),
@@ -138,7 +142,7 @@ for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items())
         name:
             f"train_{'_'.join(map(str, part))}{'_kept' if tasks == KEEPING else ''}"
         input:
-            **reads("train", *READ_BY_RUNS, seeds=part),
+            reads("train", *READ_BY_RUNS, seeds=part),
         output:
             metrics=update(expand(f"{RUN}/seed{{seed}}/metrics.json", seed=part, allow_missing=True)),
             others=update(expand(f"{RUN}/seed{{seed}}/{{name}}", seed=part, name=names, allow_missing=True)),
@@ -166,7 +170,7 @@ for (part, variants), (tasks, names) in product(TOGETHER.items(), FILES.items())
 rule select:
     """Choose among the trials of a strategy's grid, on validation."""
     input:
-        **reads("select", "trials"),
+        reads("select", "trials"),
     output:
         chosen=f"{RUN}/chosen.json",
     log:
@@ -191,7 +195,7 @@ rule select:
 rule baseline:
     """Score what needs no encoder: the majority class or mean, and a bag of words."""
     input:
-        **reads("baseline", "data"),
+        reads("baseline", "data"),
     output:
         metrics="<results>/baselines/{task}/{subset}/{baseline}/metrics.json",
         others=multiext("<results>/baselines/{task}/{subset}/{baseline}/", *WRITTEN["baseline"]),
