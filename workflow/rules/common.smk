@@ -42,8 +42,8 @@ def keys_of(step, wildcards, key=None, seeds=()):
 def reads(step, *names, key=None, seeds=()):
     """Return the input function for what a step's job reads, by name, and as `others` what is next to it.
 
-    Of several runs each file once. All names in one function, which Snakemake calls through unpack(): it prepares every
-    call of an input function anew, which took a third of the time of planning 10,000 jobs.
+    Of several runs each file once. All names in one function, which Snakemake calls through unpack(): what it does
+    around each call of an input function took a third of the time of planning 10,000 jobs.
     """
 
     def files(wildcards):
