@@ -68,7 +68,7 @@ def ready(device, entry: HeadConfig, task_type: str, separate_encoding: bool):
     head.init_from_targets(gold)
     model = TaskModel(None, head.to(device), "fp32")
     single = ModelTrainer(model, OneBatch(head, device), ROWS, Supervised(gold))
-    single.batches([(1, "order")], len(ROWS))
+    single.begin(single.batches([(1, "order")], len(ROWS)))
     return head, single
 
 

@@ -30,6 +30,7 @@ def test_a_norm_is_that_of_the_loss_of_the_batch_before_it_is_clipped(bench):
     trainable.thaw(entry["components"])
     with trainable.drawing([member.stream("dropout", 1)]):
         (rows,) = trainable.batches([member.stream("order", 1)], 24)
+        trainable.begin([rows])
         trainable.losses(rows).sum().backward()
     _, left = bench.train(spec)
     for component, named in trainable.components(entry["components"])[0].items():

@@ -41,6 +41,7 @@ AROUND = {
     PhaseConfig: [
         {"train": ["all"]},
         {"train": ["all"], "schedule": "slanted_triangular"},
+        {"train": ["all"], "updates": 9},
         PHASE | {"optimizer": "lbfgs"},
         {"train": ["all"], "frozen_dropout": True},
         {"train": ["head"], "insert": {"kind": "adapters"}},

@@ -56,13 +56,13 @@ def test_each_line_says_whose_it_is(capsys):
 
 
 def test_an_epochs_line():
-    assert epoch_line(1, 2, [0.5234], "mcc", [0.1234]) == "epoch 1 of 2: loss 0.523, validation MCC 12.3"
+    assert epoch_line("epoch 1 of 2", [0.5234], "mcc", [0.1234]) == "epoch 1 of 2: loss 0.523, validation MCC 12.3"
     assert (
-        epoch_line(2, 2, [0.5, 1.0], "f1", [0.1, 0.3])
+        epoch_line("epoch 2 of 2", [0.5, 1.0], "f1", [0.1, 0.3])
         == "epoch 2 of 2: means of 2 runs: loss 0.750, validation F1 20.0"
     )
-    assert epoch_line(3, 9, [1.0], "mcc", []) == "epoch 3 of 9: loss 1.00"
-    assert epoch_line(1, 1, [1.0], "mcc", [None]).endswith("validation MCC undefined")
+    assert epoch_line("epoch 3 of 9", [1.0], "mcc", []) == "epoch 3 of 9: loss 1.00"
+    assert epoch_line("epoch 1 of 1", [1.0], "mcc", [None]).endswith("validation MCC undefined")
 
 
 def test_a_result_has_every_test_split_and_a_trial_its_validation():

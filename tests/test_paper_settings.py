@@ -103,7 +103,7 @@ def test_clipping_over_all_parameters_counts_frozen_gradients(bench):
         trainer.thaw(run.stages[0][0]["components"])
         trainer.model.eval()
         for _ in range(2):  # a second batch finds no gradient of the first
-            trainer.batches([(1, "order")], 8)
+            trainer.begin(trainer.batches([(1, "order")], 8))
             trainer.model.eval()
             if clip_over == "trained":
                 trainer.model.zero_grad()  # as the optimizer does

@@ -152,7 +152,7 @@ def test_an_encoder_whose_layers_are_counted_from_one(planted, bench, tmp_path, 
 def test_a_scheduler_that_never_steps(planted, bench, tmp_path, monkeypatch):
     first = phase_loop.lr_factor
     monkeypatch.setattr(
-        phase_loop, "lr_factor", lambda entry, epochs, stage, step, batches: first(entry, epochs, 0, 0, batches)
+        phase_loop, "lr_factor", lambda entry, lengths, stage, step, batches: first(entry, lengths, 0, 0, batches)
     )
     shown = Shown(bench, tmp_path / "results")
     shown.train("stuck", LEARNING)

@@ -27,6 +27,8 @@ WAYS = {
     "best": [{"train": ["head", {"top": "k"}], "epochs": 4, "patience": 2, "pick": "best"}],
     "best_is_first": [{"train": ["head", {"top": "k"}], "epochs": 3, "pick": "best", "rate": 1.0, "head_rate": 1.0}],
     "gradual": [{"train": ["all"], "epochs": 1, "unfreeze": {"layers": 1, "epochs": 1}, "pick": "best"}],
+    "updates": [{"train": ["head", {"top": "k"}], "updates": 20, "judge": 4, "pick": "best"}],
+    "updates_in_stages": [{"train": ["all"], "updates": 26, "judge": 3, "unfreeze": {}, "schedule": "plateau"}],
     "chain_thaw": [{"train": ["all"], "epochs": 1, "one_by_one": True}],
     "l2_to_start": [{"train": ["all"], "epochs": 3, "optimizer": "bert_adam", "l2_to_start": 0.01}],
     "stack": [{"train": ["head"], "epochs": 2}, {"train": ["all"], "epochs": 2, "reinit_top": 1}],
@@ -135,7 +137,7 @@ def test_what_goes_on_has_all_of_its_tensors_on_one_device(bench, tmp_path, monk
     left.restore(run)
     ((stage,),) = run.stages
     member = RunState(1, PhaseConfig.of_spec(spec["phases"][0]), spec["seed"])
-    trainable, training = run.trainable(member, stage, [run]), PhaseTraining([member], [stage["epochs"]])
+    trainable, training = run.trainable(member, stage, [run]), PhaseTraining([member], [stage], len(run.rows))
     trainable.model.to("meta")
     training.enter(trainable, stage["components"], run.highest)
     left.resume(training)
@@ -168,7 +170,7 @@ def test_a_killed_step_goes_on_and_leaves_nothing_behind(bench, tmp_path):
     running.join()
     assert running.exitcode == -signal.SIGKILL and not (tmp_path / "run/metrics.json").exists()
     done = forked.run(command)
-    assert done.returncode == 0 and "resumes after epoch" in done.stdout + done.stderr, done.stderr
+    assert done.returncode == 0 and "resumes after update" in done.stdout + done.stderr, done.stderr
     bench.step("train", spec, tmp_path / "whole")
     for name in ("metrics.json", "history.csv", "head.safetensors", "predictions.parquet"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

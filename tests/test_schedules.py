@@ -18,7 +18,7 @@ def shares(batches: int, epochs: list[int] = (1,), stage: int = 0, **settings) -
     """Return the shares of all updates of a phase, or of one of its stages."""
     phase, first = PhaseConfig(**settings), sum(epochs[:stage]) * batches
     steps = range(first, first + epochs[stage] * batches)
-    return [lr_factor(phase, list(epochs), stage, step, batches) for step in steps]
+    return [lr_factor(phase, [batches * count for count in epochs], stage, step, batches) for step in steps]
 
 
 def test_names_are_those_of_the_settings():

@@ -5,7 +5,7 @@ import torch
 
 from conftest import HOME
 from thaw.adaptation.selectors import components
-from thaw.adaptation.stages import chain_thaw_order, check_reinit, phases_to_spec, stages
+from thaw.adaptation.stages import chain_thaw_order, check_phase, phases_to_spec, stages
 from thaw.core.errors import UserError
 from thaw.encoders.transformers import Encoder
 from thaw.planning.configuration import load_plan, read_config
@@ -80,7 +80,7 @@ def test_keys_that_exclude_each_other():
         with pytest.raises(ValueError, match=said):
             PhaseConfig(train=["all"], **wrong)
     with pytest.raises(UserError, match="layer.2, which the phase does not train"):
-        check_reinit(PhaseConfig(train=["head"], reinit_top=2), ["head", "layer.3"], 3)
+        check_phase(PhaseConfig(train=["head"], reinit_top=2), ["head", "layer.3"], 3)
 
 
 @pytest.mark.parametrize("phase", [GRADUAL, GRADUAL | {"one_by_one": True, "unfreeze": None}], ids=["stages", "turns"])
@@ -177,7 +177,7 @@ def test_l2_to_start_is_the_gradient_of_half_the_squared_distance(bench):
 
     run, _ = bench.train(bench.spec({"train": ["head", {"top": 1}]}))
     member = RunState(1, PhaseConfig(train=["head", {"top": 1}], l2_to_start=0.3), 1)
-    PhaseTraining([member], [1]).enter(run.evaluator, ["head", "layer.3"], 3)
+    PhaseTraining([member], [{"epochs": 1}], len(run.rows)).enter(run.evaluator, ["head", "layer.3"], 3)
     names = [name for name in member.parameters if not name.startswith("head/")]
     with torch.no_grad():
         for parameter in member.parameters.values():

@@ -27,8 +27,8 @@ def written(folder, train, phase, history="", head="linear", chosen=None, **plac
 
 
 def epochs(*scores: float, split="validation") -> str:
-    lines = [f"1,{epoch},0.5,1e-4,{score}" for epoch, score in enumerate(scores, 1)]
-    return "\n".join([f"phase,epoch,loss,rate,{split}_accuracy", *lines]) + "\n"
+    lines = [f"1,{epoch},{25 * epoch},0.5,1e-4,{score}" for epoch, score in enumerate(scores, 1)]
+    return "\n".join([f"phase,epoch,step,loss,rate,{split}_accuracy", *lines]) + "\n"
 
 
 @pytest.mark.parametrize(

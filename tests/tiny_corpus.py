@@ -165,7 +165,8 @@ class Bench:
         What the plan would add may be stated instead, as {"boundary": None} for from text.
         """
         usual = {"rate": 1e-3, "head_rate": 1e-2, "epochs": 2, "batch_size": 4}
-        usual = {} if given.get("optimizer") == "lbfgs" else usual
+        absent = usual if given.get("optimizer") == "lbfgs" else {"epochs"} if "updates" in given else set()
+        usual = {key: value for key, value in usual.items() if key not in absent}
         stated = {key: given.pop(key) for key in PLANNED & set(given)}
         phase = PhaseConfig.model_validate({"train": train} | usual | given)
         chosen = components(list(phase.train), self.layers, {"k": k}, phase.insert)

@@ -53,24 +53,23 @@ SCHEDULES = {
 BETTER = 1e-4  # a score is better than another where it is by this share, as torch's ReduceLROnPlateau has it
 
 
-def lr_factor(phase: PhaseConfig, epochs: list[int], stage: int, step: int, batches: int) -> float:
+def lr_factor(phase: PhaseConfig, lengths: list[int], stage: int, step: int, per_epoch: int) -> float:
     """Return the share of the peak rates at one update of a phase.
 
-    Args: the phase; the epochs of each of its stages; which of them it is in, from 0; the update, counted from the
+    Args: the phase; the updates of each of its stages; which of them it is in, from 0; the update, counted from the
     phase's first; the updates of an epoch. The schedule spans the phase, or where it restarts each stage by itself.
     """
-    first, length = 0, sum(epochs)
+    steps = sum(lengths)
     if phase.unfreeze and phase.unfreeze.restart:
-        first, length = sum(epochs[:stage]), epochs[stage]
-    step, steps = step - first * batches, length * batches
+        step, steps = step - sum(lengths[:stage]), lengths[stage]
     if phase.schedule == "slanted_triangular":
         return slanted_triangular(step, steps, math.floor(phase.cut_frac * steps), phase.ratio)
-    rising = phase.warmup * (batches if phase.warmup_of == "epoch" else steps)
+    rising = phase.warmup * (per_epoch if phase.warmup_of == "epoch" else steps)
     return SCHEDULES[phase.schedule](step, steps, min(round(rising), steps - 1))
 
 
 def plateau_factor(scores: list[float | None]) -> float:
-    """Return the share of the peak rate after epochs with these validation scores: halved for each that is no better.
+    """Return the share of the peak rate after rounds with these validation scores: halved for each that is no better.
 
     As torch's ReduceLROnPlateau with mode max, factor 0.5 and patience 0, AllenNLP's for ESIM. An undefined score is no
     better than any.

@@ -25,7 +25,8 @@ def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
 
     Gradual unfreezing (Howard and Ruder 2018, section 3.3): the head alone first, then further layers from the top with
     it, the embeddings after layer 1 where they train at all. All but the last stage have their `epochs`; the last one
-    has those of the phase.
+    has those of the phase. Of a phase with `updates` no stage says its length: `PhaseConfig.stages` divides them.
+    Raises UserError where they are too few.
     """
     if phase.unfreeze is None:
         return [{"components": chosen}]
@@ -33,11 +34,17 @@ def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
     from_top = [name for name in blocks if name == "head"] + [name for name in reversed(blocks) if name != "head"]
     counts = [*range(1, len(from_top), phase.unfreeze.layers), len(from_top)]
     thawed = [{"components": [c for c in chosen if block(c) in from_top[:count]]} for count in counts]
-    return [stage | {"epochs": phase.unfreeze.epochs} for stage in thawed[:-1]] + [thawed[-1]]
+    if phase.updates is None:
+        return [stage | {"epochs": phase.unfreeze.epochs} for stage in thawed[:-1]] + [thawed[-1]]
+    if min(stage["updates"] for stage in phase.stages({"stages": thawed})) < 1:
+        each = f" of {phase.unfreeze.updates}" if phase.unfreeze.updates else ""
+        raise UserError(f"updates: {phase.updates} is too few for the {len(thawed)} stages{each} of gradual_unfreezing")
+    return thawed
 
 
-def check_reinit(phase: PhaseConfig, chosen: list[str], layers: int) -> None:
-    """Raise UserError where a phase re-initialises a layer that does not train as a whole."""
+def check_phase(phase: PhaseConfig, chosen: list[str], layers: int) -> None:
+    """Raise UserError for a phase with fewer updates than stages, or one that starts a layer anew and freezes it."""
+    stages(phase, chosen)
     for layer in top(layers, phase.reinit_top):
         if layer not in chosen:
             raise UserError(f"reinit_top: {phase.reinit_top} re-initialises {layer}, which the phase does not train")

@@ -5,14 +5,14 @@ import math
 from thaw.declarations.task_types import METRIC_LABELS
 
 
-def epoch_line(epoch: int, epochs: int, losses: list[float], metric: str, scores: list[float | None]) -> str:
+def epoch_line(place: str, losses: list[float], metric: str, scores: list[float | None]) -> str:
     """Return `epoch 1 of 2: loss 0.52, validation MCC 12.3`, of several runs that train side by side their means.
 
-    Args: number of the epoch, and of all epochs; the mean loss of the epoch, by run; main metric and its value on
+    Args: the epoch, or the update; the mean loss since the line before, by run; main metric and its value on
     validation, by run: an empty list where it was not scored, None where it is undefined.
     """
     several = f"means of {len(losses)} runs: " if len(losses) > 1 else ""
-    line = f"epoch {epoch} of {epochs}: {several}loss {_mean(losses):#.3g}"
+    line = f"{place}: {several}loss {_mean(losses):#.3g}"
     return f"{line}, validation {scored(metric, _mean(scores))}" if scores else line
 
 

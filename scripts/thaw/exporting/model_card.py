@@ -106,7 +106,8 @@ def _phase(entry: dict) -> str:
     if phase.optimizer == "lbfgs":
         return f"trained {trained} to convergence (lbfgs)"
     rate = f"rate {phase.rate:g}" + (f", head {phase.head_rate:g}" if phase.head_rate else "")
-    return f"trained {trained} for {phase.epochs} epochs in batches of {phase.batch_size} ({phase.optimizer}, {rate})"
+    length = f"{phase.epochs} epochs" if phase.updates is None else f"{phase.updates} updates"
+    return f"trained {trained} for {length} in batches of {phase.batch_size} ({phase.optimizer}, {rate})"
 
 
 def _scores(source: FinishedRun) -> str:

@@ -179,27 +179,30 @@ def training_operations(plan: Plan, spec: dict, key: str, gain: float = 1.0) -> 
     examples, tokens = training_size(plan, key)
     subset = spec["subset"]
     share = min(1.0, subset.get("rows", examples) / examples) * (1 - subset.get("validation", 0))
-    layer = 24 * entry.width**2 * tokens * share
+    layer, rows = 24 * entry.width**2 * tokens * share, max(1.0, examples * share)
     total, layers = 0.0, spec.get("student", {}).get("layers", range(1, entry.layers + 1))
     for phase in spec["phases"]:
         settings = PhaseConfig.of_spec(phase)
         faster = gain if settings.precision == "bf16" else 1.0
         for stage in settings.stages(phase):
             computed = len([n for n in layers if n > (stage["boundary"] or 0)])
-            total += stage["epochs"] * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
+            total += settings.passes(stage, rows) * layer * (computed + 2 * thawed_layers(stage["components"])) / faster
         if "ladder" in spec["head"].get("layers", {}).values():
-            total += settings.epochs * LADDER * entry.width * (entry.layers + 1) * tokens * share
+            passes = sum(settings.passes(stage, rows) for stage in settings.stages(phase))
+            total += passes * LADDER * entry.width * (entry.layers + 1) * tokens * share
     return total
 
 
 def pretraining_operations(plan: Plan, job: Job, gain: float = 1.0) -> float:
     """Return the floating-point operations of a further pretraining: layers, vocabulary for each mask, teacher."""
     key, entry = store_of(plan, job), FurtherPretrainingConfig.model_validate(job.spec["settings"])
-    encoder, (_, tokens) = entry_of(plan, key), training_size(plan, key)
+    encoder, (examples, tokens) = entry_of(plan, key), training_size(plan, key)
     shape, layer = entry.kept(encoder.layers), 12 * encoder.width**2
     products = layer * (len(shape[0]) if shape else encoder.layers) + entry.mask * encoder.width * VOCABULARY
-    total = 6 * entry.phase.epochs * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
-    return total + (2 * entry.phase.epochs * tokens * layer * encoder.layers if entry.cosine else 0.0)
+    (stage,) = entry.phase.stages({})
+    tokens *= entry.phase.passes(stage, max(1, round(examples)))
+    total = 6 * tokens * products / (gain if entry.phase.precision == "bf16" else 1.0)
+    return total + (2 * tokens * layer * encoder.layers if entry.cosine else 0.0)
 
 
 def extraction_operations(plan: Plan, store: StoreEstimate) -> float:

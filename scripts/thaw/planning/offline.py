@@ -8,7 +8,7 @@ selection been written by hand.
 from math import floor
 
 from thaw.adaptation.selectors import components
-from thaw.adaptation.stages import check_reinit
+from thaw.adaptation.stages import check_phase
 from thaw.core.errors import UserError, suggestion
 from thaw.data.sources import find_source
 from thaw.encoders.weight_sources import local_files
@@ -199,7 +199,7 @@ class Scaling:
             if strategy.student:
                 strategy.student.shape(self.layers, variables)
             for phase in strategy.phases:
-                check_reinit(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
+                check_phase(phase, components(list(phase.train), self.layers, variables, phase.insert), self.layers)
         except UserError:
             return False
         own = {name: variant(strategy, value) for name in strategy.sweep}  # a variant may be the own sweep's variable

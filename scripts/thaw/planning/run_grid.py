@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from thaw.adaptation.selectors import components, thawed_layers, trains_embeddings
-from thaw.adaptation.stages import chain_thaw_order, check_reinit
+from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.planning import compatibility
@@ -245,7 +245,7 @@ class RunPlanner:
             chosen = [components(list(phase.train), layers, variables, phase.insert) for phase in strategy.phases]
             chosen = [shape.of_trained(trained) if shape else trained for trained in chosen]
             for phase, trained in zip(strategy.phases, chosen, strict=True):
-                check_reinit(phase, trained, layers)
+                check_phase(phase, trained, layers)
         except UserError as error:
             raise UserError(f"{self.catalogue.place('strategies', run.strategy, 'phases')}: {error}") from error
         settings = run.settings | {name: value for name, value in variables.items() if name in PhaseConfig.model_fields}

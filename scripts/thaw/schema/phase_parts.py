@@ -9,6 +9,20 @@ from thaw.schema.entry import Id
 from thaw.schema.keys import ConfigModel, Key, clauses, written
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
+BETAS = (0.9, 0.999)
+CHAIN_THAW = "Chain-thaw: the head alone, then each block alone from below, at last all of them together."
+OPTIMIZERS = {  # what a Methods text says of each
+    "adamw": "AdamW",
+    "bert_adam": "Adam without bias correction (BertAdam)",
+    "lbfgs": "L-BFGS to convergence on standardised features",
+}
+SCHEDULES = {
+    "linear": "linear decay",
+    "constant": "constant learning rate",
+    "cosine": "cosine decay",
+    "slanted_triangular": "slanted triangular schedule",
+    "plateau": "learning rate halved after each {} without a better validation score",
+}
 
 
 class CoralConfig(ConfigModel):
@@ -29,9 +43,22 @@ class UnfreezeConfig(ConfigModel):
     epochs: Annotated[int, Key(lambda epochs, *_: f"{plural(epochs, 'epoch')} per stage", unit="epochs")] = Field(
         1, ge=1, description="length of each stage but the last, which has the phase's own epochs"
     )
+    updates: Annotated[int | None, Key("{} updates in each stage but the last", unit="updates")] = Field(
+        None,
+        ge=1,
+        description="of a phase with updates: those of each stage but the last, which has the rest; null: equal shares",
+    )
     restart: Annotated[
         bool, Key({False: "one schedule over all stages", True: "the schedule restarting in each stage"})
     ] = Field(False, description="restart the schedule in each stage; otherwise one schedule spans the phase")
+
+    def meaningful(self) -> set[str]:
+        """Return the keys that are read: stages have epochs or updates."""
+        return set(type(self).model_fields) - ({"epochs"} if self.updates else set())
+
+    def refused_with(self, name: str) -> str:
+        """Return the setting under which a key has no meaning."""
+        return f"with updates: {self.updates}"
 
 
 class EarlyStoppingConfig(ConfigModel):
@@ -103,6 +130,70 @@ def say_epochs(epochs, phase, context) -> str:
     return plural(epochs, "epoch") + where
 
 
+def say_updates(updates, phase, context) -> str:
+    """Say how many updates there are, and of which part of a phase."""
+    where = " in all stages together" if phase.unfreeze else " for each part" if phase.one_by_one else ""
+    return plural(updates, "update") + where if updates else ""
+
+
+def say_judge(judge, phase, context) -> str:
+    """Say how often validation is scored on the way."""
+    return f"validation scored {plural(judge, 'time')} at equal distances" if judge else ""
+
+
+def say_schedule(schedule, phase, context) -> str:
+    """Say how the rate falls."""
+    return SCHEDULES[schedule].format(_scored_each(phase))
+
+
+def say_patience(patience, phase, context) -> str:
+    """Say after how long without a gain a phase ends."""
+    each = _scored_each(phase)
+    return patience and f"early stopping after {plural(patience, each)} without a better validation score"
+
+
+def say_pick(pick, phase, context) -> str:
+    """Say whose weights are kept."""
+    if pick == "best":
+        return f"weights of the best {_scored_each(phase)} on validation"
+    return f"weights of the last {'epoch' if phase.updates is None else 'update'}"
+
+
+def _scored_each(phase) -> str:
+    """Return what a phase is scored after."""
+    return "epoch" if phase.updates is None else "evaluation"
+
+
+def say_reinit(layers, phase, context) -> str:
+    """Say which layers start from random weights."""
+    return f"The top {f'{layers} layers start' if layers > 1 else 'layer starts'} from random weights." * bool(layers)
+
+
+def say_betas(betas, phase, context) -> str:
+    """Say the constants of Adam where they are not the usual ones."""
+    return f"betas {written(list(betas))}" if betas != BETAS else ""
+
+
+def say_decay(decay, phase, context) -> str:
+    """Say by how much each layer's rate is below that of the layer above."""
+    return f"layer-wise learning-rate decay {written(decay)}" if decay < 1 else ""
+
+
+def say_layer_rates(rates, phase, context) -> str:
+    """Say the rates of layers that have their own."""
+    return f"discriminative learning rates {written(rates)} from the top layer down" * bool(rates)
+
+
+def say_warmup(share, phase, context) -> str:
+    """Say how long the rate rises."""
+    return f"warm-up ratio {written(share)}" if share else "no warm-up"
+
+
+def say_l2_sp(weight, phase, context) -> str:
+    """Say the weight of L2-SP."""
+    return f"L2-SP penalty {written(weight)}" if weight else ""
+
+
 def say_clip(norm, phase, context) -> str:
     """Say how gradients are clipped."""
     if norm is None:
@@ -121,4 +212,21 @@ def say_inserted(insert, phase, context) -> str:
 
 def say_unfreezing(unfreeze, phase, context) -> str:
     """Say in which stages a phase unfreezes layers."""
-    return unfreeze and f"Gradual unfreezing: the head alone first, then {', '.join(clauses(unfreeze, context))}."
+    if unfreeze is None:
+        return ""
+    layers, length, *rest = clauses(unfreeze, context)
+    if phase.updates is not None and unfreeze.updates is None:
+        length = "all stages of equal length"
+    return f"Gradual unfreezing: the head alone first, then {', '.join([layers, length, *rest])}."
+
+
+def check_length(updates: int | None, judge: int | None, unfreeze: UnfreezeConfig | None) -> None:
+    """Raise ValueError where evaluations or stages do not go with the length of a phase."""
+    if judge and updates and judge > updates:
+        raise ValueError(f"judge: {judge} evaluations do not fit into updates: {updates}; say {updates} or fewer")
+    if unfreeze is None:
+        return
+    if updates is None and unfreeze.updates:
+        raise ValueError("gradual_unfreezing: updates is for a phase with updates; this one has epochs, so say epochs")
+    if updates is not None and "epochs" in unfreeze.model_fields_set:
+        raise ValueError("gradual_unfreezing: epochs is for a phase with epochs; this one has updates, so say updates")

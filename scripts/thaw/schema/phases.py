@@ -1,25 +1,40 @@
 """One phase of a strategy: what trains, at which learning rates, on which schedule, until when."""
 
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from thaw.core.phrases import plural
 from thaw.schema.distillation import DistilConfig, ReplaceConfig, say_distil, say_replace
 from thaw.schema.entry import Rate, Share
 from thaw.schema.insert import InsertConfig
-from thaw.schema.keys import ConfigModel, Key, clauses, written
+from thaw.schema.keys import ConfigModel, Key, clauses
 from thaw.schema.phase_parts import (
+    BETAS,
+    CHAIN_THAW,
+    OPTIMIZERS,
     CoralConfig,
     EarlyStoppingConfig,
     SelectConfig,
     UnfreezeConfig,
+    check_length,
+    say_betas,
     say_clip,
+    say_decay,
     say_epochs,
     say_inserted,
+    say_judge,
+    say_l2_sp,
+    say_layer_rates,
+    say_patience,
+    say_pick,
     say_rate,
+    say_reinit,
+    say_schedule,
     say_selection,
     say_unfreezing,
+    say_updates,
+    say_warmup,
 )
 from thaw.schema.selected_parts import trained_parts
 from thaw.schema.trainer_keys import PHASE_HINTS
@@ -27,7 +42,8 @@ from thaw.schema.trainer_keys import PHASE_HINTS
 # what the plan adds to a phase in a spec
 PLANNED = set("components boundary reads stages vectors pairs attended".split())
 FITTED = {"l2", "select"}  # keys of lbfgs alone
-BETAS = (0.9, 0.999)
+OF_EPOCHS = {"epochs", "warmup_of"}  # keys that a phase with updates lacks
+SCHEDULE = Literal["linear", "constant", "cosine", "slanted_triangular", "plateau"]
 ONE_STRENGTH = Annotated[float, Field(ge=0)]
 
 
@@ -56,39 +72,20 @@ class PhaseConfig(ConfigModel):
     unfreeze: Annotated[UnfreezeConfig | None, Key(say_unfreezing, aliases=("gradual_unfreezing",))] = Field(
         None, description="gradual unfreezing: the head first, then further layers from the top"
     )
-    one_by_one: Annotated[
-        bool,
-        Key(
-            {True: "Chain-thaw: the head alone, then each block alone from below, at last all of them together."},
-            aliases=("chain_thaw",),
-        ),
-    ] = Field(
+    one_by_one: Annotated[bool, Key({True: CHAIN_THAW}, aliases=("chain_thaw",))] = Field(
         False, description="chain-thaw: the head alone, then each block alone from below, at last all of them together"
     )
-    reinit_top: Annotated[
-        int,
-        Key(
-            lambda n, *_: f"The top {f'{n} layers start' if n > 1 else 'layer starts'} from random weights." * bool(n),
-            unit="layers",
-        ),
-    ] = Field(0, ge=0, description="number of layers from the top that start from random weights")
-    optimizer: Annotated[
-        Literal["adamw", "bert_adam", "lbfgs"],
-        Key(
-            {
-                "adamw": "AdamW",
-                "bert_adam": "Adam without bias correction (BertAdam)",
-                "lbfgs": "L-BFGS to convergence on standardised features",
-            }
-        ),
-    ] = Field(
+    reinit_top: Annotated[int, Key(say_reinit, unit="layers")] = Field(
+        0, ge=0, description="number of layers from the top that start from random weights"
+    )
+    optimizer: Annotated[Literal["adamw", "bert_adam", "lbfgs"], Key(OPTIMIZERS)] = Field(
         "adamw",
         description="bert_adam: Adam without bias correction, as in the code of 2019; lbfgs: a linear head alone, to "
         "convergence",
     )
     betas: Annotated[
         tuple[Share, Share],
-        Key(lambda betas, *_: f"betas {written(list(betas))}" if betas != BETAS else "", aliases=("adam_betas",)),
+        Key(say_betas, aliases=("adam_betas",)),
     ] = Field(BETAS, description="Adam's factors of the running means of the gradients and of their squares")
     rate: Annotated[Rate, Key(say_rate, "learning rate", ("learning_rate", "lr"))] = Field(
         2e-5, description="peak learning rate"
@@ -98,12 +95,7 @@ class PhaseConfig(ConfigModel):
     ] = Field(None, description="peak learning rate of the head; null: the same as learning_rate")
     layer_decay: Annotated[
         float,
-        Key(
-            lambda decay, *_: f"layer-wise learning-rate decay {written(decay)}" if decay < 1 else "",
-            "layer-wise learning-rate decay",
-            ("layerwise_lr_decay", "llrd"),
-            "factor",
-        ),
+        Key(say_decay, "layer-wise learning-rate decay", ("layerwise_lr_decay", "llrd"), "factor"),
     ] = Field(
         1.0,
         gt=0,
@@ -113,36 +105,17 @@ class PhaseConfig(ConfigModel):
     )
     layer_rates: Annotated[
         list[Rate],
-        Key(
-            lambda rates, *_: f"discriminative learning rates {written(rates)} from the top layer down" * bool(rates),
-            aliases=("layer_learning_rates",),
-        ),
+        Key(say_layer_rates, aliases=("layer_learning_rates",)),
     ] = Field([], description="discriminative learning rates from the top layer down, the last one for all below")
-    schedule: Annotated[
-        Literal["linear", "constant", "cosine", "slanted_triangular", "plateau"],
-        Key(
-            {
-                "linear": "linear decay",
-                "constant": "constant learning rate",
-                "cosine": "cosine decay",
-                "slanted_triangular": "slanted triangular schedule",
-                "plateau": "learning rate halved after each epoch without a better validation score",
-            }
-        ),
-    ] = Field(
+    schedule: Annotated[SCHEDULE, Key(say_schedule)] = Field(
         "linear",
         description="linear and cosine fall to 0 after the warm-up, constant stays at the peak; slanted_triangular is "
-        "that of ULMFiT; plateau halves the rate after each epoch without a better validation score",
+        "that of ULMFiT; plateau halves the rate after each epoch, with updates each evaluation, without a better "
+        "validation score",
     )
-    warmup: Annotated[
-        float,
-        Key(
-            lambda share, *_: f"warm-up ratio {written(share)}" if share else "no warm-up",
-            "warm-up ratio",
-            ("warmup_ratio",),
-            "share of the updates",
-        ),
-    ] = Field(0.1, ge=0, lt=1, description="share of the updates over which the learning rate rises to its peak")
+    warmup: Annotated[float, Key(say_warmup, "warm-up ratio", ("warmup_ratio",), "share of the updates")] = Field(
+        0.1, ge=0, lt=1, description="share of the updates over which the learning rate rises to its peak"
+    )
     warmup_of: Annotated[Literal["phase", "epoch"], Key({"epoch": "warm-up ratio counted over one epoch"})] = Field(
         "phase", description="the updates that warmup_ratio is a share of: those of the phase, or of one epoch"
     )
@@ -156,6 +129,18 @@ class PhaseConfig(ConfigModel):
         int,
         Key(say_epochs, "number of epochs", ("epochs", "num_train_epochs", "num_epochs"), "epochs"),
     ] = Field(3, ge=1, le=1000, description="passes over the training examples")
+    updates: Annotated[int | None, Key(say_updates, "number of updates", ("updates", "max_steps"), "updates")] = Field(
+        None,
+        ge=1,
+        description="steps of the optimizer, in the place of epochs: the same budget for each strategy, in all stages "
+        "of a phase together (of chain_thaw: for each part)",
+    )
+    judge: Annotated[int | None, Key(say_judge, unit="evaluations")] = Field(
+        None,
+        ge=1,
+        description="with updates: validation is scored so many times, at equal distances and at the end; null: 10 "
+        "times, where early stopping, checkpoint: best or schedule: plateau asks for scores",
+    )
     batch_size: Annotated[
         int,
         Key(
@@ -170,29 +155,26 @@ class PhaseConfig(ConfigModel):
     )
     patience: Annotated[
         int | None,
-        Key(
-            lambda n, *_: n and f"early stopping after {plural(n, 'epoch')} without a better validation score",
-            aliases=("patience", "early_stopping_patience"),
-            unit="epochs",
-        ),
-    ] = Field(None, ge=1, description="early stopping: epochs without a better validation score after which it ends")
+        Key(say_patience, aliases=("patience", "early_stopping_patience"), unit="epochs"),
+    ] = Field(
+        None,
+        ge=1,
+        description="early stopping: epochs, with updates evaluations, without a better validation score after which "
+        "it ends",
+    )
     stop: Annotated[
         EarlyStoppingConfig | None,
         Key(lambda stop, phase, context: stop and ", ".join(clauses(stop, context)), aliases=("early_stopping",)),
     ] = Field(None, description="early stopping by a gap between training and validation score, or by a score")
-    pick: Annotated[
-        Literal["last", "best"],
-        Key(
-            {"last": "weights of the last epoch", "best": "weights of the best epoch on validation"},
-            aliases=("checkpoint",),
-        ),
-    ] = Field("last", description="the epoch whose weights are kept; best: by the validation score")
+    pick: Annotated[Literal["last", "best"], Key(say_pick, aliases=("checkpoint",))] = Field(
+        "last", description="the epoch, with updates the evaluation, whose weights are kept; best: by validation score"
+    )
     weight_decay: Annotated[float, Key("weight decay {}", "weight decay")] = Field(
         0.01, ge=0, description="decoupled weight decay of matrices; biases and norms have none"
     )
     l2_to_start: Annotated[
         float,
-        Key(lambda weight, *_: f"L2-SP penalty {written(weight)}" if weight else "", "L2-SP penalty", ("l2_sp",)),
+        Key(say_l2_sp, "L2-SP penalty", ("l2_sp",)),
     ] = Field(
         0.0,
         ge=0,
@@ -246,12 +228,17 @@ class PhaseConfig(ConfigModel):
             return {"train", "optimizer", *FITTED}
         slanted = self.schedule == "slanted_triangular"
         absent = {"warmup", "warmup_of"} if slanted else {"cut_frac", "ratio"}
+        absent |= {"judge"} if self.updates is None else OF_EPOCHS
         return set(type(self).model_fields) - absent - FITTED
 
     def refused_with(self, name: str) -> str:
         """Return the setting under which a key has no meaning."""
         if self.optimizer == "lbfgs" or name in FITTED:
             return f"with optimizer {self.optimizer}"
+        if name == "judge":
+            return "without updates, since epochs end with an evaluation"
+        if self.updates is not None and name in OF_EPOCHS:
+            return f"with updates: {self.updates}"
         return f"with schedule {self.schedule}"
 
     @model_validator(mode="before")
@@ -275,6 +262,7 @@ class PhaseConfig(ConfigModel):
             raise ValueError("clip_over: all needs frozen_dropout: true, a max_grad_norm and no clip_each_tensor")
         if self.coral and list(self.train) == ["head"] and not self.insert:
             raise ValueError("coral adapts the encoder; let some of it train, as train: [head, {top: 2}]")
+        check_length(self.updates, self.judge, self.unfreeze)
         if self.unfreeze and self.one_by_one:
             raise ValueError("gradual_unfreezing and chain_thaw are two orders of unfreezing; leave one out")
         if self.reinit_top and (self.unfreeze or self.one_by_one):
@@ -293,6 +281,18 @@ class PhaseConfig(ConfigModel):
         return cls.model_validate({key: value for key, value in entry.items() if key not in PLANNED})
 
     def stages(self, entry: dict) -> list[dict]:
-        """Return the stages of a phase, each with its `epochs`; one without any is one. Args: its entry in a spec."""
-        *early, last = entry.get("stages", [entry])
-        return [*early, last | {"epochs": self.epochs}]
+        """Return the stages of a phase, each with its `epochs` or `updates`; one without any is one.
+
+        Stages that do not say their updates have equal shares. Args: the phase's entry in a spec.
+        """
+        *early, last = stages = entry.get("stages", [entry])
+        if self.updates is None:
+            return [*early, last | {"epochs": self.epochs}]
+        ends = [round(self.updates * number / len(stages)) for number in range(len(stages) + 1)]
+        if self.unfreeze and self.unfreeze.updates:
+            ends[1:-1] = [self.unfreeze.updates * number for number in range(1, len(stages))]
+        return [stage | {"updates": end - start} for stage, (start, end) in zip(stages, pairwise(ends), strict=True)]
+
+    def passes(self, stage: dict, rows: float) -> float:
+        """Return how often a stage goes through so many training rows. Args: one of `stages`; the rows."""
+        return stage["updates"] * self.batch_size / rows if "updates" in stage else stage["epochs"]

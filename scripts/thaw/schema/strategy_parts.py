@@ -14,7 +14,9 @@ from thaw.schema.phases import PhaseConfig
 
 PHASE_NAMES = names(PhaseConfig)
 # The keys of a phase that a search may choose.
-SEARCHED = tuple("rate head_rate layer_decay epochs batch_size weight_decay warmup l2_to_start insert_size".split())
+SEARCHED = tuple(
+    "rate head_rate layer_decay epochs updates batch_size weight_decay warmup l2_to_start insert_size".split()
+)
 _SEARCHED_NAMES = [word for word, name in PHASE_NAMES.items() if name in SEARCHED]
 _GRID_SCHEMA = {"type": "string", "pattern": rf"^([1-9]\.)?({'|'.join(_SEARCHED_NAMES)})$"}
 

@@ -6,7 +6,7 @@ Names with exactly the same meaning as a key of Thaw are aliases of its field (`
 _CHECKED = "validation is scored after every epoch and results are saved by the workflow; leave it out"
 _FREEZE = "frozen is what train: does not name; write train: [head] or train: [head, {top: 2}] for the last two layers"
 _FP16 = "fp16 is not available; write precision: bf16, or leave it out for fp32"
-_STEPS = "the length of a phase is stated in epochs; write epochs: 3"
+_JUDGED = "with updates: validation is scored so often as judge: says; write judge: 10, or leave it out"
 _BETAS = "the constants of AdamW are fixed: betas 0.9 and 0.999"
 _SMOOTHING = "label smoothing is not available; leave it out"
 
@@ -33,8 +33,7 @@ PHASE_HINTS = {
     "adam_beta1": _BETAS,
     "adam_beta2": _BETAS,
     "adam_epsilon": "the constants of AdamW are fixed",
-    "max_steps": _STEPS,
-    "num_steps": _STEPS,
+    "num_steps": "the length of a phase is stated in epochs or updates; write epochs: 3 or updates: 400",
     "gradient_accumulation_steps": "not needed: batch_size is the number of examples of one update; leave it out",
     "auto_find_batch_size": "the batch size decides the result, so it is stated; write batch_size: 32",
     "per_device_eval_batch_size": "the batch size of evaluation changes no result; leave it out",
@@ -53,7 +52,7 @@ PHASE_HINTS = {
     "greater_is_better": "all metrics are better when larger; leave it out",
     "eval_strategy": _CHECKED,
     "evaluation_strategy": _CHECKED,
-    "eval_steps": _CHECKED,
+    "eval_steps": _JUDGED,
     "save_strategy": _CHECKED,
     "save_steps": _CHECKED,
     "logging_steps": _CHECKED,

@@ -151,14 +151,21 @@ class BatchedHeadTrainer:
 
     def batches(self, streams: list[tuple[int, str]], size: int) -> list[torch.Tensor]:
         """Return an epoch's batches, each the indices [M, n] of vectors; all but the last have `size` rows."""
-        tokens = int(self.store.lengths("train")[self.rows].sum())
-        self.spent = EpochCost(tokens, self.heads[0].logit_flops(len(self.targets)), self.lengths)
-        self.lengths = []
         orders = np.stack([np.random.default_rng(derive_seed(*named)).permutation(len(self.rows)) for named in streams])
         parts = [orders[:, start : start + size] for start in range(0, len(self.rows), size)]
         if self.train.seen is not None:  # sentences differ in length: a batch of taggers has one member
             parts = [self.train.positions(part[0])[None] for part in parts]
         return send([torch.from_numpy(part) for part in parts], self.targets.device)
+
+    def begin(self, batches: list[torch.Tensor]) -> None:
+        """Begin a round of some batches: its cost, of part of an epoch that part of the epoch's tokens.
+
+        Members have orders of their own: no member's cost is to depend on the others'.
+        """
+        vectors = sum(batch.shape[1] for batch in batches)
+        tokens = int(self.store.lengths("train")[self.rows].sum()) * vectors // len(self.targets)
+        self.spent = EpochCost(tokens, self.heads[0].logit_flops(vectors), self.lengths)
+        self.lengths = []
 
     def at_step(self, step: int, steps: int) -> None:
         """Do nothing: no loss of vectors depends on the update."""

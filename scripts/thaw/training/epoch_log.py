@@ -15,13 +15,11 @@ def log_stage(runs: list, number: int, stage: dict) -> None:
 
 
 def after_epoch(run, training: PhaseTraining, progress: Progress | None) -> None:
-    """Log an epoch of a batch, and write the progress of a run that is alone. Args: the first run; its phase."""
+    """Log a round of a batch, and write the progress of a run that is alone. Args: the first run; its phase."""
     phase_logs = [state.phase_log for state in training.states if state.phase_log.rows(training.epoch)]
     losses = [phase_log.mean_loss(training.epoch) for phase_log in phase_logs]
-    scores = (
-        [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.states[0].scores_epochs else []
-    )
+    scores = [phase_log.history[-1]["validation"] for phase_log in phase_logs] if training.scored else []
     phase = f"phase {training.states[0].number}, " if len(run.phases) > 1 else ""
-    log(phase + epoch_line(training.epoch, sum(training.epochs), losses, run.context.main_metric, scores))
+    log(phase + epoch_line(training.place, losses, run.context.main_metric, scores))
     if progress:
         progress.write(run, training)

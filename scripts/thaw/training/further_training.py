@@ -84,7 +84,7 @@ class Pretraining:
         return self
 
     def train(self, watch: Stopwatch) -> tuple[dict, dict]:
-        """Train all epochs; return the facts for the card, and the cost without what the step measures.
+        """Train to the last update; return the facts for the card, and the cost without what the step measures.
 
         Raises UserError where the loss becomes NaN or infinite.
         """
@@ -92,7 +92,7 @@ class Pretraining:
         components = ["head", *(name for name in self.model.encoder.components() if block(name) in trained)]
         use_precision(phase.precision, self.device)
         state = RunState(1, phase, self.entry.seed)
-        training, phase_log = PhaseTraining([state], [phase.epochs]), state.phase_log
+        training, phase_log = PhaseTraining([state], phase.stages({}), len(self.rows)), state.phase_log
         losses = [self._loss(watch)]
         log(f"held-out masked-language-model loss before: {losses[0]:.4f} nats")
 
@@ -101,7 +101,7 @@ class Pretraining:
                 raise UserError("the loss of the further pretraining became NaN or infinite; lower its learning rate")
             losses.append(self._loss(watch))
             loss = f"loss {phase_log.mean_loss(training.epoch):#.3g}, on held-out rows {losses[-1]:.4f} nats"
-            log(f"epoch {training.epoch} of {phase.epochs}: {loss}")
+            log(f"{training.place}: {loss}")
 
         trainer = ModelTrainer(self.model, self._feed("masks", self.entry.next_sentence), self.rows, self.objective)
         training.enter(trainer, components, self.shape.layers, self.kept if self.entry.student else None)

@@ -58,10 +58,13 @@ class ModelTrainer:
 
     def batches(self, streams: list[tuple[int, str]], size: int) -> list[np.ndarray]:
         """Return an epoch's batches, each the positions of its rows; a batch has rows of similar length."""
-        store = self.feed.store
-        self.spent = EpochCost(int(store.lengths("train")[self.rows].sum()))
+        return shuffled_batches(self.feed.store.sizes("train")[self.rows], size, derive_seed(*streams[0]))
+
+    def begin(self, batches: list[np.ndarray]) -> None:
+        """Begin a round of some batches: count their tokens, and let modules drop out."""
+        rows = self.rows[np.concatenate(batches)]
+        self.spent = EpochCost(int(self.feed.store.lengths("train")[rows].sum()))
         self.model.train()
-        return shuffled_batches(store.sizes("train")[self.rows], size, derive_seed(*streams[0]))
 
     def at_step(self, step: int, steps: int) -> None:
         """Note how many updates of the phase were made, of how many planned."""

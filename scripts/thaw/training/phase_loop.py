@@ -1,4 +1,7 @@
-"""The one loop: epochs of one phase, with validation and early stopping where the phase asks for them."""
+"""The one loop: rounds of one phase, with validation and early stopping where the phase asks for them.
+
+A round is an epoch, or a share of the updates that the phase has (`thaw.adaptation.rounds`).
+"""
 
 import math
 from collections.abc import Callable
@@ -8,13 +11,14 @@ import torch
 
 from thaw.adaptation.optimizers import optimizer
 from thaw.adaptation.param_groups import groups
+from thaw.adaptation.rounds import lengths, rounds
 from thaw.adaptation.schedules import lr_factor
 from thaw.core.runtime import progress
 from thaw.schema.phases import PhaseConfig
 from thaw.training.run_state import RunState
 from thaw.training.trainable import Trainable
 
-LOGGED = 10  # rows of the history per epoch
+LOGGED = 10  # rows of the history per round
 
 
 class PhaseTraining:
@@ -24,10 +28,13 @@ class PhaseTraining:
     boundary that it starts from. The optimizer keeps its state of a tensor by the tensor's name.
     """
 
-    def __init__(self, states: list[RunState], epochs: list[int]):
-        """Start a phase. Args: the state of each run; the epochs of each stage."""
-        self.states, self.epochs = states, epochs
-        self.stage, self.epoch, self.steps = -1, 0, 0
+    def __init__(self, states: list[RunState], stages: list[dict], rows: int):
+        """Start a phase. Args: the state of each run; the stages with their lengths; the number of training rows."""
+        self.states, phase = states, states[0].phase
+        self.per_epoch = math.ceil(rows / phase.batch_size)
+        self.rounds = rounds(phase, stages, self.per_epoch)
+        self.lengths = lengths(self.rounds)
+        self.stage, self.epoch, self.steps = -1, 0, 0  # `epoch` counts rounds
         self.optimizer = None
 
     def enter(self, trainable: Trainable, components: list[str], layers: int, kept: list[int] | None = None) -> None:
@@ -41,7 +48,7 @@ class PhaseTraining:
         trainable.thaw(components)
         parts = trainable.components(components)
         for state, named in zip(self.states, parts, strict=True):
-            state.enter(named, len(self.epochs) > 1)
+            state.enter(named, len(self.rounds) > 1)
         self.phases = list({state.phase.model_dump_json(): state.phase for state in self.states}.values())
         param_groups = [group for phase in self.phases for group in self._groups(phase, parts, layers, kept)]
         self.optimizer = optimizer(self.phases[0].optimizer, param_groups, self.phases[0].betas)
@@ -58,26 +65,41 @@ class PhaseTraining:
                     merged.setdefault(name, []).extend(named)
         return [group | {"settings": self.phases.index(phase)} for group in groups(merged, phase, layers, kept)]
 
-    def run(self, watch, after_epoch: Callable[[], None] = lambda: None) -> bool:
-        """Train a stage to its last epoch, or to the phase's end by a rule or a loss that is not finite.
+    @property
+    def scored(self) -> bool:
+        """Whether the current round ends with a validation score."""
+        return self.states[0].scores_epochs and sum(self.rounds, [])[self.epoch - 1].judged
 
-        Returns whether another stage follows. Args: a Stopwatch; a callback after each epoch. In a batch of runs, one
-        that ends before the others keeps its weights of that epoch, though it is computed until all have ended. When
-        the phase is over, each run gets the weights of its last epoch or, with pick: best, those of its epoch with the
+    @property
+    def place(self) -> str:
+        """Where the current round ends, as the log says it."""
+        parts = sum(self.rounds, [])
+        if self.states[0].phase.updates is None:
+            return f"epoch {self.epoch} of {len(parts)}"
+        return f"update {sum(part.updates for part in parts[: self.epoch])} of {sum(self.lengths)}"
+
+    def run(self, watch, after_epoch: Callable[[], None] = lambda: None) -> bool:
+        """Train a stage to its last round, or to the phase's end by a rule or a loss that is not finite.
+
+        Returns whether another stage follows. Args: a Stopwatch; a callback after each round. In a batch of runs, one
+        that ends before the others keeps its weights of that round, though it is computed until all have ended. When
+        the phase is over, each run gets the weights of its last round or, with pick: best, those of its round with the
         best validation score: the first of several with the same score, where an undefined score is the worst.
         """
-        last = self.stage == len(self.epochs) - 1
-        while self.epoch < sum(self.epochs[: self.stage + 1]) and not self._over():
+        last, done = self.stage == len(self.rounds) - 1, sum(map(len, self.rounds[: self.stage]))
+        for part in self.rounds[self.stage][self.epoch - done :]:
+            if self._over():
+                break
             self.epoch += 1
             going = [state for state in self.states if not state.phase_log.ended]
             with (
                 watch("train"),
                 self.trainable.drawing([state.stream("dropout", self.epoch) for state in self.states]),
             ):
-                self._epoch(going)
+                self._round(going, part.updates)
             with watch("evaluate"):
                 for state in going:
-                    state.after_epoch(self.epoch, last)
+                    state.after_epoch(self.epoch, last, part.judged)
             after_epoch()
             if self._over():
                 break
@@ -91,31 +113,45 @@ class PhaseTraining:
     def _over(self) -> bool:
         return all(state.phase_log.ended for state in self.states)
 
-    def _epoch(self, going: list[RunState]) -> None:
-        """Go once through the training rows; losses and the optimizer's learning rates are logged ten times."""
-        first, losses, decay = self.states[0], [], self.states[0].plateau_factor()  # a plateau is of one run alone
-        orders = [state.stream("order", self.epoch) for state in self.states]
-        batches = self.trainable.batches(orders, first.phase.batch_size)
+    def _round(self, going: list[RunState], updates: int) -> None:
+        """Make the updates of a round; losses and the optimizer's learning rates are logged ten times."""
+        losses, decay = [], self.states[0].plateau_factor()  # a plateau is of one run alone
+        batches = self._batches(updates)
+        self.trainable.begin(batches)
         logged = {math.ceil(len(batches) * (i + 1) / LOGGED) for i in range(LOGGED)}
-        name = f"phase {first.number}, epoch {self.epoch} of {sum(self.epochs)}"
+        name = f"phase {self.states[0].number}, {self.place}"
         for count, batch in enumerate(progress(batches, name), start=1):
-            factors = [lr_factor(phase, self.epochs, self.stage, self.steps, len(batches)) for phase in self.phases]
+            factors = [lr_factor(phase, self.lengths, self.stage, self.steps, self.per_epoch) for phase in self.phases]
             factors = [factor * decay for factor in factors]
-            self.trainable.at_step(self.steps, len(batches) * sum(self.epochs))
+            self.trainable.at_step(self.steps, sum(self.lengths))
             losses.append(self._update(batch, factors))
             self.steps += 1
             if count in logged:
-                factor = {group["settings"]: group["lr"] / group["peak"] for group in self.optimizer.param_groups}
-                columns = zip(*torch.stack(losses).tolist(), strict=True)
-                for state, column in zip(self.states, columns, strict=True):
-                    if not state.phase_log.ended:
-                        mean = sum(column) / len(column)
-                        state.log_loss(self.epoch, self.steps, mean, factor[self.phases.index(state.phase)])
+                self._log(losses)
                 losses.clear()
                 if self._over():
                     break
         for state in going:
             state.after_updates(self.trainable.spent)
+
+    def _batches(self, count: int) -> list:
+        """Return the next batches, of one epoch or of several, each of which has an order of its own."""
+        batches: list = []
+        while len(batches) < count:
+            epoch, first = divmod(self.steps + len(batches), self.per_epoch)
+            orders = [state.stream("order", epoch + 1) for state in self.states]
+            every = self.trainable.batches(orders, self.states[0].phase.batch_size)
+            batches += every[first : first + count - len(batches)]
+        return batches
+
+    def _log(self, losses: list[torch.Tensor]) -> None:
+        """Log the mean of some losses [M], and the factor of the learning rates, for each run that goes on."""
+        factor = {group["settings"]: group["lr"] / group["peak"] for group in self.optimizer.param_groups}
+        columns = zip(*torch.stack(losses).tolist(), strict=True)
+        for state, column in zip(self.states, columns, strict=True):
+            if not state.phase_log.ended:
+                mean = sum(column) / len(column)
+                state.log_loss(self.epoch, self.steps, mean, factor[self.phases.index(state.phase)])
 
     def _update(self, batch: Any, factors: list[float]) -> torch.Tensor:
         """Make one update at a factor of the peak rates of each settings; return the losses [M], on their device."""

@@ -28,7 +28,7 @@ class Placed(Protocol):
     stages: list[list[dict]]  # of each phase
     highest: int  # the highest boundary that the head reads
     rows: np.ndarray  # of train
-    passes: int  # over the rows, forward and backward; about
+    passes: float  # over the rows, forward and backward; about
 
 
 def prepare(run: Placed) -> None:

@@ -1,7 +1,7 @@
-"""The state of a run after an epoch, kept in a file until the run ends, so that a killed run resumes from it.
+"""The state of a run after a round, kept in a file until the run ends, so that a killed run resumes from it.
 
-Random numbers are drawn by seed, phase and epoch and need no state: a run that resumes ends with the same bits as one
-that was never stopped.
+Random numbers are drawn by seed, phase, epoch and round and need no state: a run that resumes ends with the same bits
+as one that was never stopped.
 """
 
 import json
@@ -82,7 +82,7 @@ class Progress:
         for part, seconds in self.state["seconds"].items():
             self.watch.parts[part] += seconds
         self.watch.start -= sum(self.state["seconds"].values())
-        log(f"resumes after epoch {self.state['epoch']} of phase {self.phase}, from {self.path.name}")
+        log(f"resumes after update {self.state['steps']} of phase {self.phase}, from {self.path.name}")
 
     @torch.no_grad()
     def resume(self, training) -> None:
@@ -106,7 +106,7 @@ class Progress:
                 training.optimizer.state[parameter] = {key: value.to(device) for key, value in own.items()}
 
     def write(self, run, training) -> None:
-        """Write the state of a run after an epoch, unless the last write is less than a minute old."""
+        """Write the state of a run after a round, unless the last write is less than a minute old."""
         if time.monotonic() - self.written < SPACING:
             return
         from thaw.evaluation.result_files import save_tensors

@@ -15,7 +15,7 @@ from thaw.training.gradient_log import Gradients
 
 @dataclass
 class EpochCost:
-    """The cost of an epoch of one run: tokens, forward operations of the head, padded length of each sequence."""
+    """The cost of a round of one run: tokens, forward operations of the head, padded length of each sequence."""
 
     tokens: int = 0
     head_flops: float = 0.0
@@ -34,6 +34,7 @@ class PhaseLog:
     tokens: int = 0
     head_flops: float = 0.0  # forward operations of the head
     lengths: list[int] = field(default_factory=list)  # padded length of each sequence of a stage's batches
+    scores: list[float | None] = field(default_factory=list)  # on validation, of each evaluation
 
     @property
     def ended(self) -> bool:
@@ -88,16 +89,15 @@ class RunState:
 
     @property
     def scores_epochs(self) -> bool:
-        """Whether the phase asks for a validation score after each epoch."""
+        """Whether the phase asks for a validation score after each round."""
         phase = self.phase
-        return bool(phase.patience or phase.stop or phase.pick == "best" or phase.schedule == "plateau")
+        return bool(phase.judge or phase.patience or phase.stop or phase.pick == "best" or phase.schedule == "plateau")
 
     def plateau_factor(self) -> float:
         """Return what a schedule of kind plateau has made of the rate so far; 1 for any other."""
         if self.phase.schedule != "plateau":
             return 1.0
-        last = {row["epoch"]: row["validation"] for row in self.phase_log.history}
-        return plateau_factor(list(last.values()))
+        return plateau_factor(self.phase_log.scores)
 
     def stream(self, purpose: str, epoch: int) -> tuple[int, str]:
         """Return an epoch's stream of random numbers for a purpose, "order" or "dropout", by seed and name."""
@@ -112,22 +112,23 @@ class RunState:
         self.phase_log.steps = step
         self.phase_log.diverged = not math.isfinite(loss)
 
-    def after_epoch(self, epoch: int, last: bool) -> None:
-        """Count a finished epoch, and score it where the phase asks for it.
+    def after_epoch(self, epoch: int, last: bool, judged: bool = True) -> None:
+        """Count a finished round, and score it where the phase asks for it.
 
-        Args: number of the epoch; whether this is the last stage. In an earlier stage some components have not trained
-        yet, so that no rule ends the phase.
+        Args: number of the round; whether this is the last stage; whether the round ends where the phase is evaluated.
+        In an earlier stage some components have not trained yet, so that no rule ends the phase.
         """
         if self.phase_log.diverged:
             return
         self.phase_log.epoch = epoch
-        if self.scores_epochs:
+        if self.scores_epochs and judged:
             self._evaluate(last)
 
     def _evaluate(self, last: bool) -> None:
-        """Score validation, keep the weights of the best epoch so far, and apply the rules that end the phase."""
+        """Score validation, keep the weights of the best round so far, and apply the rules that end the phase."""
         phase, row = self.phase, self.phase_log.history[-1]
         validation = row["validation"] = self.score("validation")
+        self.phase_log.scores.append(validation)
         value = -math.inf if validation is None else validation
         self.stale += last
         if value > self.best or self.kept is None:

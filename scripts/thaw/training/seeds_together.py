@@ -6,7 +6,7 @@ from thaw.training.training_run import TrainingRun, train
 
 
 def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
-    """Train heads alone on constant vectors, the runs in one batch where batch size and epochs are the same.
+    """Train heads alone on constant vectors, the runs in one batch where batch size and length are the same.
 
     Heads of words are trained one run after the other, since sentences differ in length; so are all with an objective
     that has no loss of vectors.
@@ -15,7 +15,8 @@ def train_heads(runs: list[TrainingRun], watch: Stopwatch) -> list[Trained]:
     for index, run in enumerate(runs):
         phase = run.phases[0]
         batched = not run.head.words and run.objective_of(phase).on_vectors and phase.schedule != "plateau"
-        groups.setdefault((phase.batch_size, phase.epochs, None if batched else index), []).append(index)
+        length = (phase.batch_size, phase.epochs, phase.updates, phase.judge)
+        groups.setdefault((length, None if batched else index), []).append(index)
     trained = {}
     for group in groups.values():
         trained |= dict(zip(group, train([runs[index] for index in group], watch), strict=True))

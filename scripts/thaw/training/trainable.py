@@ -20,7 +20,7 @@ Stream = tuple[int, str]  # seed and name of a stream of random numbers
 class Trainable(Protocol):
     """One model, or the heads of several runs: it makes the batches of an epoch, and of each losses and gradients."""
 
-    spent: EpochCost  # of the current epoch, for one run
+    spent: EpochCost  # of the current round, for one run
 
     def thaw(self, names: list[str]) -> None:
         """Let some components train and no others."""
@@ -29,10 +29,13 @@ class Trainable(Protocol):
         """Return the named parameters of some components, for each run."""
 
     def drawing(self, streams: list[Stream]) -> AbstractContextManager:
-        """Draw an epoch's random numbers from each run's stream, within a context."""
+        """Draw a round's random numbers from each run's stream, within a context."""
 
     def batches(self, streams: list[Stream], size: int) -> list:
         """Return an epoch's batches in the order that each run's stream gives."""
+
+    def begin(self, batches: list) -> None:
+        """Begin a round: the cost of its batches is counted from here."""
 
     def at_step(self, step: int, steps: int) -> None:
         """Note how many updates of the phase were made, of how many planned."""

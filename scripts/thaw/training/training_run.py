@@ -102,9 +102,10 @@ class TrainingRun:
         return self.context.training_rows
 
     @property
-    def passes(self) -> int:
+    def passes(self) -> float:
         """The epochs of all phases."""
-        return sum(stage["epochs"] for stages in self.stages for stage in stages)
+        pairs = zip(self.phases, self.stages, strict=True)
+        return sum(phase.passes(stage, len(self.rows)) for phase, stages in pairs for stage in stages)
 
     def objective_of(self, phase: PhaseConfig, stage: dict | None = None, number: int = 1) -> Objective:
         """Return what a phase minimises, in one of its stages where it reads another dataset's stored states.
@@ -252,7 +253,7 @@ def train(runs: list[TrainingRun], watch: Stopwatch, progress: Progress | None =
     """Train a batch of runs and return what each leaves; a single run is a list of one, and may write its progress.
 
     Several runs read the same inputs, have a head with constant vectors and one phase, in which the head alone trains,
-    and differ in seed and learning rates, not in batches and epochs.
+    and differ in seed and learning rates, not in batches and length.
     """
     if progress:
         progress.restore(runs[0])
@@ -271,7 +272,7 @@ def _train_phase(runs: list[TrainingRun], number: int, watch: Stopwatch, progres
     first, place = runs[0], number - 1
     stages, gradients = first.stages[place], first.spec.get("gradients", False)
     states = [RunState(number, run.phases[place], run.spec["seed"], gradients, run.score) for run in runs]
-    training = PhaseTraining(states, [stage["epochs"] for stage in stages])
+    training = PhaseTraining(states, stages, len(first.rows))
     resumes = progress is not None and progress.is_within(number)
     if resumes:
         states[0].phase_log, training.stage = first.phase_logs[-1], progress.state["stage"] - 1

@@ -9,6 +9,7 @@ import numpy as np
 from torch.nn import Linear
 
 from thaw.adaptation.param_groups import groups
+from thaw.adaptation.rounds import lengths, rounds
 from thaw.adaptation.schedules import lr_factor
 from thaw.adaptation.selectors import block
 from thaw.core.errors import UserError
@@ -21,29 +22,29 @@ FROZEN = "#e5e7eb"
 FORMATS = ("svg", "pdf", "png")
 
 
-def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[int]]:
-    """Return the learning rates [L + 2, S] of phases, NaN where frozen, and the epochs of each phase.
+def rates(phases: list[dict], layers: int) -> tuple[np.ndarray, list[float]]:
+    """Return the learning rates [L + 2, S] of phases, NaN where frozen, and the epochs of each phase, of EPOCH updates.
 
     A tiny module represents each component, and its parameters are grouped as a real module's. A phase with optimizer
     lbfgs has no learning rate and is left out.
     """
     rows = ["head", *(f"layer.{n}" for n in range(layers, 0, -1)), "embeddings"]
-    columns, lengths = [], []
+    columns, drawn = [], []
     for entry in phases:
         phase = PhaseConfig.of_spec(entry)
         stages = phase.stages(entry)
         if phase.optimizer == "lbfgs":
             continue
-        epochs = [stage["epochs"] for stage in stages]
+        updates = lengths(rounds(phase, stages, EPOCH))
         for number, stage in enumerate(stages):
             parts = {component: Linear(1, 1).named_parameters() for component in stage["components"]}
             peaks = np.full(len(rows), np.nan)
             for group in groups(parts, phase, layers):
                 peaks[rows.index(block(group["component"]))] = group["peak"]
-            updates = range(sum(epochs[:number]) * EPOCH, sum(epochs[: number + 1]) * EPOCH)
-            columns += [peaks * lr_factor(phase, epochs, number, step, EPOCH) for step in updates]
-        lengths.append(sum(epochs))
-    return np.array(columns).T, lengths
+            steps = range(sum(updates[:number]), sum(updates[: number + 1]))
+            columns += [peaks * lr_factor(phase, updates, number, step, EPOCH) for step in steps]
+        drawn.append(sum(updates) / EPOCH)
+    return np.array(columns).T, drawn
 
 
 def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
@@ -65,22 +66,29 @@ def draw(strategies: dict[str, list[dict]], layers: int, path) -> None:
     norm = LogNorm(np.nanmin(every), max(np.nanmax(every), 1.01 * np.nanmin(every)))
     with figure_style.style():
         figure, axes = figure_style.grid(list(rates_by_label), wide=min(2, len(rates_by_label)))
-        for axis, (matrix, lengths) in zip(axes, rates_by_label.values(), strict=True):
-            mesh = _panel(axis, matrix, lengths, norm)
+        for axis, (label, (matrix, ends)) in zip(axes, rates_by_label.items(), strict=True):
+            mesh = _panel(axis, matrix, ends, norm)
+            axis.set_xlabel(_unit(strategies[label]))
         figure.colorbar(mesh, ax=axes, label="learning rate", fraction=0.05, pad=0.02)
         figure_style.legend(figure, [Patch(color=FROZEN, label="frozen"), *_phase_mark(rates_by_label)])
         with atomic_write(path) as temporary:
             figure.savefig(temporary, format=kind, metadata={"Date": None} if kind == "svg" else {}, dpi=220)
 
 
-def _panel(axis, matrix: np.ndarray, lengths: list[int], norm):
+def _unit(phases: list[dict]) -> str:
+    """Return what the horizontal axis of some phases counts."""
+    units = {f"{EPOCH} updates" if "updates" in phase else "epoch" for phase in phases}
+    return " or ".join(sorted(units, reverse=True))
+
+
+def _panel(axis, matrix: np.ndarray, ends: list[float], norm):
     """Draw one strategy's rates [L + 2, S] over epochs, with a line where a new phase begins."""
     edges = np.arange(matrix.shape[1] + 1) / EPOCH
     axis.set_facecolor(FROZEN)
     mesh = axis.pcolormesh(edges, np.arange(len(matrix) + 1), matrix, norm=norm, cmap="viridis_r", rasterized=True)
-    for end in np.cumsum(lengths)[:-1]:
+    for end in np.cumsum(ends)[:-1]:
         axis.axvline(end, color="black", linewidth=1)
-    axis.set(xlabel="epoch", xlim=(0, edges[-1]), ylim=(len(matrix), 0))
+    axis.set(xlim=(0, edges[-1]), ylim=(len(matrix), 0))
     layers = len(matrix) - 2
     names = ["head", *(f"layer {n}" if layers <= 12 or n % 4 == 0 else "" for n in range(layers, 0, -1)), "embeddings"]
     axis.set_yticks(np.arange(len(matrix)) + 0.5, names)
@@ -94,5 +102,5 @@ def _phase_mark(rates_by_label: dict) -> list:
     """Return the legend entry of the lines between phases, if there are any."""
     from matplotlib.lines import Line2D
 
-    several = any(len(lengths) > 1 for _, lengths in rates_by_label.values())
+    several = any(len(ends) > 1 for _, ends in rates_by_label.values())
     return [Line2D([], [], color="black", linewidth=1, label="start of a phase")] if several else []

@@ -11,7 +11,7 @@ from thaw.core.files import read_json
 from thaw.outputs.frame.sanity_flags import notes_of, of_phase
 
 MARGIN = 0.01  # of a score: one point
-FEWEST_EPOCHS = 4  # whose last quarter is an epoch or more
+FEWEST_SCORES = 4  # whose last quarter holds one or more
 PLACE = ("task", "subset", "encoder", "head", "seed")
 
 
@@ -21,7 +21,7 @@ def underfit_runs(runs: Iterable[tuple[Path, dict]]) -> set[Path]:
     A run is if its score on training rows is more than a point below that of the linear probe that was fitted to
     convergence in the same place: the probe is one of the functions that the run could have learnt. It is, too, if its
     score (on training rows where its history has that, else on validation) rose by more than a point over the last
-    quarter of the epochs of its last phase and ended at its highest. Args: folder and row of each run, with PLACE and
+    quarter of the updates of its last phase and ended at its highest. Args: folder and row of each run, with PLACE and
     `pairs`.
     """
     records = {folder: read_json(folder / "metrics.json") for folder, _ in runs}
@@ -58,10 +58,10 @@ def _still_rises(folder: Path, record: dict) -> bool:
     notes = of_phase(notes_of(folder), len(record["spec"]["phases"]))
     main = record["spec"]["task"]["metrics"][0]
     for split in ("train", "validation"):
-        scores = {int(note["epoch"]): float(note[f"{split}_{main}"]) for note in notes if note.get(f"{split}_{main}")}
+        scores = {int(note["step"]): float(note[f"{split}_{main}"]) for note in notes if note.get(f"{split}_{main}")}
         if scores:
             end = max(scores)
-            before = [score for epoch, score in scores.items() if epoch <= end - end / 4]
+            before = [score for step, score in scores.items() if step <= end - end / 4]
             highest = scores[end] == max(scores.values())
-            return end >= FEWEST_EPOCHS and bool(before) and highest and scores[end] - before[-1] > MARGIN
+            return len(scores) >= FEWEST_SCORES and bool(before) and highest and scores[end] - before[-1] > MARGIN
     return False
