@@ -154,6 +154,10 @@ def test_what_does_not_train_is_matched_to_nothing():
             "6 to 6: the student keeps layers [1, 2]",
         ),
         ("after: {strategy: drop_top, variant: n02}, phases: [{train: [all]}]", "keep"),
+        (
+            "teacher: full, phases: [{train: [all], unfreeze: {}, distil: {hard: 0, hidden: {}}}]",
+            "gradual_unfreezing: nothing that trains at first is compared; give hard: or logits: a weight",
+        ),
     ],
 )
 def test_what_can_not_be_is_said_in_one_sentence(home, tmp_path, entry, sentence):

@@ -13,6 +13,7 @@ from thaw.declarations.task_types import EXTRACTION_TYPES, PROBED_TYPES, TARGET_
 from thaw.planning.run_plan import RunPlan, named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
+from thaw.schema.distillation import DistilConfig, that_train
 from thaw.schema.encoder import EncoderConfig
 from thaw.schema.entry import spec_of
 from thaw.schema.experiment import ExperimentConfig
@@ -237,6 +238,17 @@ def check_matched(term: str, pairs: list[tuple[int, int]], kept: list[list[int]]
         there = {0, *own, layers} if term == "hidden" else set(own)
         if wrong := [pair for pair in pairs if pair[place_in_pair] not in there]:
             raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the {who} keeps layers {own} of {layers}")
+
+
+def check_stages(distil: DistilConfig, entry: dict, layers: int, place: str) -> None:
+    """Find out whether every stage of a phase learns something. Args: the phase in the spec; layers L; place."""
+    for stage in entry.get("stages", []):
+        below = boundary(stage["components"], layers)
+        compared = [key for key in ("pairs", "attended") if that_train(entry.get(key, []), below)]
+        if not (distil.hard or (distil.logits and distil.logits.weight) or compared):
+            raise UserError(
+                f"{place}: gradual_unfreezing: nothing that trains at first is compared; give hard: or logits: a weight"
+            )
 
 
 def check_replaced(kept: list[int], layers: int, trained: list[str], place: str) -> None:

@@ -60,6 +60,8 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
             teachers = [_layers_kept(planner, need.of.run) for need in run.needs if need.role == "teacher"]
             compatibility.check_matched(term, pairs, [kept, *teachers], layers, f"{place}: distil: {term}: map")
             entry[key] = [list(pair) for pair in pairs]
+        if phase.distil:
+            compatibility.check_stages(phase.distil, entry, layers, place)
         if phase.distil and phase.distil.attention and (heads := phase.distil.attention.heads):
             width = planner.catalogue.get("encoders", run.encoder, "run").width
             if width % heads:

@@ -13,6 +13,7 @@ from thaw.schema.entry import Count
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
 
 Weight = Annotated[float, Field(ge=0)]
+SHARED = "shared"  # one learned projection for all layers that are compared
 
 
 class LogitsConfig(ConfigModel):
@@ -55,7 +56,7 @@ ATTENTION_MATCHED = {
 }
 
 
-def _that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
+def that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
     """Return those pairs whose first is above the boundary under which nothing trains, None where all trains."""
     return [(student, teacher) for student, teacher in pairs if below is None or student > below]
 
@@ -82,8 +83,18 @@ class HiddenConfig(ConfigModel):
     last: Annotated[bool, Key({True: "the last layer among them"})] = Field(
         False, description="whether the student's last layer is matched too, whose state the head reads"
     )
-    project: Annotated[bool, Key({True: "after a learned projection of the student's states"})] = Field(
-        False, description="whether one matrix, thrown away afterwards, projects the student's states first (TinyBERT)"
+    project: Annotated[
+        bool | Literal["shared"],
+        Key(
+            {
+                True: "after a learned projection of the student's states, one for each layer",
+                SHARED: "after a learned projection of the student's states, the same for all layers",
+            }
+        ),
+    ] = Field(
+        False,
+        description="project the student's states first, by a matrix that trains with it and is thrown away. true: one "
+        "for each layer that is compared; shared: one for all of them (TinyBERT)",
     )
 
     def meaningful(self) -> set[str]:
@@ -110,7 +121,7 @@ class HiddenConfig(ConfigModel):
             others = range(layers - len(inner), layers) if self.map == "last" else inner
             pairs = list(zip(inner, others, strict=True))
             pairs += [(layers, layers)] if self.last or self.map == "top" else []
-        return _that_train(pairs, below)
+        return that_train(pairs, below)
 
 
 class AttentionConfig(ConfigModel):
@@ -142,7 +153,7 @@ class AttentionConfig(ConfigModel):
             pairs = sorted(self.map.items())
         else:
             pairs = [(n, n) for n in kept] if self.map == "same" else [(kept[-1], layers)]
-        return _that_train(pairs, below)
+        return that_train(pairs, below)
 
 
 def _term(name: str):
