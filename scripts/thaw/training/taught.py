@@ -21,14 +21,14 @@ from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import check_digest, save_tensors
 from thaw.features.batch import Batch
-from thaw.features.row_sets import batches
+from thaw.features.extract import Listener, extract
 from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.context import TaskContext
 from thaw.training.distillation_losses import yes_or_no
 from thaw.training.run_inputs import Inputs
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import TaskModel
 
 LOGITS = "logits.safetensors"
 
@@ -63,17 +63,30 @@ class Teacher:
         lengths = self.context.store.sequences("train", rows)
         return encoder_flops(self.context.shape_below(self.model.head), lengths)
 
-    def write_logits(self, out: Path, rows: np.ndarray, device: torch.device) -> dict:
-        """Write the logits of some rows of train, and return what the card says of them."""
-        model, store = self.model.to(device), self.context.store
-        feed = Feed(store, [], device)
-        outputs = [torch.zeros(0, model.head.outputs)] * len(rows)  # those of a row without tokens
-        with torch.no_grad():
-            for places in batches(store.sizes("train")[rows]):
-                batch, stored = feed("train", rows[places])
-                logits = model(batch, stored).float().cpu()
-                for index, place in enumerate(places):
-                    outputs[place] = logits[index]
+    def write(
+        self, store: FeatureStore, rows: np.ndarray, parts: list[int | str], dtype: str, device: torch.device
+    ) -> tuple[dict, dict[int | str, dict]]:
+        """Write logits and hidden states of some rows of train, in one pass, into the folder of their excerpt.
+
+        Args: the excerpt; the rows; boundaries and attention that students read, and their dtype; device. Returns what
+        the card says of the logits, and of each part its bytes and sha256.
+        """
+        head = self.model.head.to(device)
+        outputs = [torch.zeros(0, head.outputs)] * len(rows)  # those of a row without tokens
+        place_of = {row: place for place, row in enumerate(rows.tolist())}
+
+        def take(read: np.ndarray, batch: Batch, states: dict[int, torch.Tensor]) -> None:
+            with torch.no_grad():
+                logits = head(head.combination(states, batch.mask), batch).float().cpu()
+            for index, row in enumerate(read.tolist()):
+                outputs[place_of[row]] = logits[index]
+
+        listener = Listener(head.combination.read, take)
+        facts = extract(store, self.model.encoder, parts, dtype, device, listener=listener)
+        return self._write_logits(store.folder, rows, outputs), facts
+
+    def _write_logits(self, out: Path, rows: np.ndarray, outputs: list[torch.Tensor]) -> dict:
+        """Write the logits of each row, on the CPU, and return what the card says of them."""
         counts = self.context.word_counts("train", rows)
         tensors = {"rows": torch.from_numpy(rows.astype(np.int64))}
         if counts is None:
