@@ -177,5 +177,5 @@ def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811
     assert model.tasks == {"sings": {"reads": "text", "labels": ["no", "yes"]}}
     with pytest.raises(ValueError, match="there is no task 'songs'; there are sings"):
         answer(model, {"texts": TEXTS, "tasks": ["songs"]}, Limits())
-    with pytest.raises(ValueError, match="sings reads a text"):
+    with pytest.raises(ValueError, match="sings reads strings"):
         answer(model, {"texts": [["a", "b"]]}, Limits())
