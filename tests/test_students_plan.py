@@ -3,6 +3,7 @@
 import pytest
 
 from thaw.core.errors import UserError
+from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.distillation import HiddenConfig
 from thaw.schema.student import StudentConfig
@@ -179,6 +180,20 @@ def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(home, tm
     held = f"  mine: {{teacher: {{strategy: full, subset: n100_d1}}, {TRAIN}}}\n"
     with pytest.raises(UserError, match="n100_d1 may train on rows that n1000_r1 holds out or reserves"):
         planned(home, tmp_path, ["mine"], held, subsets=["n1000_r1"], seeds=[1])
+
+
+def test_the_costs_of_a_teacher_are_those_of_the_rows_that_each_student_reads(home, tmp_path):
+    """Of several subsets each has a teacher of its own, or all have one that has read the rows of each."""
+    of_few = "  mine: {base: hinton, teacher: {strategy: full, subset: n100_d1}}\n"
+    chosen = [{"hinton": [3]}, {"mine": [3]}]
+    plan = planned(home, tmp_path, chosen, of_few, subsets=["n100_d1", "n250_d1"], seeds=[1])
+    made = {
+        plan.files("teach", key)[0].removeprefix("results/").replace("card.json", "cost.json")
+        for key in plan.jobs["teach"]
+    }
+    ((_, collect),) = plan.jobs["collect"].items()
+    read = {file for result in selected(collect.spec) for file in result.files}
+    assert {file for file in read if file.startswith("taught/")} == made and len(made) == 3
 
 
 def test_a_student_of_scores_alone_says_that_it_reads_no_label(home, tmp_path):
