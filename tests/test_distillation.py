@@ -16,6 +16,7 @@ from thaw.encoders.replacing import Replacement
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
 from thaw.features.excerpt import write_excerpt
+from thaw.features.store import FeatureStore
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
 from thaw.training import progress
@@ -28,6 +29,7 @@ from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
 from tiny_corpus import Bench, small_berts
+from tiny_own import STATED
 from trained import equal, losses, tensors
 
 bench_of = pytest.fixture(scope="module")(small_berts)
@@ -376,6 +378,51 @@ def test_a_smaller_encoder_learns_the_logits_of_another(taught_of, tmp_path):
     assert loss.item() == pytest.approx(functional.kl_div(*parts, reduction="batchmean").item(), rel=1e-4)
 
 
+def narrow(folder) -> dict:
+    """Write a BERT of half the bench's width with the same tokenizer, and return its catalogue entry."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(tiny_encoder("bert", folder, layers=2))
+    config.hidden_size = config.intermediate_size = config.hidden_size // 2
+    AutoModel.from_config(config).save_pretrained(folder)
+    return STATED | {"folder": str(folder), "layers": 2, "width": config.hidden_size}
+
+
+def test_states_and_attention_of_a_wider_encoder_teach_where_tokens_are_the_same(taught_of, tmp_path):
+    """Each term is that of the teacher's own pass over the same rows; other tokens are refused."""
+    taught, rows = taught_of("classification"), np.array([7, 2, 11, 5])
+    small = Bench(tmp_path / "small", narrow, taught.bench.corpus, "classification")
+    distil = {"hard": 0, "hidden": {"of": "tokens", "project": True}, "attention": {"heads": 2, "of": ["qk", "vv"]}}
+    spec = small.spec({"train": ["all"], "distil": distil})
+    spec["phases"][0] |= {"pairs": [[1, 2]], "attended": [[1, 2]]}
+    spec |= {"teacher": {"taught": read_json(taught.card)["digest"]}}
+    out = small.step("train", spec, tmp_path / "student", "--need", "teacher", taught.card)
+    assert "diverged" not in read_json(out / "metrics.json")["flags"]
+    run = TrainingRun(spec, small.inputs(), taught=Taught(taught.card, [2, "attention2"]))
+    model = TaskModel(Encoder.load(small.encoder), run.head, "fp32").eval()
+    objective, (_, teacher) = run.objective_of(run.phases[0]), taught.objective(logits={})
+    feeds = (Feed(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
+    (batch, stored), theirs = feeds
+    with torch.no_grad():
+        loss = objective.loss(model, rows, batch, stored)
+        _, own, taken = model.with_states(batch, stored, [1], [1])
+        _, other, wide = teacher.model.with_states(*theirs, [2], [2])
+        (matrix,) = objective.projections.parameters()
+        states = functional.mse_loss(own[1][batch.mask] @ matrix.T, other[2][batch.mask])
+        every = [tuple(x.transpose(1, 2).flatten(2) for x in one) for one in (taken[1], wide[2])]
+        pairs = [[tuple(one[i] for i in which) for one in every] for which in ((0, 1), (2, 2))]
+        attention = torch.stack([relation_distance(*both, batch.mask, 2, "shares") for both in pairs]).mean()
+    assert matrix.shape == (32, 16)
+    assert loss.item() == pytest.approx((states + attention).item(), rel=1e-4) and attention > 1e-6
+    store = FeatureStore(small.features)
+    flat = store._columns("train")["input_ids"]
+    flat.flat = flat.flat + 1
+    store.card["tokenizer"] = "another"
+    with pytest.raises(UserError, match="the teacher's tokens of some texts are not the student's"):
+        Taught(taught.card, [2]).check_rows(np.arange(24), store)
+    Taught(taught.card, []).check_rows(np.arange(24), store)
+
+
 def test_one_projection_serves_all_layers_where_it_is_shared(taught_of):
     """As TinyBERT's `fit_dense`: the term is the mean of squared distances after the same matrix."""
     taught, rows = taught_of("classification"), np.arange(3, 9)
@@ -454,7 +501,7 @@ def test_a_teacher_of_some_rows_teaches_no_others(taught_of):
     taught = taught_of("classification")
     few = Taught(taught.teach("few", subset={"rows": 5}), [])
     with pytest.raises(UserError, match="has not read all rows that its student trains on"):
-        few.check_rows(np.arange(24))
+        few.check_rows(np.arange(24), taught.bench.store)
 
 
 def test_a_teacher_that_diverged_or_kept_nothing_is_refused(taught_of, tmp_path):

@@ -51,13 +51,28 @@ def test_a_teacher_may_have_another_encoder(home, tmp_path):
     assert job.spec["teacher"] == {"taught": plan.jobs["teach"][taught].digest}
     assert plan.jobs["teach"][taught].spec["encoder"] != job.spec["encoder"]
     for entry, sentence in (
-        (
-            f"{of}, {OF_ALL} {{hidden: {{}}}}}}]",
-            "whose tokens are others; only distil: logits: compares",
-        ),
+        (f"{of}, {OF_ALL} {{hidden: {{}}}}}}]", "have widths of 384 and 768; say project: true"),
+        (f"{of}, {OF_ALL} {{attention: {{}}}}}}]", "whose heads may be others; say distil: attention: heads:"),
+        (f"{of}, {OF_ALL} {{attention: {{heads: 5}}}}}}]", "5 do not divide a width of 384"),
+        (f"{of}, {OF_ALL} {{hidden: {{map: {{2: 13}}, project: true}}}}}}]", "2 to 13: the teacher keeps layers [1, 2"),
         (f"teacher: {{strategy: full, encoder: bert_base_uncase}}, {TRAIN}", "did you mean 'bert_base_uncased'"),
     ):
         assert sentence in refused(home, tmp_path, entry)
+
+
+def test_layers_of_a_smaller_encoder_are_matched_to_those_of_a_larger_one_at_their_depth(home, tmp_path):
+    """As TinyBERT's, of twelve layers and a width of 768 to half of both: g(m) = m L / M."""
+    of = "teacher: {strategy: full, encoder: bert_base_uncased}"
+    terms = "hidden: {of: tokens, last: true, project: shared}, attention: {form: scores, heads: 12}"
+    plan = planned(home, tmp_path, ["mine"], f"  mine: {{{of}, {OF_ALL} {{{terms}}}}}]}}\n", seeds=[1])
+    (student,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
+    assert student.spec["phases"][0]["pairs"] == student.spec["phases"][0]["attended"]
+    assert student.spec["phases"][0]["pairs"] == [[n, 2 * n] for n in range(1, 7)]
+    names = [file.rpartition("/")[2] for file in student.inputs["teacher_states"]]
+    assert sorted(names) == sorted([f"{part}{n}.json" for part in ("b", "attention") for n in range(2, 13, 2)])
+    assert HiddenConfig(map="last").pairs([2, 4, 6], 6, None, 12) == [(2, 10), (4, 11)]
+    with pytest.raises(ValueError, match="layer 1 of 5 has none of 12 at its depth"):
+        HiddenConfig().pairs([1, 2, 3], 5, None, 12)
 
 
 def test_another_student_changes_no_digest_of_what_is_there(home, tmp_path):

@@ -41,7 +41,7 @@ class Distilled(Supervised):
         """Keep what is compared.
 
         Args: encoded targets of all rows of train; the phase's entry; the teacher's outputs; the phase in the spec, for
-        its pairs of boundaries and of layers, student's and teacher's; width of the states and the run's seed, for
+        its pairs of boundaries and of layers, student's and teacher's; width of its states and the run's seed, for
         learned projections; the phase's number.
         """
         super().__init__(gold)
@@ -51,10 +51,11 @@ class Distilled(Supervised):
         self.share, self.number = 0.0, number
         self._matched = self.pairs, self.attended
         self.projections = nn.ModuleDict()
-        if distil.hidden and distil.hidden.project:
+        if self.pairs and distil.hidden.project:
             names = [SHARED] if distil.hidden.project == SHARED else [str(n) for n, _ in self.pairs]
+            widths = width, taught.width(self.pairs[0][1])
             with seeded(seed, "projections"):
-                self.projections.update({name: nn.Linear(width, width, bias=False) for name in names})
+                self.projections.update({name: nn.Linear(*widths, bias=False) for name in names})
 
     def in_stage(self, components: list[str] | None, layers: int) -> "Distilled":
         """Compare what trains in a stage and no more; return the same objective, whose projections train on.

@@ -20,7 +20,7 @@ from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import check_digest, save_tensors
-from thaw.features.batch import Batch
+from thaw.features.batch import Batch, pieces
 from thaw.features.extract import Listener, extract
 from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
@@ -118,7 +118,7 @@ class Taught:
         folder = card.parent
         with wrap_corruption(folder, str(card)):
             tensors = load_file(folder / LOGITS)
-        self.store, self.logits = FeatureStore(folder), tensors["logits"]
+        self.store, self.logits, self.read = FeatureStore(folder), tensors["logits"], read
         self.store.require(read)
         rows = tensors["rows"].numpy()
         self.place = np.full(int(rows.max(initial=-1)) + 1, -1)
@@ -127,10 +127,25 @@ class Taught:
         self.ends = None if counts is None else torch.cumsum(counts, 0).numpy()
         self.folder = folder
 
-    def check_rows(self, rows: np.ndarray) -> None:
-        """Raise UserError where the teacher has not read some rows of train."""
+    def check_rows(self, rows: np.ndarray, store: FeatureStore) -> None:
+        """Raise UserError where the teacher has not read some rows of train, or reads them as other tokens.
+
+        Args: the rows; the store that the student reads them from. Logits alone are compared whatever the tokens are.
+        """
         if rows.max(initial=-1) >= len(self.place) or (self.place[rows] < 0).any():
             raise UserError(f"{self.folder}: the teacher has not read all rows that its student trains on; delete it")
+        if self.read and self.store.card["tokenizer"] != store.card["tokenizer"]:
+            for some in pieces(rows):
+                ours, theirs = (one.batch("train", some).input_ids for one in (store, self.store))
+                if ours.shape != theirs.shape or not ours.equal(theirs):
+                    raise UserError(
+                        f"{self.folder}: the teacher's tokens of some texts are not the student's; only distil: "
+                        "logits: compares the two"
+                    )
+
+    def width(self, boundary: int) -> int:
+        """Return the width of the teacher's hidden states at a boundary."""
+        return self.store.part_card(boundary)["width"]
 
     def logits_of(self, rows: np.ndarray, batch: Batch) -> torch.Tensor:
         """Return the logits of some rows on the batch's device: [B, C], scores [B], or of words [B, W, C]."""

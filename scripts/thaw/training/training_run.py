@@ -63,7 +63,7 @@ class TrainingRun:
         self.chosen, self.taught = chosen or {}, taught
         self._distilled: dict[int, Distilled] = {}  # by phase: its learned projections go on from stage to stage
         if taught:
-            taught.check_rows(self.rows)
+            taught.check_rows(self.rows, self.context.store)
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
         entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
         self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
