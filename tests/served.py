@@ -1,7 +1,7 @@
 """A served folder and its clients: a server in a process of its own, requests, a load of a bounded count.
 
     python tests/served.py results/merges/n1000_d1/minilm/near --tasks trec6 trec50 \\
-        --texts path/of/data/trec/TREC_10.label --out results/outputs/merge_small/tables
+        --texts path/of/data/trec/TREC.test --out results/outputs/merge_small/tables
 
 sends each line of a file once, without its first word, by one client, and then by eight at once, and writes served.md
 and served.csv: what was held. scripts/record.py keeps them with the experiment's tables.
