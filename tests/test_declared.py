@@ -62,6 +62,22 @@ def test_runs_that_keep_their_encoder_have_a_rule_of_their_own(place):
     assert place.planned()["train_1_2_kept"] == place.planned()["train_1_2"] == 2
 
 
+@pytest.mark.parametrize("together", [1, 3])
+def test_a_run_that_keeps_its_encoder_for_a_merge_declares_it_though_other_seeds_do_not(place, together):
+    """Only the seed that is served is kept; with a storage its encoder is named, and some rule has to write it."""
+    merges = {"near": {"strategies": [{"short_top": [1]}]}}
+    compute = {"threads": 1, "together": together}
+    asked = {"strategies": [{"short_top": [1]}], "seeds": [1, 2, 3], "merges": merges, "compute": compute}
+    place.write("mine.yaml", place.experiment("mine", **asked))
+    planned = place.planned()
+    tasks = planned["train_kept"]
+    assert planned["train_2_3"] == tasks if together == 3 else planned["train"] == 2 * tasks
+    run = "results/runs/colour/all/tiny/linear/short_top/k01"
+    assert "job " in place.checked("--dry-run", "--cores", "1", f"{run}/seed1/{layout.ENCODER}").lower()
+    refused = place.checked("--dry-run", "--cores", "1", f"{run}/seed2/{layout.ENCODER}", status=1)
+    assert "MissingRuleException" in refused
+
+
 def test_a_result_of_an_older_version_is_finished_and_a_changed_setting_still_makes_it_again(place):
     """Its folder was not declared: Snakemake has no record of it. Nor is a file missed that no job names."""
     place.snakemake("--cores", "1", CARD)

@@ -14,6 +14,7 @@ from thaw.adaptation.selectors import PARTS
 from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core.boundaries import taught_parts
 from thaw.core.files import read_json
+from thaw.features.excerpt import write_excerpt
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.insert import InsertConfig
 from thaw.schema.phases import PhaseConfig
@@ -145,12 +146,11 @@ def test_every_kind_of_strategy(name, benches, teacher, tmp_path):
 def test_a_teacher_gives_the_cpus_logits(benches, teacher, tmp_path):
     bench, rows_read = benches["classification"], np.arange(8)
     folders = [tmp_path / "here", tmp_path / "there"]
-    for folder in folders:
-        folder.mkdir()
+    stores = [write_excerpt(bench.store, folder, {"train": rows_read}, {}) for folder in folders]
     digest = read_json(teacher)["digest"]
-    Teacher(bench.inputs(), teacher, digest).write_logits(folders[0], rows_read, torch.device("cpu"))
+    Teacher(bench.inputs(), teacher, digest).write(stores[0], rows_read, [], "fp32", torch.device("cpu"))
     with pretended() as device:
-        Teacher(inputs_of(bench, device), teacher, digest).write_logits(folders[1], rows_read, device)
+        Teacher(inputs_of(bench, device), teacher, digest).write(stores[1], rows_read, [], "fp32", device)
     here, there = (load_file(folder / LOGITS)["logits"] for folder in folders)
     assert torch.allclose(here, there, atol=1e-5)
 

@@ -1,5 +1,7 @@
 """Distillation: each formula against another one, a teacher's outputs against its model, students against both."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,8 @@ from thaw.core.files import read_json, write_json
 from thaw.encoders.replacing import Replacement
 from thaw.encoders.transformers import Encoder
 from thaw.features.batch import Batch
+from thaw.features.excerpt import write_excerpt
+from thaw.features.store import FeatureStore
 from thaw.schema.distillation import DistilConfig, ReplaceConfig
 from thaw.steps import train as train_step
 from thaw.training import progress
@@ -25,7 +29,8 @@ from thaw.training.taught import LOGITS, Taught, Teacher
 from thaw.training.training_run import TrainingRun, train
 from tiny import tiny_encoder
 from tiny_corpus import Bench, small_berts
-from trained import equal, tensors
+from tiny_own import STATED
+from trained import equal, losses, tensors
 
 bench_of = pytest.fixture(scope="module")(small_berts)
 TYPES = ("classification", "regression", "pair_classification", "separate", "spans")
@@ -154,8 +159,9 @@ class Taught3:
         more = ("--run", self.run, "--boundaries", *boundaries)
         return self.bench.step("teach", spec, self.folder / name, *more) / "card.json"
 
-    def student(self, distil: dict | None, pairs=(), train=("all",), **changes) -> dict:
+    def student(self, distil: dict | None, pairs=(), train=("all",), unfreeze=None, **changes) -> dict:
         phase = {"train": list(train)} | ({"distil": distil} if distil else {})
+        phase |= {"unfreeze": unfreeze} if unfreeze else {}
         spec = self.bench.spec(phase, **changes)
         if pairs:
             spec["phases"][0]["pairs"] = [list(pair) for pair in pairs]
@@ -267,7 +273,7 @@ def test_what_is_stored_of_a_teacher_gives_the_loss_of_the_teacher_itself(taught
 
 
 def test_a_teacher_left_in_training_mode_is_noticed(taught_of, tmp_path):
-    """Its dropout would then be in the logits: the loss of the teacher's own model is no longer 0."""
+    """Its head's dropout would then be in the logits; the encoder is in eval mode in each pass that is stored."""
     taught = taught_of("classification")
     objective, teacher = taught.objective(hard=0, logits={})
     assert not any(module.training for module in teacher.model.modules())
@@ -275,10 +281,10 @@ def test_a_teacher_left_in_training_mode_is_noticed(taught_of, tmp_path):
     taken = {}
     for mode in (False, True):
         teacher.model.train(mode)
-        (tmp_path / str(mode)).mkdir()
+        store = write_excerpt(taught.bench.store, tmp_path / str(mode), {"train": rows}, {})
         torch.manual_seed(1)
-        teacher.write_logits(tmp_path / str(mode), rows, torch.device("cpu"))
-        taken[mode] = load_file(tmp_path / str(mode) / LOGITS)["logits"]
+        teacher.write(store, rows, [], "fp32", torch.device("cpu"))
+        taken[mode] = load_file(store.folder / LOGITS)["logits"]
     assert torch.equal(taken[False], load_file(taught.card.parent / LOGITS)["logits"])
     assert not torch.allclose(taken[True], taken[False], atol=1e-3)
 
@@ -372,6 +378,116 @@ def test_a_smaller_encoder_learns_the_logits_of_another(taught_of, tmp_path):
     assert loss.item() == pytest.approx(functional.kl_div(*parts, reduction="batchmean").item(), rel=1e-4)
 
 
+def narrow(folder) -> dict:
+    """Write a BERT of half the bench's width with the same tokenizer, and return its catalogue entry."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(tiny_encoder("bert", folder, layers=2))
+    config.hidden_size = config.intermediate_size = config.hidden_size // 2
+    AutoModel.from_config(config).save_pretrained(folder)
+    return STATED | {"folder": str(folder), "layers": 2, "width": config.hidden_size}
+
+
+def test_states_and_attention_of_a_wider_encoder_teach_where_tokens_are_the_same(taught_of, tmp_path):
+    """Each term is that of the teacher's own pass over the same rows; other tokens are refused."""
+    taught, rows = taught_of("classification"), np.array([7, 2, 11, 5])
+    small = Bench(tmp_path / "small", narrow, taught.bench.corpus, "classification")
+    distil = {"hard": 0, "hidden": {"of": "tokens", "project": True}, "attention": {"heads": 2, "of": ["qk", "vv"]}}
+    spec = small.spec({"train": ["all"], "distil": distil})
+    spec["phases"][0] |= {"pairs": [[1, 2]], "attended": [[1, 2]]}
+    spec |= {"teacher": {"taught": read_json(taught.card)["digest"]}}
+    out = small.step("train", spec, tmp_path / "student", "--need", "teacher", taught.card)
+    assert "diverged" not in read_json(out / "metrics.json")["flags"]
+    run = TrainingRun(spec, small.inputs(), taught=Taught(taught.card, [2, "attention2"]))
+    model = TaskModel(Encoder.load(small.encoder), run.head, "fp32").eval()
+    objective, (_, teacher) = run.objective_of(run.phases[0]), taught.objective(logits={})
+    feeds = (Feed(bench.store, [], torch.device("cpu"))("train", rows) for bench in (small, taught.bench))
+    (batch, stored), theirs = feeds
+    with torch.no_grad():
+        loss = objective.loss(model, rows, batch, stored)
+        _, own, taken = model.with_states(batch, stored, [1], [1])
+        _, other, wide = teacher.model.with_states(*theirs, [2], [2])
+        (matrix,) = objective.projections.parameters()
+        states = functional.mse_loss(own[1][batch.mask] @ matrix.T, other[2][batch.mask])
+        every = [tuple(x.transpose(1, 2).flatten(2) for x in one) for one in (taken[1], wide[2])]
+        pairs = [[tuple(one[i] for i in which) for one in every] for which in ((0, 1), (2, 2))]
+        attention = torch.stack([relation_distance(*both, batch.mask, 2, "shares") for both in pairs]).mean()
+    assert matrix.shape == (32, 16)
+    assert loss.item() == pytest.approx((states + attention).item(), rel=1e-4) and attention > 1e-6
+    store = FeatureStore(small.features)
+    flat = store._columns("train")["input_ids"]
+    flat.flat = flat.flat + 1
+    store.card["tokenizer"] = "another"
+    with pytest.raises(UserError, match="the teacher's tokens of some texts are not the student's"):
+        Taught(taught.card, [2]).check_rows(np.arange(24), store)
+    Taught(taught.card, []).check_rows(np.arange(24), store)
+
+
+def test_one_projection_serves_all_layers_where_it_is_shared(taught_of):
+    """As TinyBERT's `fit_dense`: the term is the mean of squared distances after the same matrix."""
+    taught, rows = taught_of("classification"), np.arange(3, 9)
+    entry = {"of": "tokens", "project": "shared"}
+    objective, teacher = taught.objective([(1, 1), (2, 2)], hard=0, hidden=entry)
+    each, _ = taught.objective([(1, 1), (2, 2)], hard=0, hidden=entry | {"project": True})
+    ((_, matrix),) = objective.projections.named_parameters()
+    assert len(list(each.projections.parameters())) == 2
+    batch, stored = Feed(taught.bench.store, [], torch.device("cpu"))("train", rows)
+    with torch.no_grad():
+        loss = objective.loss(teacher.model, rows, batch, stored)
+        _, states, _ = teacher.model.with_states(batch, stored, [1, 2])
+        real = [states[n][batch.mask] for n in (1, 2)]
+        expected = torch.stack([functional.mse_loss(one @ matrix.T, one) for one in real]).mean()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-4) and loss.item() > 0
+
+
+def staged(taught: Taught3, distil: dict, from_text: bool = False):
+    """Train with gradual unfreezing, which reads stored states in early stages; return the run and what it leaves."""
+    spec = taught.student(distil, SAME, unfreeze={"layers": 1})
+    for stage in spec["phases"][0]["stages"] if from_text else ():
+        stage["boundary"] = None
+    return taught.bench.train(spec, taught=Taught(taught.card, [1, 2, 3]))
+
+
+def test_of_each_stage_what_trains_is_compared(taught_of, monkeypatch):
+    """From the store as from text: below the boundary that a stage resumes from, the encoder has no states."""
+    taught, compared, loss = taught_of("classification"), [], Distilled.loss
+
+    def noted(self, *inputs):
+        compared.append([own for own, _ in self.pairs])
+        return loss(self, *inputs)
+
+    monkeypatch.setattr(Distilled, "loss", noted)
+    distil = {"hidden": {"weight": 100, "normalise": True, "last": True}}
+    (_, stored), (_, computed) = staged(taught, distil), staged(taught, distil, from_text=True)
+    assert losses(stored) == pytest.approx(losses(computed), rel=1e-4)
+    assert list(dict.fromkeys(map(tuple, compared))) == [(), (3,), (2, 3), (1, 2, 3)]
+
+
+def test_projections_go_on_from_stage_to_stage(taught_of, monkeypatch):
+    """They train on where the optimizer's memory of them does; TinyBERT's is a part of its student."""
+    taught, begun, ended = taught_of("classification"), [], []
+    join, end = Distilled.join, TrainingRun.end_stage
+
+    def kept(objective: Distilled) -> list:
+        return [value.clone() for value in objective.projections.state_dict().values()]
+
+    def joined(self, model, run):
+        begun.append(kept(self))
+        join(self, model, run)
+
+    def stage_ended(self, stage):
+        ended.append(kept(self.evaluator.objective))
+        end(self, stage)
+
+    monkeypatch.setattr(Distilled, "join", joined)
+    monkeypatch.setattr(TrainingRun, "end_stage", stage_ended)
+    staged(taught, PROJECTED)
+    assert len(begun) == len(ended) == 5
+    for before, after in pairwise(zip(begun, ended, strict=True)):
+        assert all(map(torch.equal, before[1], after[0]))
+    assert not any(map(torch.equal, begun[0], ended[-1]))
+
+
 def test_another_boundary_makes_no_logits_again(taught_of):
     """What students name is the digest of the card, which says nothing of boundaries."""
     taught = taught_of("classification")
@@ -385,7 +501,7 @@ def test_a_teacher_of_some_rows_teaches_no_others(taught_of):
     taught = taught_of("classification")
     few = Taught(taught.teach("few", subset={"rows": 5}), [])
     with pytest.raises(UserError, match="has not read all rows that its student trains on"):
-        few.check_rows(np.arange(24))
+        few.check_rows(np.arange(24), taught.bench.store)
 
 
 def test_a_teacher_that_diverged_or_kept_nothing_is_refused(taught_of, tmp_path):
@@ -473,12 +589,15 @@ def test_replacing_rates_follow_their_schedules():
     assert [rates["falling"](share) for share in (0, 0.25, 0.5)] == pytest.approx([0.8, 0.4, 1])
 
 
-@pytest.mark.parametrize("way", ["projections", "replacement"])
+PROJECTED = {"logits": {"temperature": 2}, "hidden": {"project": True, "weight": 5}}
+
+
+@pytest.mark.parametrize("way", ["projections", "stages", "replacement"])
 def test_a_student_that_goes_on_ends_as_one_that_was_never_stopped(way, taught_of, tmp_path, monkeypatch):
     taught = taught_of("classification")
-    if way == "projections":
-        distil = {"logits": {"temperature": 2}, "hidden": {"project": True, "weight": 5}}
-        spec, start = taught.student(distil, [(1, 1), (2, 2)]), None
+    if way != "replacement":
+        more = {"unfreeze": {"layers": 2}} if way == "stages" else {}
+        spec, start = taught.student(PROJECTED, [(1, 1), (2, 2)], **more), None
     else:
         spec = replaced(taught, 0.3)[0].spec
         start = train_step.start(spec, {"start": taught.run})
@@ -491,7 +610,7 @@ def test_a_student_that_goes_on_ends_as_one_that_was_never_stopped(way, taught_o
     monkeypatch.setattr(progress, "SPACING", 0.0)
     whole = trained(tmp_path / "whole")
     with monkeypatch.context() as patched, pytest.raises(Stopped):
-        stop_after(patched, 1)
+        stop_after(patched, 3 if way == "stages" else 1)
         trained(tmp_path / "stopped")
     again = trained(tmp_path / "stopped")
     assert equal(tensors(again), tensors(whole)) and again.history == whole.history and again.cost == whole.cost

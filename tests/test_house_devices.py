@@ -33,7 +33,8 @@ ALLOWED = {
     "masking.py: masked": "drawn by a generator of the CPU, so that masks are the same on all devices",
     "next_sentence.py: paired": "drawn by a generator of the CPU, as masks are; the batch is sent as a whole",
     "objectives.py: targets": "made from the corpus' numbers on the CPU, and sent once",
-    "taught.py: write_logits": "logits are gathered on the CPU, to be written",
+    "taught.py: write": "logits are gathered on the CPU, to be written",
+    "taught.py: _write_logits": "the same",
 }
 
 

@@ -1,20 +1,14 @@
 """The server: requests of a real client on a free port, what it refuses, and several clients at once."""
 
-import contextlib
 import json
-import os
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from served import ask, resident, served, under_load
 from test_merge import merged, rooms, runs  # noqa: F401 - fixtures
 from thaw.core.errors import UserError
 from thaw.exporting import formats
@@ -23,37 +17,12 @@ from thaw.exporting.standalone_model import Model
 from thaw.merging.http_app import Limits, answer, load
 from thaw.merging.merged_model import MergedModel
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
-
-
-@contextlib.contextmanager
-def served(folder: Path, *more: str):
-    """Serve a folder in a process of its own; give its address and the process."""
-    pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
-    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ["serve", str(folder), "--port", str(port), *more]
-    setting = os.environ | {"PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "thaw.cli.main", *words], env=setting)
-    try:
-        for _ in range(600):
-            assert process.poll() is None
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
-                break
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}", process
-    finally:
-        process.terminate()
-        process.wait()
-
 
 @pytest.fixture(scope="module")
 def both(merged):  # noqa: F811
     """Give the address of a server with small limits, and its process."""
+    pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
     with served(merged[0], "--max-texts", "16", "--max-bytes", "4000") as found:
         yield found
 
@@ -68,16 +37,6 @@ def address(both) -> str:
 def server(both) -> subprocess.Popen:
     """Give the server's process."""
     return both[1]
-
-
-def ask(address: str, body) -> tuple[int, dict]:
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    request = urllib.request.Request(f"{address}/predict", data, {"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=120) as reply:
-            return reply.status, json.loads(reply.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
 
 
 TEXTS = ["Anna sings sings", "the river river river", "sings"]
@@ -122,25 +81,14 @@ def test_what_is_refused_is_one_sentence(address):
 CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all
 
 
-def resident(process) -> int:
-    """Return the KiB of memory that a process holds."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
-
-
 def test_a_bounded_load_is_held_and_said(address, server, capsys):
     """Requests of eight threads: every answer is what one client gets; what was held is printed."""
     bodies = [{"texts": TEXTS[: 1 + n % 3], "tasks": [("sings", "rivers")[n % 2]]} for n in range(REQUESTS)]
     alone = {json.dumps(body): ask(address, body) for body in bodies[:6]}
 
-    def timed(body):
-        begin = time.perf_counter()
-        return ask(address, body), time.perf_counter() - begin
-
-    before, begin = resident(server), time.perf_counter()
-    with ThreadPoolExecutor(CLIENTS) as clients:
-        replies, seconds = zip(*clients.map(timed, bodies), strict=True)
-    whole, after = time.perf_counter() - begin, resident(server)
+    before = resident(server)
+    replies, seconds, whole = under_load(address, bodies, CLIENTS)
+    after = resident(server)
     assert [reply == alone[json.dumps(body)] for body, reply in zip(bodies, replies, strict=True)] == [True] * REQUESTS
     median, p99 = np.percentile(seconds, [50, 99]) * 1e3
     with capsys.disabled():
@@ -153,6 +101,7 @@ def test_a_bounded_load_is_held_and_said(address, server, capsys):
 
 def test_more_requests_than_the_limit_are_told_so_and_none_is_lost(merged):  # noqa: F811
     """Of twelve at once on a server of two at once each is answered, or refused with 503 and one sentence."""
+    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
     with served(merged[0], "--concurrent", "2") as (address, _), ThreadPoolExecutor(12) as clients:
         body = {"texts": TEXTS * 5, "tasks": ["sings", "rivers"]}
         replies = list(clients.map(lambda _: ask(address, body), range(60)))
@@ -177,5 +126,5 @@ def test_an_export_of_one_run_is_served_alike(runs, tmp_path):  # noqa: F811
     assert model.tasks == {"sings": {"reads": "text", "labels": ["no", "yes"]}}
     with pytest.raises(ValueError, match="there is no task 'songs'; there are sings"):
         answer(model, {"texts": TEXTS, "tasks": ["songs"]}, Limits())
-    with pytest.raises(ValueError, match="sings reads a text"):
+    with pytest.raises(ValueError, match="sings reads strings"):
         answer(model, {"texts": [["a", "b"]]}, Limits())

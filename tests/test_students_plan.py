@@ -3,6 +3,7 @@
 import pytest
 
 from thaw.core.errors import UserError
+from thaw.outputs.frame.collection import selected
 from thaw.planning.configuration import load_plan, read_config
 from thaw.schema.distillation import HiddenConfig
 from thaw.schema.student import StudentConfig
@@ -50,13 +51,28 @@ def test_a_teacher_may_have_another_encoder(home, tmp_path):
     assert job.spec["teacher"] == {"taught": plan.jobs["teach"][taught].digest}
     assert plan.jobs["teach"][taught].spec["encoder"] != job.spec["encoder"]
     for entry, sentence in (
-        (
-            f"{of}, {OF_ALL} {{hidden: {{}}}}}}]",
-            "whose tokens are others; only distil: logits: compares",
-        ),
+        (f"{of}, {OF_ALL} {{hidden: {{}}}}}}]", "have widths of 384 and 768; say project: true"),
+        (f"{of}, {OF_ALL} {{attention: {{}}}}}}]", "whose heads may be others; say distil: attention: heads:"),
+        (f"{of}, {OF_ALL} {{attention: {{heads: 5}}}}}}]", "5 do not divide a width of 384"),
+        (f"{of}, {OF_ALL} {{hidden: {{map: {{2: 13}}, project: true}}}}}}]", "2 to 13: the teacher keeps layers [1, 2"),
         (f"teacher: {{strategy: full, encoder: bert_base_uncase}}, {TRAIN}", "did you mean 'bert_base_uncased'"),
     ):
         assert sentence in refused(home, tmp_path, entry)
+
+
+def test_layers_of_a_smaller_encoder_are_matched_to_those_of_a_larger_one_at_their_depth(home, tmp_path):
+    """As TinyBERT's, of twelve layers and a width of 768 to half of both: g(m) = m L / M."""
+    of = "teacher: {strategy: full, encoder: bert_base_uncased}"
+    terms = "hidden: {of: tokens, last: true, project: shared}, attention: {form: scores, heads: 12}"
+    plan = planned(home, tmp_path, ["mine"], f"  mine: {{{of}, {OF_ALL} {{{terms}}}}}]}}\n", seeds=[1])
+    (student,) = (job for key, job in plan.jobs["train"].items() if "/mine/" in key)
+    assert student.spec["phases"][0]["pairs"] == student.spec["phases"][0]["attended"]
+    assert student.spec["phases"][0]["pairs"] == [[n, 2 * n] for n in range(1, 7)]
+    names = [file.rpartition("/")[2] for file in student.inputs["teacher_states"]]
+    assert sorted(names) == sorted([f"{part}{n}.json" for part in ("b", "attention") for n in range(2, 13, 2)])
+    assert HiddenConfig(map="last").pairs([2, 4, 6], 6, None, 12) == [(2, 10), (4, 11)]
+    with pytest.raises(ValueError, match="layer 1 of 5 has none of 12 at its depth"):
+        HiddenConfig().pairs([1, 2, 3], 5, None, 12)
 
 
 def test_another_student_changes_no_digest_of_what_is_there(home, tmp_path):
@@ -154,6 +170,10 @@ def test_what_does_not_train_is_matched_to_nothing():
             "6 to 6: the student keeps layers [1, 2]",
         ),
         ("after: {strategy: drop_top, variant: n02}, phases: [{train: [all]}]", "keep"),
+        (
+            "teacher: full, phases: [{train: [all], unfreeze: {}, distil: {hard: 0, hidden: {}}}]",
+            "gradual_unfreezing: nothing that trains at first is compared; give hard: or logits: a weight",
+        ),
     ],
 )
 def test_what_can_not_be_is_said_in_one_sentence(home, tmp_path, entry, sentence):
@@ -175,6 +195,20 @@ def test_a_teacher_of_fewer_rows_teaches_rows_whose_labels_nobody_reads(home, tm
     held = f"  mine: {{teacher: {{strategy: full, subset: n100_d1}}, {TRAIN}}}\n"
     with pytest.raises(UserError, match="n100_d1 may train on rows that n1000_r1 holds out or reserves"):
         planned(home, tmp_path, ["mine"], held, subsets=["n1000_r1"], seeds=[1])
+
+
+def test_the_costs_of_a_teacher_are_those_of_the_rows_that_each_student_reads(home, tmp_path):
+    """Of several subsets each has a teacher of its own, or all have one that has read the rows of each."""
+    of_few = "  mine: {base: hinton, teacher: {strategy: full, subset: n100_d1}}\n"
+    chosen = [{"hinton": [3]}, {"mine": [3]}]
+    plan = planned(home, tmp_path, chosen, of_few, subsets=["n100_d1", "n250_d1"], seeds=[1])
+    made = {
+        plan.files("teach", key)[0].removeprefix("results/").replace("card.json", "cost.json")
+        for key in plan.jobs["teach"]
+    }
+    ((_, collect),) = plan.jobs["collect"].items()
+    read = {file for result in selected(collect.spec) for file in result.files}
+    assert {file for file in read if file.startswith("taught/")} == made and len(made) == 3
 
 
 def test_a_student_of_scores_alone_says_that_it_reads_no_label(home, tmp_path):

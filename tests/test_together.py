@@ -226,3 +226,14 @@ def test_cells_that_differ_in_their_seeds_have_a_job_for_each():
     ]
     table.executed["fit_heads"].add(("linear", "full"))
     assert seed_parts(table, 2) == {}
+
+
+def test_seeds_that_keep_their_encoder_share_no_job_with_those_that_do_not():
+    """They write a file more, which a rule has to declare."""
+    table = JobTable("results", {1, 2, 3, 4, 5})
+    for seed in (1, 2, 3, 4, 5):
+        names = {"task": "a", "subset": "all", "encoder": "e", "head": "linear", "strategy": "top_k", "variant": "k01"}
+        table.add("train", layout.key("train", names | {"seed": seed}), {"keep": seed in (1, 4)}, {})
+    parts = seed_parts(table, 5)
+    assert parts == {(2, 3, 5): [("linear", "top_k", "k01")], (1, 4): [("linear", "top_k", "k01")]}
+    assert alone(table, parts) == "none"

@@ -29,7 +29,7 @@ GIVEN_TO_RUNS = f"{GIVEN_STATES} {NEEDED} --also-data {cards_of('also_data')} --
 TOGETHER, ALONE = PLAN.trained_together()
 # Runs that keep their encoder have rules of their own, which write one file more. No wildcard says which runs these are,
 # so the constraint of `task` looks at the path that follows it.
-SPARING, KEEPING = written_files.cells_by_keeping(PLAN)
+SPARING, KEEPING = written_files.runs_by_keeping(PLAN)
 # By that constraint what a run writes next to metrics.json.
 FILES = {SPARING: WRITTEN["train"]} | ({KEEPING: (*WRITTEN["train"], ENCODER)} if KEEPING else {})
 

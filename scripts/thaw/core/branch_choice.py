@@ -28,7 +28,9 @@ def choose(offers: Offers, rule: str, margin: float = 0.0) -> dict[str, Offer]:
     Raises UserError for a task without an offer.
     """
     if missing := [task for task, some in offers.items() if not some]:
-        raise UserError(f"{missing[0]}: no run offers a branch for it; name a strategy under from: that is run on it")
+        raise UserError(
+            f"{missing[0]}: no run offers a branch for it; name a strategy under strategies: that is run on it"
+        )
     return RULES[rule](offers, margin)
 
 

@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 1,
     "latency": 1,
     "collect": 8,
-    "table": 9,
+    "table": 10,
     "figure": 10,
     "report": 12,
 }

@@ -104,7 +104,7 @@ TABLES = {
     "student_table": OutputKind(
         "thaw.outputs.tables.students:build",
         "students, alone and with a teacher: score and share of the full model's by task, layers kept, seconds of "
-        "training and bytes",
+        "training, bytes and operations of a prediction",
         options.WholeSplitOptions,
         needs=(Requirement.FULL_AND_STUDENT,),
         adds=(*RUNS, Addition.STUDENTS),

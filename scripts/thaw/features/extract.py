@@ -5,6 +5,7 @@ S sequences, T tokens of the longest, N tokens of a split, d width.
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,14 @@ from thaw.features.store import FeatureStore
 ROUNDING = 0.01  # of the largest value: bf16 keeps three digits
 
 
+@dataclass(frozen=True)
+class Listener:
+    """What else is made of the states of a pass: `take(rows, batch, states)`, with those at the boundaries `reads`."""
+
+    reads: list[int]
+    take: Callable
+
+
 def extract(
     store: FeatureStore,
     encoder: Encoder,
@@ -35,6 +44,7 @@ def extract(
     expected: dict[int | str, dict] | None = None,
     rows: RowMasks | None = None,
     kept: dict[int | str, RowMasks] | None = None,
+    listener: Listener | None = None,
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
@@ -42,7 +52,7 @@ def extract(
     `expected`, their cards, no file is kept unless all that have the rows on their card agree with it. `device` may be
     a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
-    part, which are copied from the payload that is there.
+    part, which are copied from the payload that is there. A listener takes its states even where no part is written.
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
@@ -52,7 +62,7 @@ def extract(
             read, by_split = _batches_to_read(store, encoder, rows, place)
             written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
             for split in store.splits:
-                _pass(store, encoder, split, by_split[split], written, place)
+                _pass(store, encoder, split, by_split[split], written, place, listener)
             _check_against_second_pass(store, encoder, by_split, written, place)
             encoder.cpu()
         for one in written.values():
@@ -186,11 +196,11 @@ def _same_bits(store: FeatureStore, encoder: Encoder, split: str, few: RowBatch,
     return all(torch.equal(alone[row], among[row]) for row in alone.keys() & among.keys())
 
 
-def _states(encoder: Encoder, batch, written: dict[int | str, Written]) -> dict[int, torch.Tensor]:
-    """Return the states of a batch at all boundaries that some parts are made of."""
+def _states(encoder: Encoder, batch, written: dict[int | str, Written], more: list[int]) -> dict[int, torch.Tensor]:
+    """Return the states of a batch at all boundaries that some parts are made of, and at some more."""
     recorded = sorted({one.part.layer for one in written.values() if isinstance(one.part, AttentionInputs)})
     with encoder.recording(recorded) if recorded else contextlib.nullcontext({}) as taken:
-        states = encoder.states(batch, sorted({n for one in written.values() for n in one.part.reads}))
+        states = encoder.states(batch, sorted({*more, *(n for one in written.values() for n in one.part.reads)}))
     return states | {f"{ATTENTION}{n}": inputs for n, inputs in taken.items()}
 
 
@@ -206,9 +216,9 @@ def _check_against_second_pass(
     Raises UserError where a boundary differs by more than its rounding: states of another layer, or random ones.
     """
     split = next((split for split in ("train", *by_split) if by_split.get(split)), "train")
-    for one_batch in by_split.get(split, [])[-1:]:
+    for one_batch in by_split.get(split, [])[-1:] if written else ():
         batch = store.batch(split, one_batch.rows, one_batch.length).to(device)
-        again = _states(encoder, batch, written)
+        again = _states(encoder, batch, written, [])
         for n, one in written.items():
             places = one.part.places(store, split, one_batch.rows[: one_batch.wanted])
             stored = floats(one.payload.take(split, places), one.payload.dtype)
@@ -239,6 +249,7 @@ def _pass(
     row_batches: list[RowBatch],
     written: dict[int | str, Written],
     device,
+    listener: Listener | None,
 ) -> None:
     """Run the encoder over the batches of a split and put what each part holds into its payload."""
     card, lengths = store.card, store.lengths(split)
@@ -249,7 +260,9 @@ def _pass(
     )
     for rows, wanted, length in progress(row_batches, f"{card['encoder']} reads {split}"):
         batch = store.batch(split, rows, length).to(device)
-        states = _states(encoder, batch, written)
+        states = _states(encoder, batch, written, listener.reads if listener else [])
+        if listener:
+            listener.take(rows[:wanted], batch, states)
         for one in written.values():
             places = one.part.places(store, split, rows[:wanted])
             one.payload.put(split, places, one.part.values(states, batch)[: len(places)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from thaw.core.errors import UserError
 from thaw.exporting.standalone_model import Model
-from thaw.merging.merged_model import MergedModel, is_read
+from thaw.merging.merged_model import MergedModel, check
 from thaw.merging.request_limits import Limits
 
 CONNECTIONS = 1000  # open ones without a request, above which new ones are refused
@@ -28,10 +28,7 @@ class SingleModel:
 
     def predict_with_probabilities(self, texts: list, tasks: list[str] | None = None) -> dict[str, list[dict]]:
         """Return the predictions of the one task. Raises ValueError as a merged model does."""
-        if unknown := [task for task in tasks or [] if task != self.name]:
-            raise ValueError(f"there is no task {unknown[0]!r}; there are {self.name}")
-        if wrong := [text for text in texts if not is_read(text, self._model.reads)]:
-            raise ValueError(f"{self.name} reads a {self._model.reads}, not {str(wrong[0])[:40]!r}")
+        check(texts, [self.name] if tasks is None else tasks, {self.name: self._model.reads})
         with self._lock:
             return {self.name: list(self._model.predict_with_probabilities(texts))}
 

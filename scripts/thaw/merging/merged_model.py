@@ -156,7 +156,7 @@ class MergedModel:
         ValueError for an unknown task, and for texts that a task does not read.
         """
         names = list(dict.fromkeys(self.branches if tasks is None else tasks))
-        self.check(texts, names)
+        check(texts, names, {name: branch.reads for name, branch in self.branches.items()})
         groups: dict[tuple, list[str]] = {}
         for name in names:
             groups.setdefault(self.branches[name].input, []).append(name)
@@ -167,19 +167,6 @@ class MergedModel:
                     for row, prediction in zip(rows, some, strict=True):
                         predictions[name][row] = prediction
         return predictions
-
-    def check(self, texts: list, names: list[str]) -> None:
-        """Raise ValueError, with one sentence, for an unknown task or texts that some task does not read."""
-        if unknown := [name for name in names if name not in self.branches]:
-            raise ValueError(f"there is no task {unknown[0]!r}; there are {', '.join(sorted(self.branches))}")
-        if not names:
-            raise ValueError("name one task or more")
-        if not isinstance(texts, list) or not texts:
-            raise ValueError("texts must be a list with one text or more")
-        for name in names:
-            reads = self.branches[name].reads
-            if wrong := [text for text in texts if not is_read(text, reads)]:
-                raise ValueError(f"{name} reads {WHAT[reads]}, not {str(wrong[0])[:40]!r}")
 
     @torch.inference_mode()
     def logits(self, inputs, names: list[str]) -> dict[str, torch.Tensor]:
@@ -226,6 +213,22 @@ def _batches(texts: list):
         order = sorted(some, key=lambda row: standalone_model._length(texts[row]))
         for start in range(0, len(order), standalone_model.BATCH):
             yield order[start : start + standalone_model.BATCH]
+
+
+def check(texts: list, names: list[str], reads: dict[str, str]) -> None:
+    """Raise ValueError, with one sentence, for an unknown task or texts that some task does not read.
+
+    Args: the tasks that are asked for; by task what it reads, a key of `WHAT`.
+    """
+    if unknown := [name for name in names if name not in reads]:
+        raise ValueError(f"there is no task {unknown[0]!r}; there are {', '.join(sorted(reads))}")
+    if not names:
+        raise ValueError("name one task or more")
+    if not isinstance(texts, list) or not texts:
+        raise ValueError("texts must be a list with one text or more")
+    for name in names:
+        if wrong := [text for text in texts if not is_read(text, reads[name])]:
+            raise ValueError(f"{name} reads {WHAT[reads[name]]}, not {str(wrong[0])[:40]!r}")
 
 
 def is_read(text, reads: str) -> bool:

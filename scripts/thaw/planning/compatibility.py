@@ -4,13 +4,12 @@ from itertools import product
 
 from pydantic import ValidationError
 
-from thaw.adaptation.selectors import block, boundary
+from thaw.adaptation.selectors import boundary
 from thaw.core import plugins
 from thaw.core.errors import UserError, suggestion
-from thaw.core.phrases import listing
 from thaw.declarations.heads import HEAD_KINDS, LINEAR_KINDS
 from thaw.declarations.task_types import EXTRACTION_TYPES, PROBED_TYPES, TARGET_OF_TYPE, TEXTS_OF_TYPE, WORD_TYPES
-from thaw.planning.run_plan import RunPlan, named_points
+from thaw.planning.run_plan import named_points
 from thaw.schema.catalogue import Catalogue
 from thaw.schema.corpora import TaskConfig
 from thaw.schema.encoder import EncoderConfig
@@ -179,75 +178,6 @@ def encoder_serves(catalogue: Catalogue, encoder: str, task: str, trained: list[
         return True
     words = TEXTS_OF_TYPE[catalogue.get("tasks", task, "tasks").type] == 0
     return not words and all(chosen == ["head"] for chosen in trained)
-
-
-def check_same_student(strategy: StrategyConfig, before, place: str) -> None:
-    """Find out whether a run keeps the layers of the student that it starts from. Args: before, that one's shape."""
-    if before and not strategy.student:
-        kept = listing(map(str, before.layers))
-        raise UserError(
-            f"{place}: after: {strategy.start.strategy} keeps layers {kept} alone; say the same student: here"
-        )
-
-
-def check_teacher(strategy: StrategyConfig, teacher: RunPlan, read_with: tuple, head, place: str) -> None:
-    """Find out whether a run can teach another. Args: its strategy; views, encoder and type of task; head; place."""
-    views, encoder, task_type = read_with
-    terms = {term for phase in strategy.phases if phase.distil for term in phase.distil.terms}
-    name = f"{place}.teacher: {teacher.strategy}"
-    if len(teacher.views) > 1:
-        raise UserError(f"{name} lets validation choose how pairs are read; give it pairs: joint or separate")
-    if strategy.teaching.dropout and (terms - {"logits"} or (teacher.views, teacher.encoder) != (views, encoder)):
-        raise UserError(f"{name} with dropout: true gives logits alone, of the student's own tokens; leave dropout out")
-    if teacher.views != views and terms - {"logits"}:
-        raise UserError(f"{name} reads pairs otherwise, so that its tokens are others; only distil: logits: compares")
-    if teacher.encoder != encoder and terms - {"logits"}:
-        raise UserError(f"{name} is of {teacher.encoder}, whose tokens are others; only distil: logits: compares")
-    if teacher.encoder != encoder and task_type in WORD_TYPES:
-        raise UserError(f"{name} is of {teacher.encoder}, which cuts sentences at other words; take a task of texts")
-    if head and "crf" in head[1].kind and "logits" in terms:
-        raise UserError(f"{name}: the scores of head {head[0]} are of whole sentences; distil: hidden: compares states")
-
-
-def rows_of_teacher(catalogue: Catalogue, of_teacher: str | None, own: str, place: str) -> str:
-    """Return the id of the subset that a teacher was trained on. Args: what `teacher: subset:` says; the student's own.
-
-    Raises UserError where the teacher would know rows by which its student is chosen or tested.
-    """
-    if of_teacher is None or of_teacher == own:
-        return own
-    theirs, ours = (catalogue.get("subsets", id, f"{place}.subset") for id in (of_teacher, own))
-    if ours.validation or ours.reserved != theirs.reserved:
-        raise UserError(
-            f"{place}: subset: {of_teacher} may train on rows that {own} holds out or reserves; name subsets without "
-            "validation: and with the same reserved:"
-        )
-    return of_teacher
-
-
-def check_matched(term: str, pairs: list[tuple[int, int]], kept: list[list[int]], layers: int, place: str) -> None:
-    """Find out whether student and teacher have what is matched.
-
-    Args: hidden or attention; the student's with the teacher's; the layers that both keep; layers L; place of the map.
-    Embeddings and output are boundaries 0 and L of any encoder, but no layers with attention.
-    """
-    if not pairs:
-        raise UserError(f"{place}: no layer that trains is matched; say last: true, or map: {{2: 4}}")
-    for who, own, place_in_pair in zip(("student", "teacher"), kept, (0, 1), strict=True):
-        there = {0, *own, layers} if term == "hidden" else set(own)
-        if wrong := [pair for pair in pairs if pair[place_in_pair] not in there]:
-            raise UserError(f"{place}: {wrong[0][0]} to {wrong[0][1]}: the {who} keeps layers {own} of {layers}")
-
-
-def check_replaced(kept: list[int], layers: int, trained: list[str], place: str) -> None:
-    """Find out whether a student's layers can take over from a whole encoder. Args: what they are; L; what trains."""
-    if kept[-1] != layers:
-        raise UserError(
-            f"{place}: replace: the student's last layer is {kept[-1]} of {layers}, so that nothing takes over from "
-            "the layers above it; say student: keep: spread"
-        )
-    if others := [component for component in trained if block(component) in ("head", "embeddings")]:
-        raise UserError(f"{place}: replace: {others[0]} stays as it was in the run of after:; say train: [layers]")
 
 
 def check_start(

@@ -133,7 +133,7 @@ def _needs(runs: list[RunPlan], corpus: str) -> list[dict]:
 
     All these runs need the same but for the names that are theirs, such as the seed. Trials of a search are left out.
     """
-    rows = [run.names | {"corpus": corpus} for run in runs]
+    rows = [run.names | {"corpus": corpus, "rows": run.subset} for run in runs]
     entries = []
     for needs in zip(*([need for need in needed(run) if need.role != TRIAL] for run in runs), strict=True):
         others = {

@@ -7,7 +7,7 @@ from thaw.adaptation.selectors import components, thawed_layers, trains_embeddin
 from thaw.adaptation.stages import chain_thaw_order, check_phase
 from thaw.core import layout
 from thaw.core.errors import UserError
-from thaw.planning import compatibility
+from thaw.planning import compatibility, student_checks
 from thaw.planning.extraction import check_baseline, check_extraction
 from thaw.planning.initial_weights import InitialWeights, initial_weights
 from thaw.planning.run_plan import (
@@ -181,7 +181,7 @@ class RunPlanner:
         if strategy.student:
             self._mark_kept(run)
         compatibility.check_start(self.catalogue, strategy, self.trained(run), same, place, cell[:2], where)
-        compatibility.check_same_student(strategy, self.shape(run), place)
+        student_checks.check_same_student(strategy, self.shape(run), place)
         return Need("start", run, {"epoch": start.epoch} | ({"encoder_alone": True} if run.task != task else {}))
 
     def _teacher(self, cell: tuple, strategy: StrategyConfig, views: tuple[str, ...], asked: tuple) -> Need:
@@ -192,10 +192,10 @@ class RunPlanner:
         encoder = teacher.encoder or encoder
         point = named_point(teacher, variants(other, self.layers(encoder)), strategy, value, f"{place}.teacher")
         seed = seed if teacher.seed is None else teacher.seed
-        seen = compatibility.rows_of_teacher(self.catalogue, teacher.subset, subset, f"{place}.teacher")
+        seen = student_checks.rows_of_teacher(self.catalogue, teacher.subset, subset, f"{place}.teacher")
         run = self._run((task, seen, encoder, head, teacher.strategy, point, seed), asked)
         read_with = views, cell[2], self.catalogue.get("tasks", task, "tasks").type
-        compatibility.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
+        student_checks.check_teacher(strategy, run, read_with, self.head_of(head, task), place)
         self._mark_kept(run)
         if teacher.dropout:
             return Need("live_teacher", run, {"dropout": True})

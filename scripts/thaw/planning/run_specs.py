@@ -6,7 +6,7 @@ from thaw.core import boundaries, plugins
 from thaw.core.errors import UserError
 from thaw.core.versions import VERSIONS
 from thaw.declarations.task_types import SCORE_TYPES
-from thaw.planning import compatibility, merge_plan
+from thaw.planning import compatibility, merge_plan, student_checks
 from thaw.planning.run_grid import RunPlanner, task_spec
 from thaw.planning.run_plan import KEPT, RunPlan
 from thaw.schema.entry import spec_of
@@ -50,20 +50,24 @@ def _with_pairs(planner: RunPlanner, run: RunPlan, entries: list[dict]) -> list[
     """Return the phases of a spec, with the boundaries that are matched to the teacher's where states are compared."""
     layers, kept = planner.layers(run.encoder), _layers_kept(planner, run)
     place = planner.catalogue.place("strategies", run.strategy, "phases")
+    teacher = next((need.of.run for need in run.needs if need.role == "teacher"), run)
+    others = _layers_kept(planner, teacher), planner.layers(teacher.encoder)
     for (phase, chosen), entry in zip(planner.phases(run), entries, strict=True):
         if phase.replace:
-            compatibility.check_replaced(kept, layers, chosen, place)
+            student_checks.check_replaced(kept, layers, chosen, place)
         for term, key in (("hidden", "pairs"), ("attention", "attended")):
-            if not (phase.distil and getattr(phase.distil, term)):
+            if not (phase.distil and (compared := getattr(phase.distil, term))):
                 continue
-            pairs = getattr(phase.distil, term).pairs(kept, layers, boundary(chosen, layers))
-            teachers = [_layers_kept(planner, need.of.run) for need in run.needs if need.role == "teacher"]
-            compatibility.check_matched(term, pairs, [kept, *teachers], layers, f"{place}: distil: {term}: map")
+            try:
+                pairs = compared.pairs(kept, layers, boundary(chosen, layers), others[1])
+            except ValueError as error:
+                raise UserError(f"{place}: distil: {term}: {error}") from error
+            student_checks.check_matched(compared, pairs, (kept, layers), others, f"{place}: distil: {term}: map")
             entry[key] = [list(pair) for pair in pairs]
-        if phase.distil and phase.distil.attention and (heads := phase.distil.attention.heads):
-            width = planner.catalogue.get("encoders", run.encoder, "run").width
-            if width % heads:
-                raise UserError(f"{place}: distil: attention: heads: {heads} do not divide a width of {width}")
+        if phase.distil:
+            student_checks.check_stages(phase.distil, entry, layers, place)
+            widths = tuple(planner.catalogue.get("encoders", one.encoder, "run").width for one in (run, teacher))
+            student_checks.check_widths(phase.distil, widths, f"{place}: distil")
     return entries
 
 

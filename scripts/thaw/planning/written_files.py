@@ -47,17 +47,24 @@ def drawn(files: list[str]) -> list[str]:
     return [str(PurePath(file).with_suffix(ending)) for file in files for ending in _endings(file)]
 
 
-def cells_by_keeping(plan: Plan) -> tuple[str, str]:
-    """Return, as patterns for the wildcard `task`, the cells whose runs do not keep their encoder, and those that do.
+def runs_by_keeping(plan: Plan) -> tuple[str, str]:
+    """Return, as patterns for the wildcard `task`, the runs that do not keep their encoder, and those that do.
 
-    The second is empty where there are none. A cell of which only some seeds keep it is among the first.
+    The second is empty where there are none. A pattern looks at the path that follows, up to the seed, so that of one
+    cell some seeds may be among the first and some among the second.
     """
-    kept: dict[str, bool] = {}
+    cells: dict[str, dict[str, bool]] = {}
     for key, job in plan.jobs["train"].items():
-        cell = key.partition("/")[2].rpartition("/")[0]
-        kept[cell] = kept.get(cell, True) and bool(job.spec["keep"])
-    cells = "|".join(cell for cell, keeps in kept.items() if keeps)
-    return (f"(?!(?:{cells})/){NAME}", f"(?=(?:{cells})/){NAME}") if cells else (NAME, "")
+        cell, _, seed = key.partition("/")[2].rpartition("/")
+        cells.setdefault(cell, {})[seed] = bool(job.spec["keep"])
+    runs = [f"{cell}/" if all(seeds.values()) else f"{cell}/{_any(seeds)}/" for cell, seeds in cells.items()]
+    runs = "|".join(run for run, seeds in zip(runs, cells.values(), strict=True) if any(seeds.values()))
+    return (f"(?!(?:{runs})){NAME}", f"(?=(?:{runs})){NAME}") if runs else (NAME, "")
+
+
+def _any(seeds: dict[str, bool]) -> str:
+    """Return, as a pattern, the seeds that keep their encoder."""
+    return f"(?:{'|'.join(seed for seed, keeps in seeds.items() if keeps)})"
 
 
 def _job(plan: Plan, file: str) -> tuple[str, str] | None:

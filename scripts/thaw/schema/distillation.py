@@ -13,6 +13,7 @@ from thaw.schema.entry import Count
 from thaw.schema.keys import ConfigModel, Context, Key, clauses, written
 
 Weight = Annotated[float, Field(ge=0)]
+SHARED = "shared"  # one learned projection for all layers that are compared
 
 
 class LogitsConfig(ConfigModel):
@@ -55,7 +56,15 @@ ATTENTION_MATCHED = {
 }
 
 
-def _that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
+def _at_depth(layer: int, layers: int, others: int | None) -> int:
+    """Return the layer of a teacher of other layers at the depth of one of the student's; a ValueError without one."""
+    others = layers if others is None else others
+    if layer * others % layers:
+        raise ValueError(f"map: same: layer {layer} of {layers} has none of {others} at its depth; say map: {{2: 4}}")
+    return layer * others // layers
+
+
+def that_train(pairs: list[tuple[int, int]], below: int | None) -> list[tuple[int, int]]:
     """Return those pairs whose first is above the boundary under which nothing trains, None where all trains."""
     return [(student, teacher) for student, teacher in pairs if below is None or student > below]
 
@@ -82,8 +91,18 @@ class HiddenConfig(ConfigModel):
     last: Annotated[bool, Key({True: "the last layer among them"})] = Field(
         False, description="whether the student's last layer is matched too, whose state the head reads"
     )
-    project: Annotated[bool, Key({True: "after a learned projection of the student's states"})] = Field(
-        False, description="whether one matrix, thrown away afterwards, projects the student's states first (TinyBERT)"
+    project: Annotated[
+        bool | Literal["shared"],
+        Key(
+            {
+                True: "after a learned projection of the student's states, one for each layer",
+                SHARED: "after a learned projection of the student's states, the same for all layers",
+            }
+        ),
+    ] = Field(
+        False,
+        description="project the student's states first, by a matrix that trains with it and is thrown away. true: one "
+        "for each layer that is compared; shared: one for all of them (TinyBERT)",
     )
 
     def meaningful(self) -> set[str]:
@@ -94,23 +113,28 @@ class HiddenConfig(ConfigModel):
         """Return the setting under which a key has no meaning."""
         return "with map: top" if self.map == "top" else "with a custom map"
 
-    def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
+    def pairs(
+        self, kept: list[int], layers: int, below: int | None, others: int | None = None
+    ) -> list[tuple[int, int]]:
         """Return boundaries of the student with those of the teacher that they are matched to, ascending.
 
         The last layer's is boundary L, the model's output, also where the student keeps no layer as high: a model that
         normalises its output does so after its last layer.
 
         Args: the layers that the student keeps; layers L; the boundary under which nothing of the student trains, None
-        where its embeddings train. What does not train is matched to nothing.
+        where its embeddings train; layers of the teacher's encoder, None for L too. What does not train is matched to
+        nothing. Raises ValueError where the teacher has no layer at a depth.
         """
+        top = others or layers
         if isinstance(self.map, dict):
             pairs = sorted(self.map.items())
         else:
             inner = [] if self.map == "top" else kept[:-1]
-            others = range(layers - len(inner), layers) if self.map == "last" else inner
-            pairs = list(zip(inner, others, strict=True))
-            pairs += [(layers, layers)] if self.last or self.map == "top" else []
-        return _that_train(pairs, below)
+            last = range(top - len(inner), top)
+            theirs = last if self.map == "last" else [_at_depth(n, layers, others) for n in inner]
+            pairs = list(zip(inner, theirs, strict=True))
+            pairs += [(layers, top)] if self.last or self.map == "top" else []
+        return that_train(pairs, below)
 
 
 class AttentionConfig(ConfigModel):
@@ -136,13 +160,17 @@ class AttentionConfig(ConfigModel):
         "the teacher's at its place; top: the last to the last; or {2: 4, 4: 8}",
     )
 
-    def pairs(self, kept: list[int], layers: int, below: int | None) -> list[tuple[int, int]]:
+    def pairs(
+        self, kept: list[int], layers: int, below: int | None, others: int | None = None
+    ) -> list[tuple[int, int]]:
         """Return layers of the student with those of the teacher; args as of `HiddenConfig.pairs`."""
         if isinstance(self.map, dict):
             pairs = sorted(self.map.items())
+        elif self.map == "same":
+            pairs = [(n, _at_depth(n, layers, others)) for n in kept]
         else:
-            pairs = [(n, n) for n in kept] if self.map == "same" else [(kept[-1], layers)]
-        return _that_train(pairs, below)
+            pairs = [(kept[-1], others or layers)]
+        return that_train(pairs, below)
 
 
 def _term(name: str):

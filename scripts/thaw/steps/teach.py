@@ -27,11 +27,11 @@ def main() -> None:
 
 
 def execute(spec: dict, folders) -> None:
-    """Read the rows with the teacher: a pass for the logits, one for hidden states. Args: spec; parsed arguments."""
+    """Read the rows with the teacher. Args: spec; parsed arguments."""
     from thaw.compute_cost.stopwatch import Stopwatch, claimed, measure_cost
     from thaw.core.digests import file_sha256
     from thaw.features.excerpt import write_excerpt
-    from thaw.features.extract import extract, write_cards
+    from thaw.features.extract import write_cards
     from thaw.training.rows_read import read_rows
     from thaw.training.taught import Teacher
 
@@ -45,9 +45,8 @@ def execute(spec: dict, folders) -> None:
     parts = sorted(set(folders.boundaries), key=str)
     with claimed(watch) as device:
         with watch("train"):  # it counts as training of the students
-            card = teacher.write_logits(folders.out, rows, device)
-            facts = extract(store, teacher.model.encoder, parts, spec["dtype"], device) if parts else {}
-        cost = {"flops": teacher.flops(rows) * (1 + bool(parts))} | measure_cost(watch, device)
+            card, facts = teacher.write(store, rows, parts, spec["dtype"], device)
+        cost = {"flops": teacher.flops(rows)} | measure_cost(watch, device)
     write_cards(store, teacher.model.encoder, spec["dtype"], facts, {"device": hardware(device)["device"]})
     write_json(folders.out / "cost.json", cost)
     write_json(folders.out / "card.json", {"spec": spec, "digest": digest(spec), **card})

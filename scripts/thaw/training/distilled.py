@@ -6,9 +6,10 @@ B examples, W words, S sequences, T tokens, d width.
 import torch
 from torch import nn
 
+from thaw.adaptation.selectors import boundary
 from thaw.core.runtime import seeded
 from thaw.features.batch import Batch
-from thaw.schema.distillation import DistilConfig
+from thaw.schema.distillation import SHARED, DistilConfig, that_train
 from thaw.training.distillation_losses import (
     relation_distance,
     soft_targets,
@@ -40,7 +41,7 @@ class Distilled(Supervised):
         """Keep what is compared.
 
         Args: encoded targets of all rows of train; the phase's entry; the teacher's outputs; the phase in the spec, for
-        its pairs of boundaries and of layers, student's and teacher's; width of the states and the run's seed, for
+        its pairs of boundaries and of layers, student's and teacher's; width of its states and the run's seed, for
         learned projections; the phase's number.
         """
         super().__init__(gold)
@@ -48,10 +49,23 @@ class Distilled(Supervised):
         self.pairs = phase.get("pairs", []) if distil.hidden and distil.hidden.weight else []
         self.attended = phase.get("attended", []) if distil.attention and distil.attention.weight else []
         self.share, self.number = 0.0, number
+        self._matched = self.pairs, self.attended
         self.projections = nn.ModuleDict()
-        if distil.hidden and distil.hidden.project:
+        if self.pairs and distil.hidden.project:
+            names = [SHARED] if distil.hidden.project == SHARED else [str(n) for n, _ in self.pairs]
+            widths = width, taught.width(self.pairs[0][1])
             with seeded(seed, "projections"):
-                self.projections.update({str(n): nn.Linear(width, width, bias=False) for n, _ in self.pairs})
+                self.projections.update({name: nn.Linear(*widths, bias=False) for name in names})
+
+    def in_stage(self, components: list[str] | None, layers: int) -> "Distilled":
+        """Compare what trains in a stage and no more; return the same objective, whose projections train on.
+
+        Below what trains there are no states in an encoder that is resumed. Args: the components that train, None for
+        all that is matched; layers L.
+        """
+        below = boundary(components, layers) if components else None
+        self.pairs, self.attended = (that_train(pairs, below) for pairs in self._matched)
+        return self
 
     def join(self, model: TaskModel, run) -> None:
         """Let the projections, if any, train with the model."""
@@ -124,9 +138,12 @@ class Distilled(Supervised):
         """Return the mean distance over the pairs of boundaries."""
         entry, distances = self.distil.hidden, []
         for own, other in pairs:
-            student = states[own]
-            if str(own) in self.projections:
-                student = self.projections[str(own)](student.float())
+            student = self._projected(own, states[own])
             teacher = self.taught.states(other, rows, batch)
             distances.append(state_distance(student, teacher, batch.mask, entry.of, entry.loss, entry.normalise))
         return torch.stack(distances).mean()
+
+    def _projected(self, boundary: int, states: torch.Tensor) -> torch.Tensor:
+        """Return the student's states [S, T, d] at a boundary as they are compared."""
+        name = SHARED if SHARED in self.projections else str(boundary)
+        return self.projections[name](states.float()) if name in self.projections else states

@@ -20,15 +20,15 @@ from thaw.core.errors import UserError, wrap_corruption
 from thaw.core.files import read_json
 from thaw.encoders.transformers import Encoder
 from thaw.evaluation.result_files import check_digest, save_tensors
-from thaw.features.batch import Batch
-from thaw.features.row_sets import batches
+from thaw.features.batch import Batch, pieces
+from thaw.features.extract import Listener, extract
 from thaw.features.store import FeatureStore
 from thaw.schema.head import HeadConfig
 from thaw.training.adapted import AdaptedEncoder
 from thaw.training.context import TaskContext
 from thaw.training.distillation_losses import yes_or_no
 from thaw.training.run_inputs import Inputs
-from thaw.training.task_model import Feed, TaskModel
+from thaw.training.task_model import TaskModel
 
 LOGITS = "logits.safetensors"
 
@@ -63,17 +63,30 @@ class Teacher:
         lengths = self.context.store.sequences("train", rows)
         return encoder_flops(self.context.shape_below(self.model.head), lengths)
 
-    def write_logits(self, out: Path, rows: np.ndarray, device: torch.device) -> dict:
-        """Write the logits of some rows of train, and return what the card says of them."""
-        model, store = self.model.to(device), self.context.store
-        feed = Feed(store, [], device)
-        outputs = [torch.zeros(0, model.head.outputs)] * len(rows)  # those of a row without tokens
-        with torch.no_grad():
-            for places in batches(store.sizes("train")[rows]):
-                batch, stored = feed("train", rows[places])
-                logits = model(batch, stored).float().cpu()
-                for index, place in enumerate(places):
-                    outputs[place] = logits[index]
+    def write(
+        self, store: FeatureStore, rows: np.ndarray, parts: list[int | str], dtype: str, device: torch.device
+    ) -> tuple[dict, dict[int | str, dict]]:
+        """Write logits and hidden states of some rows of train, in one pass, into the folder of their excerpt.
+
+        Args: the excerpt; the rows; boundaries and attention that students read, and their dtype; device. Returns what
+        the card says of the logits, and of each part its bytes and sha256.
+        """
+        head = self.model.head.to(device)
+        outputs = [torch.zeros(0, head.outputs)] * len(rows)  # those of a row without tokens
+        place_of = {row: place for place, row in enumerate(rows.tolist())}
+
+        def take(read: np.ndarray, batch: Batch, states: dict[int, torch.Tensor]) -> None:
+            with torch.no_grad():
+                logits = head(head.combination(states, batch.mask), batch).float().cpu()
+            for index, row in enumerate(read.tolist()):
+                outputs[place_of[row]] = logits[index]
+
+        listener = Listener(head.combination.read, take)
+        facts = extract(store, self.model.encoder, parts, dtype, device, listener=listener)
+        return self._write_logits(store.folder, rows, outputs), facts
+
+    def _write_logits(self, out: Path, rows: np.ndarray, outputs: list[torch.Tensor]) -> dict:
+        """Write the logits of each row, on the CPU, and return what the card says of them."""
         counts = self.context.word_counts("train", rows)
         tensors = {"rows": torch.from_numpy(rows.astype(np.int64))}
         if counts is None:
@@ -105,7 +118,7 @@ class Taught:
         folder = card.parent
         with wrap_corruption(folder, str(card)):
             tensors = load_file(folder / LOGITS)
-        self.store, self.logits = FeatureStore(folder), tensors["logits"]
+        self.store, self.logits, self.read = FeatureStore(folder), tensors["logits"], read
         self.store.require(read)
         rows = tensors["rows"].numpy()
         self.place = np.full(int(rows.max(initial=-1)) + 1, -1)
@@ -114,10 +127,25 @@ class Taught:
         self.ends = None if counts is None else torch.cumsum(counts, 0).numpy()
         self.folder = folder
 
-    def check_rows(self, rows: np.ndarray) -> None:
-        """Raise UserError where the teacher has not read some rows of train."""
+    def check_rows(self, rows: np.ndarray, store: FeatureStore) -> None:
+        """Raise UserError where the teacher has not read some rows of train, or reads them as other tokens.
+
+        Args: the rows; the store that the student reads them from. Logits alone are compared whatever the tokens are.
+        """
         if rows.max(initial=-1) >= len(self.place) or (self.place[rows] < 0).any():
             raise UserError(f"{self.folder}: the teacher has not read all rows that its student trains on; delete it")
+        if self.read and self.store.card["tokenizer"] != store.card["tokenizer"]:
+            for some in pieces(rows):
+                ours, theirs = (one.batch("train", some).input_ids for one in (store, self.store))
+                if ours.shape != theirs.shape or not ours.equal(theirs):
+                    raise UserError(
+                        f"{self.folder}: the teacher's tokens of some texts are not the student's; only distil: "
+                        "logits: compares the two"
+                    )
+
+    def width(self, boundary: int) -> int:
+        """Return the width of the teacher's hidden states at a boundary."""
+        return self.store.part_card(boundary)["width"]
 
     def logits_of(self, rows: np.ndarray, batch: Batch) -> torch.Tensor:
         """Return the logits of some rows on the batch's device: [B, C], scores [B], or of words [B, W, C]."""

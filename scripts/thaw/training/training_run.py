@@ -61,8 +61,9 @@ class TrainingRun:
         """Read targets and rows, and make the head: new from its own random stream, or the earlier run's."""
         self.spec, self.inputs, self.context = spec, inputs, TaskContext(spec, inputs)
         self.chosen, self.taught = chosen or {}, taught
+        self._distilled: dict[int, Distilled] = {}  # by phase: its learned projections go on from stage to stage
         if taught:
-            taught.check_rows(self.rows)
+            taught.check_rows(self.rows, self.context.store)
         settings_chosen = {key: value for key, value in self.chosen.items() if key != "trial"}
         entries = [entry | of_phase(settings_chosen, n) for n, entry in enumerate(spec["phases"], start=1)]
         self.phases = [PhaseConfig.of_spec(entry) for entry in entries]
@@ -113,9 +114,10 @@ class TrainingRun:
         Args: its settings; the stage; its number in the run.
         """
         if phase.distil:
-            entry = self.spec["phases"][number - 1]
-            more = self.context.shape.width, self.spec["seed"], number
-            return Distilled(self.gold, phase.distil, self.taught, entry, *more)
+            if number not in self._distilled:
+                more = self.spec["phases"][number - 1], self.context.shape.width, self.spec["seed"], number
+                self._distilled[number] = Distilled(self.gold, phase.distil, self.taught, *more)
+            return self._distilled[number].in_stage(stage["components"] if stage else None, self.context.layers)
         if phase.replace:
             return Replacing(self.gold, phase.replace, self.spec["seed"], number)
         if phase.coral:

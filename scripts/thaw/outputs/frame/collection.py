@@ -104,7 +104,7 @@ def _runs(point: dict, heads: list[str], tasks: list[str], spec: dict, shown: di
             continue
         row, entry = {**point, "task": task, "subset": subset, "head": head, "seed": seed}, spec["tasks"][task]
         names = {name: row[name] for name in layout.RUN}
-        known = names | {"corpus": entry["corpus"]}
+        known = names | {"corpus": entry["corpus"], "rows": subset}
         needs = [
             CollectedNeed(need["role"], need["step"], known | need) for need in point.get("needs", {}).get(task, [])
         ]

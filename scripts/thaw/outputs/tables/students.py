@@ -9,10 +9,11 @@ from thaw.outputs.frame.result_links import row_anchor
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 
 HEADER = "subset encoder head strategy variant taught_by layers bytes task split metric seeds score full kept seconds"
+HEADER += " mflops"
 
 
 def build(data, spec: dict) -> TextTable:
-    """Return a line for the full model and for each student: score and share kept by task, layers, seconds, bytes.
+    """Return a line for the full model and for each student: score and share kept by task, layers and costs.
 
     Args: spec with `whole`, the strategy that trains everything, and `students`, the points that are one: encoder,
     strategy, variant, layers, and taught_by, the strategy of its teacher (empty for a student alone). Raises UserError
@@ -38,14 +39,13 @@ def build(data, spec: dict) -> TextTable:
             for row in own.itertuples():
                 whole = full.get((row.task, row.split))
                 facts = [strategy, variant, point["taught_by"], point["layers"], round(size)]
-                numbers = [
-                    "" if x is None else f"{x:.4f}" for x in (row.mean, whole, _kept(row.mean, whole), row.seconds)
-                ]
+                values = row.mean, whole, _kept(row.mean, whole), row.seconds, row.inference / 1e6
+                numbers = ["" if value is None or value != value else f"{value:.4f}" for value in values]
                 lines.append([*group, *facts, row.task, row.split, row.metric, row.seeds, *numbers])
         groups += [Group(name, [], rows)] if len(rows) > 1 else []
     if not groups:
         raise UserError("a student_table needs results of the full model and of a student")
-    titles = [*(column.title for column in columns), "Taught", "Layers", "Seconds", "MB"]
+    titles = [*(column.title for column in columns), "Taught", "Layers", "Seconds", "MB", "MFLOPs"]
     whole = wording.label(labels, "strategies", spec["whole"])
     return text_table(spec, titles, groups, _notes(whole), HEADER, lines)
 
@@ -59,7 +59,7 @@ def _points(spec: dict, encoder: str, layers: int) -> dict[tuple[str, str], dict
 
 
 def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell | None]:
-    """Return the cells of a line: score with the share kept by task; whether it was taught, layers, seconds, MB."""
+    """Return the cells of a line: score with the share kept by task; whether it was taught, layers, and three costs."""
     cells: list[TextCell | None] = [None] * len(columns)
     for row in rows.itertuples():
         kept = _kept(row.mean, full.get((row.task, row.split)))
@@ -68,7 +68,7 @@ def _cells(rows, columns, full: dict, size: float, point: dict) -> list[TextCell
             wording.number(row.mean) + share, row.mean, link=row_anchor(row)
         )
     facts = ["yes" if point["taught_by"] else wording.DASH, str(point["layers"])]
-    numbers = [f"{rows['seconds'].mean():.0f}", f"{size / 1e6:.1f}"]
+    numbers = [f"{rows['seconds'].mean():.0f}", f"{size / 1e6:.1f}", wording.number(rows["inference"].mean() / 1e6, 0)]
     return cells + [TextCell(text) for text in [*facts, *numbers]]
 
 
@@ -81,5 +81,6 @@ def _notes(whole: str) -> list[str]:
     return [
         f"Score × 100, in brackets in % of {whole}. Taught: trained towards a teacher's outputs. Layers: those kept. "
         "Seconds: of training, medians over seeds, with those of the teacher and of its outputs. MB: of the encoder's "
-        "weights in fp32, without the head; a layer counts with the mean of all.",
+        "weights in fp32, without the head; a layer counts with the mean of all. MFLOPs: operations of one prediction, "
+        "the mean over test examples of all tasks.",
     ]
