@@ -13,13 +13,14 @@ import pytest
 HOME = Path(__file__).resolve().parents[1]
 JOB = """
 import json, os, sys, time
+os.environ.setdefault("OF_A_LIBRARY", "as torch writes TORCHINDUCTOR_CACHE_DIR")
 from thaw.core.errors import UserError
 
 def main():
     told = sys.argv[1]
     if told == "facts":
         facts = {"folder": os.getcwd(), "argv": sys.argv, "parent": os.getppid(), "group": os.getpgrp() == os.getpid()}
-        print(json.dumps(facts | {"asked": os.environ["ASKED"], "imported": "pandas" in sys.modules}))
+        print(json.dumps(facts | {"asked": os.environ["ASKED"], "library": "OF_A_LIBRARY" in os.environ, "imported": "pandas" in sys.modules}))
         print("a log line", file=sys.stderr)
     elif told == "mistake":
         raise UserError("tasks.yaml:3: no such task")
@@ -87,6 +88,7 @@ def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_w
     facts = [json.loads(one.stdout) for one in done]
     for one in facts:
         assert one["folder"] == str(tmp_path / "below") and one["asked"] == "yes" and one["group"] and one["imported"]
+        assert one["library"]
         assert Path(one["argv"][0]).stem == "some_job" and one["argv"][1:] == ["facts", "--out", "a b"]
     assert facts[0]["parent"] == facts[1]["parent"], "two servers"
     assert [one.returncode for one in done] == [0, 0] and done[0].stderr == "a log line\n"

@@ -92,6 +92,7 @@ class Server:
 
     def __init__(self, listener: socket.socket) -> None:
         self.listener = listener
+        self.environment = dict(os.environ)  # before libraries write their own into it
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(listener, selectors.EVENT_READ)
         self.waiting.register(0, selectors.EVENT_READ)
@@ -122,7 +123,7 @@ class Server:
         except (OSError, ValueError):  # who asked has gone
             connection.close()
             return None
-        if not _alike(request["environment"]):
+        if not _alike(request["environment"], self.environment):
             connection.send(REFUSED)
             _close(connection, *files)
             return None
@@ -175,10 +176,9 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
         return json.loads(stream.read(int.from_bytes(length, "big"))), files
 
 
-def _alike(environment: dict[str, str]) -> bool:
-    """Return whether what was imported in this environment is what would be imported in another one."""
-    names = ({*environment} | {*os.environ}) - OF_A_JOB
-    return all(environment.get(name) == os.environ.get(name) for name in names)
+def _alike(environment: dict[str, str], other: dict[str, str]) -> bool:
+    """Return whether what is imported in one environment is what would be imported in another one."""
+    return all(environment.get(name) == other.get(name) for name in ({*environment} | {*other}) - OF_A_JOB)
 
 
 def _close(*those) -> None:
@@ -196,13 +196,15 @@ def run(module: str, arguments: list[str]) -> None:
 def main() -> None:
     """Serve at a socket that is open already: its descriptor and its folder are the arguments."""
     listener, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    request = Server(listener).serve()
+    server = Server(listener)
+    request = server.serve()
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)
         return
     os.chdir(request["folder"])
+    by_libraries = {name: os.environ[name] for name in {*os.environ} - {*server.environment}}
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(by_libraries | request["environment"])
     run(request["module"], request["arguments"])
 
 
