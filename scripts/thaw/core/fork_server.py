@@ -7,7 +7,9 @@ it dies with the process that asked for it. Where no server listens, as on a clu
 needs (Linux 5.3), or in another environment, a step imports for itself: `thaw.steps.__main__`.
 """
 
+import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -18,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from thaw.core.runtime import run_step
@@ -32,6 +35,7 @@ REFUSED, STARTED = b"r", b"s"
 TABLES = ("pandas", "pyarrow.parquet")
 MODELS = (*TABLES, "transformers.modeling_utils", "transformers.models.auto.modeling_auto")
 PLOTS = (*TABLES, "scipy.stats", "seaborn")
+AHEAD = (*MODELS, *PLOTS)
 WITH_MODELS = ("fetch", "features", "features_adapted", "pretrain", "teach", "train", "search_heads", "probe", "merge")
 LIBRARIES = {**dict.fromkeys(WITH_MODELS, MODELS), "figure": PLOTS, "report": PLOTS}
 
@@ -90,9 +94,11 @@ def ask(module: str, arguments: list[str]) -> int | None:
 class Server:
     """Forks processes for those who ask, and passes on their signals and the exit statuses."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, ahead: tuple[str, ...] = ()) -> None:
+        """Args: an open socket; modules to import in their order while nobody asks."""
         self.listener = listener
         self.environment = dict(os.environ)  # before libraries write their own into it
+        self.ahead = list(ahead)
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(listener, selectors.EVENT_READ)
         self.waiting.register(0, selectors.EVENT_READ)
@@ -102,7 +108,10 @@ class Server:
     def serve(self) -> dict | None:
         """Return a request in each process that is forked for one; in the server None, when all is done."""
         while self.open or self.jobs:
-            for key, _ in self.waiting.select():
+            events = self.waiting.select(0 if self.ahead else None)
+            if not events:
+                _import(self.ahead.pop(0))
+            for key, _ in events:
                 if key.fileobj == 0:
                     self.waiting.unregister(0)
                     self.open = False
@@ -128,9 +137,11 @@ class Server:
             _close(connection, *files)
             return None
         for name in (request["module"], *LIBRARIES.get(request["module"].split(".")[-1], TABLES)):
-            importlib.import_module(name)
+            _import(name)
+        gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
         process = os.fork()
         if process == 0:
+            gc.enable()
             self.waiting.close()
             _close(self.listener, connection, *self.jobs, *(end for _, end in self.jobs.values()))
             for number, file in enumerate(files):
@@ -169,6 +180,12 @@ class Server:
         _close(end, connection)
 
 
+def _import(name: str) -> None:
+    """Import a module; what is wrong with it is for the job to say that needs it."""
+    with contextlib.suppress(Exception):
+        importlib.import_module(name)
+
+
 def _received(connection: socket.socket) -> tuple[dict, list[int]]:
     """Return the request of a connection, and descriptors of its standard input, output and error."""
     length, files, *_ = socket.recv_fds(connection, 8, 3)
@@ -196,7 +213,8 @@ def run(module: str, arguments: list[str]) -> None:
 def main() -> None:
     """Serve at a socket that is open already: its descriptor and its folder are the arguments."""
     listener, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    server = Server(listener)
+    gc.disable()
+    server = Server(listener, AHEAD)
     request = server.serve()
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -205,7 +223,29 @@ def main() -> None:
     by_libraries = {name: os.environ[name] for name in {*os.environ} - {*server.environment}}
     os.environ.clear()
     os.environ.update(by_libraries | request["environment"])
-    run(request["module"], request["arguments"])
+    os._exit(_status(request["module"], request["arguments"]))
+
+
+def _status(module: str, arguments: list[str]) -> int:
+    """Run a module's `main` and all that Python runs at its end; return the exit status, and print what it says.
+
+    Python's own end would write to all pages that the server has imported, and copy them: half a second of each job.
+    """
+    status: int | str | None = 0
+    try:
+        run(module, arguments)
+    except SystemExit as leaving:
+        status = leaving.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return 1 if isinstance(status, str) else status or 0
 
 
 if __name__ == "__main__":
