@@ -26,9 +26,10 @@ from pathlib import Path
 from thaw.core.runtime import run_step
 
 ADDRESS = "THAW_FORK_SERVER"  # the folder of their sockets, in the environment of jobs
+LIMITED = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")  # for which Snakemake says how many threads a job has
+OF_CORES = tuple(f"{name}_MAXIMUM_THREADS" if name == "VECLIB" else f"{name}_NUM_THREADS" for name in LIMITED)
 # Snakemake or a shell sets these for each job, and no library reads them as it is imported. A job with another value of
 # any other, such as OMP_NUM_THREADS, imports for itself.
-THREADS = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")  # libraries for which Snakemake says how many threads a job has
 OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", ADDRESS}
 REFUSED, STARTED = b"r", b"s"
 # What steps import only where it is needed, in an order in which none waits long for another.
@@ -51,6 +52,7 @@ LIBRARIES = {"models": MODELS, "outputs": (*TABLES, "jinja2", *PLOTS, *BACKENDS)
 WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
 WITH_MODELS += ("probe", "merge")
 WITH_PLOTS = ("figure", "report")
+WITH_PROCESSES = ("features",)  # which have any number of cores, and set the threads of each process
 
 
 def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
@@ -70,8 +72,7 @@ def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARI
 
 def _start(address: Path, code: Path | str, threads: int) -> None:
     """Start a server at an address whose name is its kind."""
-    named = {f"{library}_NUM_THREADS": str(threads) for library in THREADS}
-    environment = os.environ | named | {"VECLIB_MAXIMUM_THREADS": str(threads), "PYTHONPATH": str(code)}
+    environment = os.environ | dict.fromkeys(OF_CORES, str(threads)) | {"PYTHONPATH": str(code)}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(address))
         listener.listen(128)
@@ -154,11 +155,11 @@ class Server:
         except (OSError, ValueError):  # who asked has gone
             connection.close()
             return None
-        if not _alike(request["environment"], self.environment):
+        step = request["module"].split(".")[-1]
+        if not _alike(request["environment"], self.environment, OF_CORES if step in WITH_PROCESSES else ()):
             connection.send(REFUSED)
             _close(connection, *files)
             return None
-        step = request["module"].split(".")[-1]
         for name in (request["module"], *(self.libraries if step in (*WITH_MODELS, *WITH_PLOTS) else TABLES)):
             _import(name)
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
@@ -216,9 +217,13 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
         return json.loads(stream.read(int.from_bytes(length, "big"))), files
 
 
-def _alike(environment: dict[str, str], other: dict[str, str]) -> bool:
-    """Return whether what is imported in one environment is what would be imported in another one."""
-    return all(environment.get(name) == other.get(name) for name in ({*environment} | {*other}) - OF_A_JOB)
+def _alike(environment: dict[str, str], other: dict[str, str], but: tuple[str, ...] = ()) -> bool:
+    """Return whether what is imported in one environment is what would be imported in another one.
+
+    Args: but, variables that may differ besides those of each job.
+    """
+    names = ({*environment} | {*other}) - {*OF_A_JOB, *but}
+    return all(environment.get(name) == other.get(name) for name in names)
 
 
 def _close(*those) -> None:
