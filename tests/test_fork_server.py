@@ -10,17 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from thaw.cli import run_command
+
 HOME = Path(__file__).resolve().parents[1]
 JOB = """
-import json, os, sys, time
+import atexit, json, os, sys, time
+os.environ.setdefault("OF_A_LIBRARY", "as torch writes TORCHINDUCTOR_CACHE_DIR")
 from thaw.core.errors import UserError
 
 def main():
     told = sys.argv[1]
     if told == "facts":
         facts = {"folder": os.getcwd(), "argv": sys.argv, "parent": os.getppid(), "group": os.getpgrp() == os.getpid()}
+        facts |= {"library": "OF_A_LIBRARY" in os.environ}
         print(json.dumps(facts | {"asked": os.environ["ASKED"], "imported": "pandas" in sys.modules}))
         print("a log line", file=sys.stderr)
+    elif told == "crash":
+        atexit.register(print, "at the end")
+        raise ValueError("nobody foresaw this")
     elif told == "mistake":
         raise UserError("tasks.yaml:3: no such task")
     elif told == "wait":
@@ -35,9 +42,9 @@ START = """
 import os, sys
 from thaw.core import fork_server
 
-fork_server.start(sys.argv[1], 1)
+fork_server.start(sys.argv[1], 1, ("outputs",))
 print(os.environ["THAW_FORK_SERVER"], flush=True)
-sys.stdin.read()
+os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])  # as `thaw run` becomes Snakemake
 """
 
 
@@ -87,6 +94,7 @@ def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_w
     facts = [json.loads(one.stdout) for one in done]
     for one in facts:
         assert one["folder"] == str(tmp_path / "below") and one["asked"] == "yes" and one["group"] and one["imported"]
+        assert one["library"]
         assert Path(one["argv"][0]).stem == "some_job" and one["argv"][1:] == ["facts", "--out", "a b"]
     assert facts[0]["parent"] == facts[1]["parent"], "two servers"
     assert [one.returncode for one in done] == [0, 0] and done[0].stderr == "a log line\n"
@@ -95,6 +103,12 @@ def test_a_job_has_the_folder_the_arguments_the_environment_and_the_streams_of_w
 def test_a_mistake_is_one_sentence_and_exit_status_1(server, tmp_path):
     done = asked(server[0], tmp_path, "mistake")
     assert (done.returncode, done.stderr, done.stdout) == (1, "error: tasks.yaml:3: no such task\n", "")
+
+
+def test_a_job_that_breaks_shows_where_and_runs_what_python_runs_at_its_end(server, tmp_path):
+    done = asked(server[0], tmp_path, "crash")
+    assert done.returncode == 1 and "some_job.py" in done.stderr and "ValueError: nobody foresaw this" in done.stderr
+    assert done.stdout == "at the end\n"
 
 
 def test_a_job_that_is_killed_says_so_and_the_server_goes_on(server, tmp_path):
@@ -141,7 +155,31 @@ def test_the_server_ends_with_who_started_it_after_its_last_job(server, tmp_path
     assert lives(job) and client.poll() is None
     client.send_signal(signal.SIGTERM)
     client.wait(30)
-    until(lambda: not Path(environment["THAW_FORK_SERVER"]).parent.exists())
+    until(lambda: not Path(environment["THAW_FORK_SERVER"]).exists())
+
+
+@pytest.mark.parametrize(
+    "config, words, threads",
+    [
+        ({}, ["--cores", "2"], 2),
+        ({"compute": {"threads": 1}}, ["--cores=2", "--config", "seeds=[1]"], 1),
+        ({}, ["--dry-run"], None),
+        ({}, ["--cores", "2", "-n"], None),
+        ({}, ["--workflow-profile", "slurm"], None),
+        ({"experiments": ["wei2022"]}, [], None),
+        ({"compute": {"threads": "many"}}, [], None),
+        ({"compute": 3}, [], None),
+    ],
+)
+def test_before_snakemake_a_server_starts_only_where_jobs_surely_run_here(
+    monkeypatch, tmp_path, config, words, threads
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SNAKEMAKE_PROFILE", raising=False)
+    monkeypatch.setattr(run_command, "machine_size", lambda: {"cores": 2})
+    assert run_command.threads_of_jobs_here(config, words) == threads
+    monkeypatch.setattr(run_command, "machine_size", lambda: {"cores": 1})
+    assert run_command.threads_of_jobs_here(config, words) is None
 
 
 def test_a_step_runs_by_itself_where_no_server_listens(tmp_path):

@@ -14,6 +14,11 @@ One rule per store, since the number of its outputs follows from the plan.
 
 import re
 
+from thaw.planning.job_request import extraction_cores
+
+# Here a pass takes the cores that other passes leave: processes with the threads of a job share its batches.
+CORES = extraction_cores(PLAN, workflow.resource_settings.cores if workflow.local_exec else None)
+
 for store in PLAN.jobs["features"]:
 
     rule:
@@ -30,7 +35,7 @@ for store in PLAN.jobs["features"]:
         priority: 10  # runs wait for it
         conda:
             "../envs/thaw.yaml"
-        threads: PLAN.threads
+        threads: CORES
         resources:
             **requested("features", store),
         params:
@@ -41,7 +46,7 @@ for store in PLAN.jobs["features"]:
             f"features: one pass of the encoder over {store}"
         shell:
             "python -m thaw.steps features --spec {params.spec:q} --boundaries {output.boundaries:q}"
-            " --rows {params.rows:q}"
+            " --rows {params.rows:q} --cores {threads}"
             f" --data {folder_of('data')} --encoder {folder_of('encoder')}"
             " --out $(dirname {output.tokens:q}) 2>&1 | tee {log:q}"
 

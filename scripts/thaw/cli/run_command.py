@@ -9,15 +9,23 @@ Without a file it runs config/config.yaml of this folder, else the demo. Results
 is Snakemake's; `snakemake --help` describes its options.
 """
 
+import contextlib
 import os
 import sys
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from thaw.cli.selection import DEFAULT, configuration, leading_files, parser_of, with_flags
-from thaw.core.home import HOME
+from thaw.core import fork_server
+from thaw.core.home import HOME, PACKAGE
+from thaw.core.runtime import machine_size
+from thaw.schema.experiment import ComputeConfig
 
 PROFILE = "--workflow-profile"
 HELP = ("-h", "--help")
+# Options of Snakemake with which it starts jobs on this machine.
+STARTING = {"--cores", "-c", "--config", "-C", "--configfile", "--keep-going", "-k", "--printshellcmds", "-p"}
 
 
 def main(words: list[str]) -> None:
@@ -46,10 +54,27 @@ def become_snakemake(files: list[str], further: list[str]) -> None:
     """Replace this process by Snakemake, so that signals and the exit code are its own."""
     # A broken file or value is one sentence of ours; Snakemake would show where in its code it noticed.
     given, _ = with_flags(parser_of("run", __doc__)).parse_known_args(further)
-    configuration([*files, *given.configfile], given.config)
+    config = configuration([*files, *given.configfile], given.config)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.environ.update({"PATH": path, "THAW_RUN": "1"})
+    if threads := threads_of_jobs_here(config, further):
+        fork_server.start(PACKAGE.parent, threads, ("models",))
     sys.stdout.flush()
-    os.execve(sys.executable, snakemake_command(files, further), os.environ | {"PATH": path, "THAW_RUN": "1"})
+    os.execve(sys.executable, snakemake_command(files, further), os.environ)
+
+
+def threads_of_jobs_here(config: dict, further: list[str]) -> int | None:
+    """Return the threads of a job if jobs will run on this machine, so that it may prepare while Snakemake starts.
+
+    Only for certain: options that start jobs, no profile of the user's, one experiment, and a core to spare.
+    """
+    options = {word.split("=")[0] for word in further if word.startswith("-")}
+    profiles = Path("profiles/default").is_dir() or "SNAKEMAKE_PROFILE" in os.environ
+    if "experiments" in config or not options <= STARTING or profiles or machine_size()["cores"] == 1:
+        return None
+    with contextlib.suppress(ValidationError):  # which Snakemake reports
+        return ComputeConfig.model_validate(config.get("compute", {})).threads
+    return None
 
 
 def snakemake_command(files: list[str], further: list[str]) -> list[str]:

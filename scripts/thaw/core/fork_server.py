@@ -1,73 +1,99 @@
-"""A process that has imported what takes seconds, and forks a job of a workflow whenever one starts.
+"""Processes that have imported what takes seconds, and fork a job of a workflow whenever one starts.
 
 Importing torch and transformers takes a small run longer than its training. Snakemake's process on one machine starts
-the server (`start`), each job asks it for a process (`ask`), and it ends with Snakemake and the last of its jobs. A job
-has its own process group, working directory, environment and files, as one that a shell starts; signals reach it, and
-it dies with the process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it
-needs (Linux 5.3), or in another environment, a step imports for itself: `thaw.steps.__main__`.
+two servers (`start`), one of them for steps with models, which `thaw run` starts before it becomes Snakemake. Each job
+asks one of them for a process (`ask`); they end with Snakemake and the last of their jobs. A job has its own process
+group, working directory, environment and files, as one that a shell starts; signals reach it, and it dies with the
+process that asked for it. Where no server listens, as on a cluster's nodes, where it lacks what it needs (Linux 5.3),
+or in another environment, a step imports for itself: `thaw.steps.__main__`.
 """
 
+import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from thaw.core.runtime import run_step
 
-ADDRESS = "THAW_FORK_SERVER"  # of the socket, in the environment of jobs
+ADDRESS = "THAW_FORK_SERVER"  # the folder of their sockets, in the environment of jobs
+LIMITED = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")  # for which Snakemake says how many threads a job has
+OF_CORES = tuple(f"{name}_MAXIMUM_THREADS" if name == "VECLIB" else f"{name}_NUM_THREADS" for name in LIMITED)
 # Snakemake or a shell sets these for each job, and no library reads them as it is imported. A job with another value of
 # any other, such as OMP_NUM_THREADS, imports for itself.
-THREADS = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")  # libraries for which Snakemake says how many threads a job has
 OF_A_JOB = {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_", ADDRESS}
 REFUSED, STARTED = b"r", b"s"
-# What a step imports only where it is needed, which takes longest.
-TABLES = ("pandas", "pyarrow.parquet")
-MODELS = (*TABLES, "transformers.modeling_utils", "transformers.models.auto.modeling_auto")
-PLOTS = (*TABLES, "scipy.stats", "seaborn")
-WITH_MODELS = ("fetch", "features", "features_adapted", "pretrain", "teach", "train", "search_heads", "probe", "merge")
-LIBRARIES = {**dict.fromkeys(WITH_MODELS, MODELS), "figure": PLOTS, "report": PLOTS}
+# What steps import only where it is needed, in an order in which none waits long for another.
+TABLES = ("pandas", "pyarrow.parquet", "pyarrow.dataset")
+MODELS = (
+    "torch",
+    *TABLES,
+    "transformers.modeling_utils",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "transformers.generation.utils",
+    "thaw.encoders.folders",
+    "thaw.features.extract",
+    "thaw.training.head_fitting",
+)
+PLOTS = ("scipy.stats", "matplotlib.pyplot", "seaborn", "fontTools.subset")
+BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg", "pdf"))
+# The servers: steps with models ask the first one, and others need not wait for its imports.
+LIBRARIES = {"models": MODELS, "outputs": (*TABLES, "jinja2", *PLOTS, *BACKENDS)}
+WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
+WITH_MODELS += ("probe", "merge")
+WITH_PLOTS = ("figure", "report")
+WITH_PROCESSES = ("features",)  # which have any number of cores, and set the threads of each process
 
 
-def start(code: Path | str, threads: int) -> None:
-    """Start a server for the jobs of Snakemake's process, which this is; they find it by `os.environ`.
+def start(code: Path | str, threads: int, kinds: tuple[str, ...] = tuple(LIBRARIES)) -> None:
+    """Start servers for the jobs of Snakemake's process, which this is or becomes; they find them by `os.environ`.
 
-    A server that they would find already stays theirs; THAW_FORK_SERVER= on the command line is for none at all.
-    Args: their PYTHONPATH, which leads to this package; how many threads most of them have.
+    Servers that they would find already stay theirs; THAW_FORK_SERVER= on the command line is for none at all.
+    Args: their PYTHONPATH, which leads to this package; how many threads most of them have; which servers.
     """
-    if ADDRESS in os.environ or not hasattr(os, "pidfd_open"):
+    if os.environ.get(ADDRESS) == "" or not hasattr(os, "pidfd_open"):
         return
-    named = {f"{library}_NUM_THREADS": str(threads) for library in THREADS}
-    environment = os.environ | named | {"VECLIB_MAXIMUM_THREADS": str(threads), "PYTHONPATH": str(code)}
-    folder = tempfile.mkdtemp(prefix="thaw-")
-    address = f"{folder}/socket"
+    folder = Path(os.environ.get(ADDRESS) or tempfile.mkdtemp(prefix="thaw-"))
+    for kind in kinds if folder.is_dir() else ():
+        if not (folder / kind).exists():
+            _start(folder / kind, code, threads)
+    os.environ[ADDRESS] = str(folder)
+
+
+def _start(address: Path, code: Path | str, threads: int) -> None:
+    """Start a server at an address whose name is its kind."""
+    environment = os.environ | dict.fromkeys(OF_CORES, str(threads)) | {"PYTHONPATH": str(code)}
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
+        listener.bind(str(address))
         listener.listen(128)
-        command = [sys.executable, "-m", "thaw.core.fork_server", str(listener.fileno()), folder]
+        command = [sys.executable, "-m", "thaw.core.fork_server", str(listener.fileno()), str(address)]
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         server = subprocess.Popen(
             command, env=environment, pass_fds=[listener.fileno()], start_new_session=True, **streams
         )
+    os.set_inheritable(server.stdin.fileno(), True)  # where this process becomes another program, as Snakemake
     _servers.append(server)  # whose stdin is open for as long as this process lives: its end is the server's
-    os.environ[ADDRESS] = address
 
 
 _servers: list[subprocess.Popen] = []
 
 
 def ask(module: str, arguments: list[str]) -> int | None:
-    """Run a module's `main` in a process of the server; return its exit status, or None where no server takes it."""
+    """Run a module's `main` in a process of a server; return its exit status, or None where no server takes it."""
     connection = socket.socket(socket.AF_UNIX)
+    kind = "models" if module.split(".")[-1] in WITH_MODELS else "outputs"
     try:
-        connection.connect(os.environ.get(ADDRESS, ""))
+        connection.connect(f"{os.environ.get(ADDRESS, '')}/{kind}")
     except OSError:
         return None
     request = {"module": module, "arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
@@ -90,8 +116,12 @@ def ask(module: str, arguments: list[str]) -> int | None:
 class Server:
     """Forks processes for those who ask, and passes on their signals and the exit statuses."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, libraries: tuple[str, ...]) -> None:
+        """Args: an open socket; modules that jobs need, which are imported in their order while nobody asks."""
         self.listener = listener
+        self.environment = dict(os.environ)  # before libraries write their own into it
+        self.libraries = libraries
+        self.ahead = list(libraries)
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(listener, selectors.EVENT_READ)
         self.waiting.register(0, selectors.EVENT_READ)
@@ -101,7 +131,10 @@ class Server:
     def serve(self) -> dict | None:
         """Return a request in each process that is forked for one; in the server None, when all is done."""
         while self.open or self.jobs:
-            for key, _ in self.waiting.select():
+            events = self.waiting.select(0 if self.ahead else None)
+            if not events:
+                _import(self.ahead.pop(0))
+            for key, _ in events:
                 if key.fileobj == 0:
                     self.waiting.unregister(0)
                     self.open = False
@@ -122,14 +155,17 @@ class Server:
         except (OSError, ValueError):  # who asked has gone
             connection.close()
             return None
-        if not _alike(request["environment"]):
+        step = request["module"].split(".")[-1]
+        if not _alike(request["environment"], self.environment, OF_CORES if step in WITH_PROCESSES else ()):
             connection.send(REFUSED)
             _close(connection, *files)
             return None
-        for name in (request["module"], *LIBRARIES.get(request["module"].split(".")[-1], TABLES)):
-            importlib.import_module(name)
+        for name in (request["module"], *(self.libraries if step in (*WITH_MODELS, *WITH_PLOTS) else TABLES)):
+            _import(name)
+        gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
         process = os.fork()
         if process == 0:
+            gc.enable()
             self.waiting.close()
             _close(self.listener, connection, *self.jobs, *(end for _, end in self.jobs.values()))
             for number, file in enumerate(files):
@@ -168,6 +204,12 @@ class Server:
         _close(end, connection)
 
 
+def _import(name: str) -> None:
+    """Import a module; what is wrong with it is for the job to say that needs it."""
+    with contextlib.suppress(Exception):
+        importlib.import_module(name)
+
+
 def _received(connection: socket.socket) -> tuple[dict, list[int]]:
     """Return the request of a connection, and descriptors of its standard input, output and error."""
     length, files, *_ = socket.recv_fds(connection, 8, 3)
@@ -175,10 +217,13 @@ def _received(connection: socket.socket) -> tuple[dict, list[int]]:
         return json.loads(stream.read(int.from_bytes(length, "big"))), files
 
 
-def _alike(environment: dict[str, str]) -> bool:
-    """Return whether what was imported in this environment is what would be imported in another one."""
-    names = ({*environment} | {*os.environ}) - OF_A_JOB
-    return all(environment.get(name) == os.environ.get(name) for name in names)
+def _alike(environment: dict[str, str], other: dict[str, str], but: tuple[str, ...] = ()) -> bool:
+    """Return whether what is imported in one environment is what would be imported in another one.
+
+    Args: but, variables that may differ besides those of each job.
+    """
+    names = ({*environment} | {*other}) - {*OF_A_JOB, *but}
+    return all(environment.get(name) == other.get(name) for name in names)
 
 
 def _close(*those) -> None:
@@ -194,16 +239,43 @@ def run(module: str, arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """Serve at a socket that is open already: its descriptor and its folder are the arguments."""
-    listener, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
-    request = Server(listener).serve()
+    """Serve at a socket that is open already: its descriptor and its path are the arguments."""
+    gc.disable()
+    listener, address = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
+    server = Server(listener, LIBRARIES[address.name])
+    request = server.serve()
     if request is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        address.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # another server is at work
+            address.parent.rmdir()
         return
     os.chdir(request["folder"])
+    by_libraries = {name: os.environ[name] for name in {*os.environ} - {*server.environment}}
     os.environ.clear()
-    os.environ.update(request["environment"])
-    run(request["module"], request["arguments"])
+    os.environ.update(by_libraries | request["environment"])
+    os._exit(_status(request["module"], request["arguments"]))
+
+
+def _status(module: str, arguments: list[str]) -> int:
+    """Run a module's `main` and all that Python runs at its end; return the exit status, and print what it says.
+
+    Python's own end would write to all pages that the server has imported, and copy them: half a second of each job.
+    """
+    status: int | str | None = 0
+    try:
+        run(module, arguments)
+    except SystemExit as leaving:
+        status = leaving.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return 1 if isinstance(status, str) else status or 0
 
 
 if __name__ == "__main__":

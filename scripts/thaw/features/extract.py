@@ -15,6 +15,7 @@ from thaw.core.boundaries import ATTENTION, VECTORS
 from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import atomic_write, write_json
+from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, progress, set_threads
 from thaw.encoders.transformers import Encoder
 from thaw.features import row_sets
@@ -45,6 +46,7 @@ def extract(
     rows: RowMasks | None = None,
     kept: dict[int | str, RowMasks] | None = None,
     listener: Listener | None = None,
+    processes: Processes | None = None,
 ) -> dict[int | str, dict]:
     """Write the payloads of some parts, boundaries by number, in one pass per split; returns bytes and sha256 of each.
 
@@ -53,16 +55,17 @@ def extract(
     a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
     part, which are copied from the payload that is there. A listener takes its states even where no part is written.
+    On the CPU `processes` share the batches, which are the same; with a listener, which is of this process, they do not.
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
         paths = {n: stack.enter_context(atomic_write(store.payload_path(n))) for n in names}
         with given as place:
-            encoder = encoder.to(place).eval()
-            read, by_split = _batches_to_read(store, encoder, rows, place)
+            encoder, processes = encoder.to(place).eval(), _on_cpu(None if listener else processes, place)
+            read, by_split = _batches_to_read(store, encoder, rows, place, processes)
             written = {n: Written.open(store, encoder, n, paths[n], dtype, read, (kept or {}).get(n)) for n in names}
-            for split in store.splits:
-                _pass(store, encoder, split, by_split[split], written, place, listener)
+            _pass(store, encoder, by_split, written, place, processes, listener)
+            torch.set_num_threads(processes.threads)
             _check_against_second_pass(store, encoder, by_split, written, place)
             encoder.cpu()
         for one in written.values():
@@ -77,6 +80,12 @@ def extract(
                 )
     store.forget(names)
     return facts
+
+
+def _on_cpu(processes: Processes | None, device) -> Processes:
+    """Return the processes of a job; a GPU is used by this one alone."""
+    alone = processes is None or device.type != "cpu"
+    return Processes(processes.threads if processes else torch.get_num_threads()) if alone else processes
 
 
 def write_cards(store: FeatureStore, encoder: Encoder, dtype: str, facts: dict[int | str, dict], shared: dict) -> None:
@@ -163,7 +172,7 @@ class Written:
 
 
 def _batches_to_read(
-    store: FeatureStore, encoder: Encoder, rows: RowMasks | None, device
+    store: FeatureStore, encoder: Encoder, rows: RowMasks | None, device, processes: Processes
 ) -> tuple[RowMasks, dict[str, list[RowBatch]]]:
     """Return the rows that are read and by split their batches; all rows where some would have other bits than in all.
 
@@ -174,7 +183,8 @@ def _batches_to_read(
     read = row_sets.widened(store, rows, full) if some else row_sets.all_rows(store)
     by_split = {split: batches_of(store, split, read[split], full) for split in store.splits}
     some = [(split, batch) for split, row_batches in by_split.items() if not read[split].all() for batch in row_batches]
-    if some and not _same_bits(store, encoder, *min(some, key=lambda one: one[1].rows.size * one[1].length), device):
+    least = min(some, key=lambda one: one[1].rows.size * one[1].length) if some else None
+    if least and not processes.run(lambda _: _same_bits(store, encoder, *least, device), 1)[0]:
         log("some rows alone have other bits here than among all rows: all are read")
         read = row_sets.all_rows(store)
         by_split = {split: batches_of(store, split) for split in store.splits}
@@ -245,24 +255,48 @@ def _differ(stored: torch.Tensor, recomputed: torch.Tensor, boundaries: int) -> 
 def _pass(
     store: FeatureStore,
     encoder: Encoder,
+    by_split: dict[str, list[RowBatch]],
+    written: dict[int | str, Written],
+    device,
+    processes: Processes,
+    listener: Listener | None,
+) -> None:
+    """Run the encoder over the batches of all splits and put what each part holds into its payload."""
+    card = store.card
+    for split, row_batches in by_split.items():
+        rows = (
+            np.concatenate([batch.rows[: batch.wanted] for batch in row_batches]) if row_batches else np.zeros(0, int)
+        )
+        log(
+            f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
+            f"{len(rows)} examples, {int(store.lengths(split)[rows].sum())} tokens"
+        )
+    batches = [(split, batch) for split, row_batches in by_split.items() for batch in row_batches]
+    shares = min(processes.count, len(batches))
+
+    def read(share: int) -> None:
+        mine = batches[share::shares]
+        for split, batch in progress(mine, f"{card['encoder']} reads {card['corpus']}") if share == 0 else mine:
+            _read(store, encoder, split, batch, written, device, listener)
+
+    processes.run(read, shares)
+
+
+def _read(
+    store: FeatureStore,
+    encoder: Encoder,
     split: str,
-    row_batches: list[RowBatch],
+    one_batch: RowBatch,
     written: dict[int | str, Written],
     device,
     listener: Listener | None,
 ) -> None:
-    """Run the encoder over the batches of a split and put what each part holds into its payload."""
-    card, lengths = store.card, store.lengths(split)
-    read = np.concatenate([batch.rows[: batch.wanted] for batch in row_batches]) if row_batches else np.zeros(0, int)
-    log(
-        f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
-        f"{len(read)} examples, {int(lengths[read].sum())} tokens"
-    )
-    for rows, wanted, length in progress(row_batches, f"{card['encoder']} reads {split}"):
-        batch = store.batch(split, rows, length).to(device)
-        states = _states(encoder, batch, written, listener.reads if listener else [])
-        if listener:
-            listener.take(rows[:wanted], batch, states)
-        for one in written.values():
-            places = one.part.places(store, split, rows[:wanted])
-            one.payload.put(split, places, one.part.values(states, batch)[: len(places)])
+    """Run the encoder over a batch and put what each part holds of it into its payload."""
+    rows = one_batch.rows[: one_batch.wanted]
+    batch = store.batch(split, one_batch.rows, one_batch.length).to(device)
+    states = _states(encoder, batch, written, listener.reads if listener else [])
+    if listener:
+        listener.take(rows, batch, states)
+    for one in written.values():
+        places = one.part.places(store, split, rows)
+        one.payload.put(split, places, one.part.values(states, batch)[: len(places)])

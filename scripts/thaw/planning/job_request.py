@@ -1,7 +1,9 @@
 """What a job asks of a cluster: memory and minutes, by its encoder, its work, and whether it has a GPU."""
 
 import math
+import os
 
+from thaw.core.devices import cards, promised
 from thaw.declarations.task_types import WORD_TYPES
 from thaw.planning.cost_estimate import GPU_RATE, VOCABULARY, entry_of, operations, store_of, training_size
 from thaw.planning.plan import Plan
@@ -72,3 +74,13 @@ def _bytes(plan: Plan, step: str, key: str) -> float:
     else:
         batch, logits = max(phase.get("batch_size", PhaseConfig().batch_size) for phase in job.spec["phases"]), 0
     return 16 * _parameters(encoder) + batch * longest * (encoder.layers * encoder.width * ACTIVATION + logits)
+
+
+def extraction_cores(plan: Plan, cores: int | None) -> int:
+    """Return the cores that a pass of an encoder has on this machine: as many as leave room for all passes of a plan.
+
+    Args: cores that Snakemake was given, None on a cluster. A pass on a GPU has those of any job.
+    """
+    if not cores or promised(dict(os.environ), cards()):
+        return plan.threads
+    return max(plan.threads, cores // max(1, len(plan.jobs["features"])))

@@ -10,6 +10,7 @@ from thaw.core.digests import digest, file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.core.phrases import plural
+from thaw.core.processes import Processes
 from thaw.core.runtime import hardware, log, run_step, set_threads
 from thaw.core.step_arguments import DATA, ENCODER, any_number, parse_arguments
 from thaw.schema.corpora import ViewConfig
@@ -24,6 +25,7 @@ def main() -> None:
         # last
         any_number("--boundaries", "0 to L, pooled, words, or their cards; or none", layout.part_named),
         ("--rows", {"type": json.loads, "help": "what reads the states, as JSON: these rows are stored; default: all"}),
+        ("--cores", {"type": int, "help": "processes with the threads of the spec share them; default: one process"}),
         DATA,
         ENCODER,
         out="folder of the store",
@@ -35,7 +37,8 @@ def main() -> None:
     if "words" in arguments.boundaries and not corpus.get("words"):
         raise UserError(f"{corpus['corpus']} has no column of words, and so no states of words; ask for pooled")
     threads = ComputeConfig.model_validate(spec["compute"]).threads
-    set_threads(threads)
+    processes = Processes(threads, arguments.cores)
+    set_threads(processes.own_threads)
     card = {
         "digest": digest(spec),
         "encoder": encoder["encoder"],
@@ -51,9 +54,8 @@ def main() -> None:
     drop_others(out, card["digest"], encoder["layers"])
     if arguments.boundaries:
         parts = sorted(set(arguments.boundaries), key=lambda part: (isinstance(part, str), part))
-        run_relaxed_if_needed(
-            lambda: write_parts(out, arguments.encoder, parts, spec["dtype"], rows(arguments.rows, arguments.data))
-        )
+        wanted = rows(arguments.rows, arguments.data)
+        run_relaxed_if_needed(lambda: write_parts(out, arguments.encoder, parts, spec["dtype"], wanted, processes))
 
 
 def write_tokens(spec: dict, data: Path, corpus: dict, folder: Path, encoder: dict, out: Path, card: dict) -> None:
@@ -86,10 +88,13 @@ def rows(selections: list[dict] | None, data: Path) -> dict | None:
     return rows_of_all(selections, Corpus(data)) if selections else None
 
 
-def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str, wanted: dict | None = None) -> None:
+def write_parts(
+    out: Path, folder: Path, parts: list[int | str], dtype: str, wanted: dict | None, processes: Processes
+) -> None:
     """Run the encoder once over each split and write a card for each part, after its payload.
 
-    Args: wanted, by split the rows that are stored, by default all.
+    Args: wanted, by split the rows that are stored, None for all. The seconds on the card are those of all processes,
+    about what one would take, so that they compare with those of a training.
     """
     from thaw.compute_cost.stopwatch import Stopwatch, claimed
     from thaw.encoders.transformers import Encoder
@@ -101,8 +106,8 @@ def write_parts(out: Path, folder: Path, parts: list[int | str], dtype: str, wan
     store.sizes("train")  # reads the tokens before a device is claimed
     watch = Stopwatch()
     masks = None if wanted is None else masks_of(store, wanted)
-    facts = extract(store, encoder, parts, dtype, claimed(watch), rows=masks)
-    seconds = watch.seconds()["total"]
+    facts = extract(store, encoder, parts, dtype, claimed(watch), rows=masks, processes=processes)
+    seconds = round(watch.seconds()["total"] + processes.spared, 3)
     shared = {"seconds": seconds, "device": hardware(watch.device)["device"]}
     shared |= {"deterministic": False} if watch.device.type == "cuda" and not is_strict() else {}
     write_cards(store, encoder, dtype, facts, shared)

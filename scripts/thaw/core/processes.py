@@ -1,0 +1,84 @@
+"""Work that several processes of a job share.
+
+Threads of OpenMP do not survive a fork: a process that has computed with several leaves forks that wait for ever.
+Source: GNU libgomp, which keeps its pool of threads.
+"""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import TypeVar
+
+from thaw.core.errors import UserError
+from thaw.core.runtime import set_threads
+
+Result = TypeVar("Result")
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+
+class Processes:
+    """How many processes of a job compute at the same time, each with some threads.
+
+    With several the job's own process has `own_threads`, and leaves to them what depends on the number of threads.
+    """
+
+    def __init__(self, threads: int, cores: int | None = None) -> None:
+        """Args: threads of a process, which decide the last bits of what it computes; cores that the job has."""
+        self.threads = threads
+        self.count = max(1, (cores or threads) // threads) if hasattr(os, "fork") else 1
+        self.own_threads = threads if self.count == 1 else 1
+        self.spared = 0.0  # seconds that one process alone would have taken in addition
+
+    def run(self, work: Callable[[int], Result], shares: int) -> list[Result]:
+        """Return work(0) to work(shares - 1), computed at the same time; what the first of them raises is raised here.
+
+        Results and errors are pickled. Forks end with this process.
+        """
+        if self.count == 1:
+            return [work(share) for share in range(shares)]
+        begin, context = time.monotonic(), multiprocessing.get_context("fork")
+        pipes = [context.Pipe(duplex=False) for _ in range(shares)]
+        sys.stderr.flush()
+        forks = [context.Process(target=self._work, args=(work, n, pipe)) for n, (_, pipe) in enumerate(pipes)]
+        try:
+            for fork, (_, pipe) in zip(forks, pipes, strict=True):
+                fork.start()
+                pipe.close()
+            answers = [_answer(fork, pipe) for fork, (pipe, _) in zip(forks, pipes, strict=True)]
+        finally:
+            for fork in forks:
+                if fork.pid:
+                    fork.kill()
+                    fork.join()
+        self.spared += sum(seconds for _, seconds in answers) - (time.monotonic() - begin)
+        return [result for result, _ in answers]
+
+    def _work(self, work: Callable[[int], Result], share: int, pipe: Connection) -> None:
+        """Send what a share gives and its seconds, or what it raised."""
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        begin = time.monotonic()
+        try:
+            set_threads(self.threads)
+            pipe.send((work(share), time.monotonic() - begin))
+        except BaseException as error:
+            pipe.send(error)
+
+
+def _answer(fork: multiprocessing.Process, pipe: Connection) -> tuple:
+    """Return what a fork sent; raise what it raised."""
+    try:
+        answer = pipe.recv()
+    except EOFError:
+        fork.join()
+        raise UserError(
+            f"a process that computed for this one was ended by signal {-(fork.exitcode or 0)}, as when memory is full"
+        ) from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer

@@ -1,0 +1,117 @@
+"""Processes of a job: the batches of a pass are the same, whoever computes them, and so are the bits."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from thaw.core.digests import canonical
+from thaw.core.errors import UserError
+from thaw.core.files import read_json
+from thaw.core.processes import Processes
+from thaw.planning import job_request
+from tiny_corpus import Bench, rows, tiny_corpus
+
+HOME = Path(__file__).resolve().parents[1]
+PARTS = [0, 3, "pooled"]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory) -> Bench:
+    """An encoder, and a corpus of several batches."""
+    folder = tmp_path_factory.mktemp("shares")
+    corpus = tiny_corpus(folder / "data", "classification", train=rows("classification", 900, 1))
+    return Bench(folder, "bert", corpus, "classification", dtype="fp32")
+
+
+def extract(bench: Bench, out: Path, threads: int, *more: str) -> tuple[dict[str, bytes], dict]:
+    """Run the step in a process of its own; return the payloads by name, and the card of boundary 3."""
+    spec = bench.features_spec | {"compute": {"threads": threads}}
+    words = ["--spec", canonical(spec), "--boundaries", *PARTS, "--data", bench.corpus.folder, "--out", out]
+    words = [*words, "--encoder", bench.encoder, *more]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOME / "scripts"), "OMP_NUM_THREADS": str(threads)}
+    command = [sys.executable, "-m", "thaw.steps", "features", *map(str, words)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return {path.name: path.read_bytes() for path in out.glob("*.safetensors")}, read_json(out / "b3.json")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_processes_that_share_a_pass_write_the_bits_of_one(bench, tmp_path, threads):
+    """Also of some rows, whose bits are compared with those among all rows before the pass."""
+    chosen = canonical([{"task": bench.spec({})["task"], "subset": {"rows": 300}}])
+    for more in ((), ("--rows", chosen)):
+        alone, card = extract(bench, tmp_path / f"alone{len(more)}", threads, *more)
+        shared, other = extract(bench, tmp_path / f"shared{len(more)}", threads, "--cores", str(3 * threads), *more)
+        assert shared == alone and len(alone) == len(PARTS)
+        own = ("seconds",)
+        assert {k: v for k, v in card.items() if k not in own} == {k: v for k, v in other.items() if k not in own}
+
+
+def test_results_come_in_order_from_forks_and_their_seconds_count():
+    processes = Processes(1, 3)
+    begin = time.monotonic()
+    found = processes.run(lambda share: (share, os.getpid(), time.sleep(0.5)), 3)
+    assert [share for share, *_ in found] == [0, 1, 2] and len({pid for _, pid, _ in found} | {os.getpid()}) == 4
+    assert processes.spared > 1.5 - (time.monotonic() - begin) - 0.1
+
+
+def test_one_process_computes_here():
+    processes = Processes(2, 3)
+    assert processes.run(lambda share: os.getpid(), 2) == [os.getpid()] * 2
+    assert (processes.count, processes.own_threads, processes.spared) == (1, 2, 0.0)
+    assert Processes(2, 1).count == Processes(4).count == 1 and Processes(2, 8).own_threads == 1
+
+
+def test_what_a_fork_raises_is_raised_here_and_the_others_end():
+    def work(share: int) -> None:
+        if share:
+            raise UserError("disk full")
+        time.sleep(0.1)
+
+    with pytest.raises(UserError, match="disk full"):
+        Processes(1, 2).run(work, 2)
+
+
+def test_a_fork_that_is_killed_is_one_sentence():
+    with pytest.raises(UserError, match="was ended by signal 9"):
+        Processes(1, 2).run(lambda share: os.kill(os.getpid(), signal.SIGKILL), 2)
+
+
+def test_forks_end_with_the_process_that_made_them(tmp_path):
+    code = f"""
+import os, time
+from thaw.core.processes import Processes
+def work(share):
+    open("{tmp_path}/" + str(os.getpid()), "w").close()
+    time.sleep(60)
+Processes(1, 2).run(work, 2)
+"""
+    made = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(HOME / "scripts")})
+    until(lambda: len(list(tmp_path.iterdir())) == 2)
+    made.kill()
+    made.wait()
+    until(lambda: not any(Path("/proc", path.name).exists() for path in tmp_path.iterdir()))
+
+
+def until(true, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "cores, stores, threads, expected", [(2, 1, 1, 2), (2, 4, 1, 1), (16, 3, 2, 5), (1, 1, 2, 2), (None, 1, 2, 2)]
+)
+def test_passes_share_the_cores_of_this_machine(monkeypatch, cores, stores, threads, expected):
+    monkeypatch.setattr(job_request, "promised", lambda *given: None)
+    plan = SimpleNamespace(threads=threads, jobs={"features": [str(n) for n in range(stores)]})
+    assert job_request.extraction_cores(plan, cores) == expected
+    monkeypatch.setattr(job_request, "promised", lambda *given: "this machine has an NVIDIA card")
+    assert job_request.extraction_cores(plan, cores) == threads
