@@ -85,7 +85,8 @@ def test_two_seeds_recommend_nothing_and_contradict_nobody(tmp_path):
         text,
     )
     assert re.search(
-        r"Next on validation and cheaper: Linear probe, −20\.0 \[.*\] points; .* To decide: 4 more seeds\.", text
+        r"Next on validation and cheaper: Linear probe \(−20\.0 \[.*\] points on validation\); .* To decide: 4 more seeds\.",
+        text,
     )
     assert "contradicted" not in report.page and "undecided, −20.0" in report.page
     assert "<strong>9" not in report.page and "2 seeds, the test needs 6" in report.page

@@ -104,6 +104,7 @@ rule report:
     input:
         runs=f"{OUTPUTS}/runs.csv",
         outputs=lambda w: PLAN.report_files(w.experiment),
+        records=lambda w: PLAN.recorded(w.experiment),
         others=shown(),
         formats=lambda w: written_files.drawn(PLAN.report_files(w.experiment)) if STORED else [],
     output:
@@ -121,7 +122,7 @@ rule report:
     message:
         "report: the page of {wildcards.experiment}"
     shell:
-        "python -m thaw.steps report --spec {params.spec:q} --runs {input.runs:q}"
+        "python -m thaw.steps report --spec {params.spec:q} --runs {input.runs:q} --records {input.records:q}"
         " --results $(dirname $(dirname $(dirname {output.page:q})))"
         " --logs $(dirname $(dirname {log:q}))"
         f" --command {quoted(AGAIN)}"

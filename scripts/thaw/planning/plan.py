@@ -212,6 +212,12 @@ class Plan:
         partial = self._experiment(name).partial
         return [self.files("probe", key)[0] for key in keys if not partial or self.is_current("probe", key)]
 
+    def recorded(self, name: str) -> list[str]:
+        """Return the results of an experiment's probes and merges; with `allow_missing` those that are there."""
+        partial = self._experiment(name).partial
+        keys = [key for key in self.probes[name] if not partial or self.is_current("probe", key)]
+        return [self.files("probe", key)[0] for key in keys] + self.merged(name)
+
     def merged(self, name: str, step: str = "", output: str = "") -> list[str]:
         """Return the records of an experiment's merges, or those that a table or figure is drawn from.
 

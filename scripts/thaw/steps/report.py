@@ -2,7 +2,7 @@
 
 from thaw.core.files import write_text
 from thaw.core.runtime import log, run_step
-from thaw.core.step_arguments import parse_arguments, required
+from thaw.core.step_arguments import any_number, parse_arguments, required
 from thaw.outputs.evidence import examples_page
 from thaw.outputs.frame.runs_frame import read_runs
 from thaw.outputs.report import report_page
@@ -14,6 +14,7 @@ def main() -> None:
     arguments = parse_arguments(
         __doc__,
         required("--runs", "runs.csv"),
+        any_number("--records", "what probes and merges recorded"),
         required("--results", "where predictions, cards and logs are"),
         required("--logs", "where jobs wrote what they printed, to which pages link"),
         required("--command", "what makes files again, up to their names", str),
@@ -22,7 +23,8 @@ def main() -> None:
     runs = read_runs(arguments.runs)
     content = report_page.content(runs, arguments.spec, arguments.results, arguments.out.parent)
     page, paper = report_page.page(content, arguments.command), report_page.paper(content)
-    examples = examples_page.content(runs, arguments.spec, arguments.results, arguments.logs, arguments.out.parent)
+    places = (arguments.results, arguments.logs, arguments.out.parent)
+    examples = examples_page.content(runs, arguments.spec, *places, arguments.records)
     write_text(arguments.out.with_name("examples.html"), examples_page.page(examples))
     write_text(arguments.out.with_name("paper.tex"), paper)
     write_text(arguments.out.with_name("references.bib"), report_page.bibliography(content))

@@ -14,7 +14,7 @@ from thaw.outputs.evidence import evidence_blocks
 from thaw.outputs.evidence.task_predictions import PredictedCell, TaskPredictions, read_cell, task_of
 from thaw.outputs.figures import figure_style
 from thaw.outputs.frame import aggregate
-from thaw.outputs.frame.result_links import cell_anchor, files_of
+from thaw.outputs.frame.result_links import cell_anchor, files_of, record_anchor, record_names
 
 FEW, MANY, ALL_EXAMPLES = 5, 20, 800  # examples of a section; of the whole page, about
 
@@ -24,10 +24,11 @@ def page(content: dict) -> str:
     return templates.render("examples.html.j2", **content)
 
 
-def content(runs, spec: dict, results, logs, folder: Path) -> dict:
+def content(runs, spec: dict, results, logs, folder: Path, records=()) -> dict:
     """Return the values of the template by name.
 
-    Args: runs as `read_runs` gives them; spec of the report; the folders of results, of logs, and of the page.
+    Args: runs as `read_runs` gives them; spec of the report; the folders of results, of logs, and of the page; the
+    records of probes and merges.
     """
     summary = aggregate.summarise(runs, "test", spec["order"])
     groups = aggregate.group_names(summary, spec["labels"])
@@ -45,8 +46,18 @@ def content(runs, spec: dict, results, logs, folder: Path) -> dict:
         "labels": spec["labels"],
         "words": wording,
         "sections": sections,
+        "records": [_record(path, results, logs, folder) for path in records],
         "synthetic": any(section["column"].synthetic for section in sections),
     }
+
+
+def _record(path, results, logs, folder: Path) -> dict:
+    """Return what the page lists of the record of a probe or a merge: step, name, anchor, files."""
+    step, names = record_names(path, results)
+    own = Path(path).absolute().parent.relative_to(Path(results).absolute()).as_posix()
+    name = " · ".join(names.values())
+    anchor = record_anchor(step, layout.key(step, names))
+    return {"step": step, "name": name, "anchor": anchor, "files": files_of(own, results, logs, folder)}
 
 
 def _first_splits(columns) -> list[aggregate.Column]:

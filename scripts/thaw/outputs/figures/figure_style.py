@@ -9,8 +9,7 @@ import textwrap
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
 PANEL = (2.3, 2.15)
-MANY = 36  # panels; of more all have the same fixed margins: fitting them takes a minute for 200
-MARGINS = {"left": 0.55, "right": 0.1, "top": 0.55, "bottom": 0.55}  # inches of a panel, for its title and labels
+MOST = 24  # panels of a figure, which is two pages of a paper; nobody reads more, and 200 take a minute to draw
 AXIS_WIDTH = 0.5  # share of a panel's width that the vertical axis and its label take
 LETTERS = 14  # of a title, to the inch
 GREY = "#6b7280"
@@ -60,30 +59,16 @@ def grid(titles: list[str], wide: int | None = None):
     wide = wide or {1: 1, 2: 2, 4: 2}.get(len(titles), 3)
     high = math.ceil(len(titles) / wide)
     width = PANEL[0] if wide == 3 else 3.2
-    many, size = len(titles) > MANY, (width * wide, (PANEL[1] + 0.55) * high)
-    figure = Figure(figsize=size, layout="none" if many else "constrained")
+    figure = Figure(figsize=(width * wide, (PANEL[1] + 0.55) * high), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(high, wide, squeeze=False)
-    if many:
-        _fix_margins(figure, high, wide)
-    else:
-        figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)
     for axis, title in zip(axes.flat, titles, strict=False):
         lines = [textwrap.fill(line, int(LETTERS * (width - AXIS_WIDTH))) for line in title.splitlines()]
         axis.set_title("\n".join(lines), loc="left", fontweight="bold", y=1.0)  # a given height spares a search for it
     for axis in axes.flat[len(titles) :]:
         axis.remove()
     return figure, list(axes.flat[: len(titles)])
-
-
-def _fix_margins(figure, high: int, wide: int, below: float = 0.0) -> None:
-    """Give all panels the same margins. Args: rows and columns of panels; inches below them, for the legend."""
-    width, height = figure.get_figwidth(), figure.get_figheight()
-    across, up = width / wide, (height - below) / high
-    left, right, top, bottom = (MARGINS[side] for side in ("left", "right", "top", "bottom"))
-    room = {"left": left / width, "right": 1 - right / width, "top": 1 - top / height}
-    gaps = {"wspace": (left + right) / (across - left - right), "hspace": (top + bottom) / (up - top - bottom)}
-    figure.subplots_adjust(**room, bottom=(below + bottom) / height, **gaps)
 
 
 def marks(strategies) -> dict[str, tuple]:
@@ -110,15 +95,11 @@ def legend(figure, handles) -> None:
     by_column = [handle for column in range(per_row) for handle in handles[column::per_row]]
     room = 0.1 + 0.19 * math.ceil(len(handles) / per_row)
     figure.set_figheight(figure.get_figheight() + room)
-    fixed = figure.get_layout_engine() is None
-    if fixed:
-        _fix_margins(figure, *figure.axes[0].get_gridspec().get_geometry(), below=room)
-    position = {"loc": "lower center" if fixed else "outside lower center", "ncols": per_row}
+    position = {"loc": "outside lower center", "ncols": per_row}
     figure.legend(handles=by_column, frameon=False, handletextpad=0.5, columnspacing=1.5, **position)
 
 
 def freeze_layout(figure) -> None:
     """Fix the layout, so that later additions move nothing."""
-    if figure.get_layout_engine() is not None:
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")

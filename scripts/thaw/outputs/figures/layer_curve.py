@@ -35,7 +35,7 @@ def build(data, spec: dict) -> panels.Figure:
     broken = dict(zip(names, itertools.cycle(figure_style.BROKEN)))
 
     shown = strategy_panels.task_panels(summary, spec["labels"])
-    direct = len(shown) <= figure_style.MANY and all(_few(rows) for *_, rows in shown)
+    direct = all(_few(rows) for *_, rows in shown)
 
     def draw(axis, column, rows) -> None:
         _strategies(axis, rows, marks, positions)

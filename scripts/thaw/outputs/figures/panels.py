@@ -32,8 +32,7 @@ def write_pictures(figure, prefix) -> None:
     with figure_style.style():
         for kind, metadata in FORMATS.items():
             with atomic_write(f"{prefix}.{kind}") as temporary:
-                dots = 220 if len(figure.axes) <= figure_style.MANY else 110  # per inch, of a PNG
-                figure.savefig(temporary, format=kind, metadata=metadata, dpi=dots, facecolor="white")
+                figure.savefig(temporary, format=kind, metadata=metadata, dpi=220, facecolor="white")
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,13 @@ class Panel:
 def compose(
     panels: list[Panel], csv: str, legend=(), wide: int | None = None, size: tuple | None = None, colours: str = ""
 ) -> Figure:
-    """Return the figure of some panels.
+    """Return the figure of some panels: the first ones where there are too many to read, which it says below them.
 
     Args: the numbers behind it; entries of the legend, to which the lines of panels are added that have a label; how
     panels in a row; width and height in inches; the name of the colours that all panels share. A figure is
     laid out once for all formats, which is most of the time that many panels take.
     """
+    every, panels = len(panels), panels[: figure_style.MOST]
     with figure_style.style():
         figure, axes = figure_style.grid([panel.title for panel in panels], wide)
         if size:
@@ -62,7 +62,8 @@ def compose(
             panel.draw(axis)
         if colours:
             figure.colorbar(axes[-1].images[-1], ax=axes, shrink=0.8, aspect=30).set_label(colours)
-        if entries := [*legend, *_labelled(axes)]:
+        left_out = [entry(f"The first {len(panels)} of {every} panels; the CSV has all", linestyle="none")]
+        if entries := [*legend, *_labelled(axes), *left_out * (every > len(panels))]:
             figure_style.legend(figure, entries)
         figure_style.freeze_layout(figure)
         for axis, panel in zip(axes, panels, strict=True):

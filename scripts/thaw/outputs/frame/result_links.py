@@ -7,14 +7,20 @@ from urllib.parse import quote
 
 from thaw.core import layout
 from thaw.outputs.frame.aggregate import ROW
+from thaw.outputs.frame.runs_frame import CELL
 
 FILES = {
     "scores and spec": "metrics.json",
+    "record": "merge.json",
+    "check": "check.json",
+    "times": "latency.json",
+    "by layer": "layers.csv",
     "predictions": "predictions.parquet",
     "history": "history.csv",
     "cost": "cost.json",
 }
 STEPS = ("train", "fit_heads", "baseline", "external", "ensemble")  # whose results are scored
+RECORDS = ("probe", "merge", "latency")  # steps whose results are not: figures and tables read them directly
 
 
 def cell_anchor(task: str, key: dict) -> str:
@@ -25,6 +31,26 @@ def cell_anchor(task: str, key: dict) -> str:
 def row_anchor(row) -> str:
     """Return the id of the cell of a row of a summary."""
     return cell_anchor(row.task, row._asdict())
+
+
+def run_anchor(cell: tuple) -> str:
+    """Return the id of the runs of a cell, by CELL."""
+    return cell_anchor(cell[0], {"kind": "run", **dict(zip(CELL, cell, strict=True))})
+
+
+def record_anchor(step: str, key: str) -> str:
+    """Return the id of the result of a probe, a merge or its latency on the page of examples. Args: its key."""
+    return f"{step}.{key.replace('/', '.')}"
+
+
+def record_names(path, results) -> tuple[str, dict[str, str]]:
+    """Return which step of RECORDS made a result, and the names in its path."""
+    for step in RECORDS:
+        with contextlib.suppress(ValueError):
+            return step, layout.names_in_folder(
+                step, Path(path).absolute().parent.relative_to(Path(results).absolute())
+            )
+    raise ValueError(f"{path}: no result of {', '.join(RECORDS)}")
 
 
 def relative(path, page_folder) -> str:
@@ -48,7 +74,7 @@ def files_of(folder: str, results, logs, page_folder) -> dict[str, str]:
 def _logs(folder: str) -> list[str]:
     """Return where the jobs that may have made a result wrote what they printed, below the folder of logs."""
     logs = []
-    for step in STEPS:
+    for step in (*STEPS, *RECORDS):
         with contextlib.suppress(ValueError):  # it is no result of this step
             logs.append(layout.log(step, layout.names_in_folder(step, folder)))
     return logs

@@ -7,6 +7,8 @@ import io
 import re
 from pathlib import Path
 
+from thaw.declarations.output_kind import Requirement
+from thaw.declarations.outputs import OUTPUTS
 from thaw.outputs import wording
 from thaw.outputs.frame.result_links import cell_anchor, relative
 
@@ -14,16 +16,26 @@ FORMATS = {
     "table": {"CSV": ".csv", "TeX": ".tex", "Markdown": ".md"},
     "figure": {"PDF": ".pdf", "PNG": ".png", "SVG": ".svg", "CSV": ".csv"},
 }
+RECORDS = {  # what an output is drawn from besides runs, and its name in print
+    Requirement.PROBES: "probes",
+    Requirement.MERGES: "merges",
+    Requirement.LATENCY: "merges",
+}
 COPIED = 60_000  # letters of a text that the page holds for a button that copies it
 ON_DEMAND = 200_000  # bytes from which on a picture is packed, and drawn when it is asked for
 _GROUP = re.compile(r'<g id="points((?:\.\d+)+)">(.*?)</g>\s*</g>', re.DOTALL)
 _USE = re.compile(r'<use [^>]*?x="([-\d.]+)" y="([-\d.]+)"')
 
 
-def links(path: Path, step: str, page_folder: Path) -> list[tuple[str, str]]:
-    """Return (format, link) of the files of an output. Args: its declared file; table or figure."""
+def links(path: Path, step: str, kind: str, page_folder: Path) -> list[tuple[str, str]]:
+    """Return (format, link) of the files of an output, and where the probes or merges behind it are listed.
+
+    Args: its declared file; table or figure; its kind.
+    """
     there = ((name, path.with_suffix(ending)) for name, ending in FORMATS[step].items())
-    return [(name, relative(file, page_folder)) for name, file in there if file.exists()]
+    files = [(name, relative(file, page_folder)) for name, file in there if file.exists()]
+    records = [name for need, name in RECORDS.items() if need in OUTPUTS[kind].needs]
+    return files + [(name, "examples.html#records") for name in records[:1]]
 
 
 def copies(path: Path) -> list[tuple[str, str]]:

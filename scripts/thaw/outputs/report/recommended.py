@@ -106,7 +106,7 @@ def _near(lines: list[dict], best: dict, labels: dict) -> tuple[str, str, str]:
         return "No other strategy trains for less time.", "", ""
     near = max(cheaper, key=lambda line: float(line["validation"]))
     away = _interval(near, "difference", "low", "high")
-    text = f"Next on validation and cheaper: {_name(near, labels)}, {away} points;"
+    text = f"Next on validation and cheaper: {_name(near, labels)} ({away} points on validation);"
     return f"{text} {_cheaper(near, best, lines, labels)}", away, _anchor(near)
 
 

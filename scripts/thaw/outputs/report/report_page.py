@@ -143,7 +143,7 @@ def numbered(outputs: list[dict], folder: Path, synthetic: bool, tables, labels:
             item |= output_files.picture(picture) | {"copies": []}
             item["seen"] = seen_in_figures.sentence(output["kind"], text, labels)
             item["points"] = output_files.points(picture.decode(), text, labels)
-        item["links"] = output_files.links(path, output["step"], folder)
+        item["links"] = output_files.links(path, output["step"], output["kind"], folder)
         shown.append(item | {"files": shlex.quote(str(path))})
     return shown
 

@@ -6,6 +6,7 @@ never another seed.
 
 from thaw.outputs import wording
 from thaw.outputs.frame.paired_differences import Contrast, combined
+from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import of_cell
 from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 from thaw.statistics.verdicts import NOT_TESTABLE, Verdict, overall, verdicts
@@ -85,7 +86,14 @@ def _row(entry: dict, tested: list[tuple[dict, Verdict | str]], labels: dict) ->
     tests = [test for test, _ in tested]
     tasks = [f"{_place(test, tests, labels)}: {_said(verdict)}" for test, verdict in tested]
     detail = "; ".join(tasks) or entry.get("reason", "no seed has all scores")
-    return text_row(entry["claim"], [entry["paper"], answer, detail])
+    row = text_row(entry["claim"], [entry["paper"], answer, detail])
+    row.cells[-1].runs = [
+        (f"{_place(test, tests, labels)}: {wording.strategy_name(labels, *point[1:])}", run_anchor(cell))
+        for test in tests
+        for _, *point in test["terms"]
+        for cell in [(test["task"], test["subset"], entry["encoder"], *point)]
+    ]
+    return row
 
 
 def _place(test: dict, tests: list[dict], labels: dict) -> str:

@@ -13,6 +13,7 @@ from thaw.declarations.task_types import TYPE_LABELS
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate, paired_differences
 from thaw.outputs.frame.paired_differences import Contrast, Contrasts
+from thaw.outputs.frame.result_links import run_anchor
 from thaw.outputs.frame.runs_frame import CELL, head_alone
 from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
 from thaw.statistics.bootstrap import interval
@@ -97,7 +98,9 @@ def build(data, spec: dict) -> TextTable:
             one = _answered(part, entry, spec["types"], against)
             if one.contrasts:
                 said = entry["papers"].get(encoder, [])
-                rows.append(text_row(_name(entry), _cells(one, said, spec)))
+                row = text_row(_name(entry), _cells(one, said, spec))
+                row.cells[TITLES.index("By task")].runs = _runs(one, labels)
+                rows.append(row)
                 lines += _lines(one, encoder, said, spec["margin"])
         groups += [Group(wording.label(labels, "encoders", encoder), [], rows)] if rows else []
     if not groups:
@@ -152,6 +155,19 @@ def _cells(one: Answered, said: list[dict], spec: dict) -> list[str]:
     papers = [f"{paper['paper']}: {paper['answer']} ({_agreement(paper['answer'], ours)})" for paper in said]
     difference = paired_differences.printed(one.mean, one.draws)
     return [ours, difference, "; ".join(by_task), "; ".join(papers) or wording.DASH]
+
+
+def _runs(one: Answered, labels: dict) -> list[tuple[str, str]]:
+    """Return (name, anchor) of the runs that represent both sides on each task."""
+    return [
+        (
+            f"{wording.task_name(labels, cell[0])}: {wording.strategy_name(labels, *cell[4:])}, "
+            f"{wording.label(labels, 'heads', cell[3])}",
+            run_anchor(cell),
+        )
+        for _, *sides in one.contrasts.values()
+        for cell in sides
+    ]
 
 
 def _agreement(theirs: str, ours: str) -> str:

@@ -1,7 +1,10 @@
 """Tables of merged folders: what each executes, stores and scores, and how fast it is against separate models."""
 
+from thaw.core import layout
 from thaw.outputs import wording
-from thaw.outputs.tables.table_model import Group, TextTable, text_row, text_table
+from thaw.outputs.frame.result_links import record_anchor, run_anchor
+from thaw.outputs.frame.runs_frame import CELL
+from thaw.outputs.tables.table_model import Group, Row, TextTable, text_row, text_table
 
 HEADER = "subset encoder merge tasks branches mean layers of overhead parameters_merged parameters_separate bytes"
 TIMES = "subset encoder merge way tasks copies batch tokens layers median p95 p99 queries_per_second"
@@ -18,7 +21,8 @@ def build(data, spec: dict) -> TextTable:
         for task, one in tasks.items():
             label = wording.task_name(spec["labels"], task)
             facts = [f"{one['strategy']} {one['variant']}", f"{one['frozen']} + {one['own']}"]
-            rows.append(text_row(label, [*facts, wording.number(one["validation"]), wording.number(one["test"])]))
+            row = text_row(label, [*facts, wording.number(one["validation"]), wording.number(one["test"])])
+            rows.append(_linked(row, _shown_anchor(one["run"], data.runs), 2))
         known = [one["test"] for one in tasks.values() if one["test"] is not None]
         mean = sum(known) / len(known) if known else None
         for reads, group in layers["by_input"].items():
@@ -32,6 +36,8 @@ def build(data, spec: dict) -> TextTable:
         counts = f"{wording.count(stored['merged'])} of {wording.count(stored['separate'])}"
         rows.append(text_row("Parameters stored", ["", counts, share, ""]))
         rows.append(text_row("Mean", ["", "", "", wording.number(mean)]))
+        for row in rows[len(tasks) :]:
+            _linked(row, _anchor("merge", subset, encoder, name), 1)
         groups.append(Group(", ".join([spec["merges"].get(name, name), encoder, subset]), [], rows))
         branches = " ".join(f"{task}:{one['frozen']}+{one['own']}" for task, one in tasks.items())
         numbers = [layers["executed"], layers["of"], f"{overhead:.4f}", stored["merged"], stored["separate"]]
@@ -56,7 +62,8 @@ def build_latency(data, spec: dict) -> TextTable:
             copies = f" ({row['copies']} copies)" if row["copies"] else ""
             times = [f"{1e3 * row[key]:.1f}" for key in ("median", "p95", "p99")]
             cells = [f"{row['tasks']}{copies}", str(row["batch"]), str(row["tokens"]), str(row["layers"]), *times]
-            rows.append(text_row(way, [*cells, f"{row['queries_per_second']:.0f}"]))
+            line = text_row(way, [*cells, f"{row['queries_per_second']:.0f}"])
+            rows.append(_linked(line, _anchor("latency", subset, encoder, name), len(cells) - len(times)))
             numbers = [row[key] for key in ("way", "tasks", "copies", "batch", "tokens", "layers")]
             seconds = [f"{row[key]:.6f}" for key in ("median", "p95", "p99")]
             lines.append([subset, encoder, name, *numbers, *seconds, f"{row['queries_per_second']:.2f}"])
@@ -65,6 +72,23 @@ def build_latency(data, spec: dict) -> TextTable:
     titles = ["Tasks", "Batch", "Tokens", "Layers", "Median, ms", "P95, ms", "P99, ms", "Texts/s"]
     notes.insert(0, "A call is all tasks on a batch of texts of equal length, from token ids; both ways in turn.")
     return text_table(spec, titles, groups, notes, TIMES, lines, of="Models")
+
+
+def _linked(row: Row, anchor: str, first: int) -> Row:
+    """Let the cells of a row, from the first one with a number, lead to the results behind them."""
+    for cell in row.cells[first:]:
+        cell.link = anchor if cell.text else ""
+    return row
+
+
+def _anchor(step: str, subset: str, encoder: str, name: str) -> str:
+    return record_anchor(step, layout.key(step, {"subset": subset, "encoder": encoder, "merge": name}))
+
+
+def _shown_anchor(folder: str, runs) -> str:
+    """Return the anchor of the runs of a cell, by the folder of one; empty where the experiment does not show them."""
+    names = layout.names_in_folder("train", folder)
+    return run_anchor(tuple(names[name] for name in CELL)) if (runs["folder"] == folder).any() else ""
 
 
 def _facts(record: dict) -> str:

@@ -97,6 +97,10 @@ class Table:
         task = self.columns[index].task
         return cell_anchor(task, row.key) if task and "strategy" in row.key else ""
 
+    def runs(self, row: Row, index: int) -> list[tuple[str, str]]:
+        """Return (name, anchor) of the runs that a cell of sentences is about."""
+        return getattr(row.cells[index], "runs", [])
+
     def records(self) -> list[list]:
         """Return the header and lines of the CSV: scores x 100 with all that a cell has, and costs."""
         parts = ("mean", "sd", "seeds", "flagged", "missing", "low", "high", "mark")
@@ -116,13 +120,17 @@ def caption(table: Table) -> str:
 
 @dataclass
 class TextCell:
-    """A cell that is written already; `mean` is what it is sorted by, `link` the anchor of the runs behind it."""
+    """A cell that is written already; `mean` is what it is sorted by, `link` the anchor of the runs behind it.
+
+    runs: names and anchors of what a sentence is about, where it is about several.
+    """
 
     text: str
     mean: float | None = None
     best: bool = False
     interval: str = ""
     link: str = ""
+    runs: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass
