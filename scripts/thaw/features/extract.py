@@ -55,7 +55,7 @@ def extract(
     a context that gives one: it ends with the last pass, before the payloads are hashed.
     With `rows` only these are read, and it is returned too which rows a part holds: these, and those of `kept`, by
     part, which are copied from the payload that is there. A listener takes its states even where no part is written.
-    On the CPU `processes` share the batches, which are the same; with a listener, which is of this process, they do not.
+    On the CPU `processes` share the batches, which are the same; a listener is of this process, and so they do not.
     """
     given = contextlib.nullcontext(device) if isinstance(device, torch.device) else device
     with contextlib.ExitStack() as stack:
