@@ -264,9 +264,7 @@ def _pass(
     """Run the encoder over the batches of all splits and put what each part holds into its payload."""
     card = store.card
     for split, row_batches in by_split.items():
-        rows = (
-            np.concatenate([batch.rows[: batch.wanted] for batch in row_batches]) if row_batches else np.zeros(0, int)
-        )
+        rows = np.concatenate([np.zeros(0, int), *(batch.rows[: batch.wanted] for batch in row_batches)])
         log(
             f"encoder pass: {card['encoder']} {card['corpus']} {card['view']} {split}: "
             f"{len(rows)} examples, {int(store.lengths(split)[rows].sum())} tokens"
