@@ -43,6 +43,17 @@ class RowDraws:
 
     def drawn(self) -> Iterator[np.ndarray]:
         """Yield how often each group was drawn, [some draws, G], the same at every call; D draws in all."""
+        if self.number * (int(self.groups.max()) + 1) <= AT_ONCE:
+            yield self._held.astype(float)
+        else:
+            yield from self._batches()
+
+    @functools.cached_property
+    def _held(self) -> np.ndarray:
+        """All draws, [D, G], where they are few: each run asks for them again."""
+        return np.concatenate(list(self._batches())).astype(np.uint8)
+
+    def _batches(self) -> Iterator[np.ndarray]:
         rng, count = np.random.default_rng((self.random_seed, 1)), int(self.groups.max()) + 1
         some = max(1, AT_ONCE // count)
         for start in range(0, self.number, some):

@@ -9,8 +9,10 @@ import numpy as np
 
 from thaw.outputs import wording
 from thaw.outputs.frame.prediction_files import PredictionFiles
-from thaw.outputs.frame.runs_frame import of_cell
+from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled, interval
+
+COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder"]  # rows of few columns are chosen faster
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Contrasts:
 
     def __init__(self, runs, role: str, predictions: PredictionFiles):
         """Args: runs as `read_runs` returns them; role of the splits compared, as test; predictions of the runs."""
-        main = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna()]
+        main = runs.loc[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna(), COMPARED]
         self.shown, self.validated = main[main["role"] == role], main[main["role"] == "validation"]
         self.predictions = predictions
 

@@ -70,10 +70,10 @@ def read_runs(path):
 
 def of_cell(frame, cell):
     """Return the rows of a cell. Args: its ids in the order of CELL."""
-    rows = np.arange(len(frame))
-    for name, value in zip(CELL, cell, strict=True):  # each looks at the rows that are left: few after the task
-        rows = rows[(frame[name].iloc[rows] == value).to_numpy(dtype=bool)]
-    return frame.iloc[rows]
+    inside = np.ones(len(frame), dtype=bool)
+    for name, value in zip(CELL, cell, strict=True):
+        inside &= (frame[name] == value).to_numpy(dtype=bool)
+    return frame[inside]
 
 
 def head_alone(frame):
