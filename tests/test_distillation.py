@@ -66,6 +66,13 @@ def test_at_a_high_temperature_centred_logits_are_matched():
     assert torch.allclose(student.grad * len(student), (centred[0] - centred[1]) / 3, atol=1e-3)
 
 
+def test_a_teacher_that_is_certain_gives_the_cross_entropy_of_its_labels():
+    labels = torch.tensor([0, 2, 1, 1, 0, 2, 2])
+    certain = 1000 * functional.one_hot(labels, 3).double()
+    expected = functional.cross_entropy(logits(1), labels)
+    assert soft_targets(logits(1), certain, 1.0).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
 def test_states_are_compared_as_other_libraries_do():
     draw = torch.Generator().manual_seed(3)
     student, teacher = (torch.randn(4, 5, 8, generator=draw) for _ in range(2))
@@ -104,6 +111,11 @@ def test_the_weights_of_published_code_become_ours():
     assert (alpha / 3) * soft_targets(student, teacher, t).item() == pytest.approx(pkd.item(), rel=1e-5)
     brewer = functional.kl_div(*parts, reduction="batchmean")
     assert soft_targets(student, teacher, t).item() / t**2 == pytest.approx(brewer.item(), rel=1e-5)
+    # TinyBERT's second stage: cross-entropy averaged over batch and classes, which has the gradient of KL over classes
+    own = student.float().requires_grad_()
+    (tiny,) = torch.autograd.grad((-teacher.softmax(-1) * own.log_softmax(-1)).mean(), own)
+    (ours,) = torch.autograd.grad(soft_targets(own, teacher.float(), 1.0) / 3, own)
+    assert torch.allclose(ours, tiny.float(), atol=1e-6)
 
 
 def test_relations_are_the_attention_that_transformers_gives(tmp_path):

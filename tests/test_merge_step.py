@@ -12,6 +12,7 @@ from thaw.core.digests import canonical
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.merging.call_times import summary
+from thaw.merging.fresh_process import FreshProcess
 from thaw.merging.served_runs import select
 from thaw.outputs.figures import merged_load
 from thaw.outputs.frame.output_data import OutputData
@@ -86,6 +87,29 @@ def test_times_of_each_setting_are_on_record(made):
     three = rows[(rows["tasks"] == 3) & (rows["batch"] == 1)].set_index("way")["layers"]
     assert three["merged"] < three["separate"] == 9
     assert record["bytes"]["merged"] < record["bytes"]["separate"] and min(record["peak_mib"].values()) > 50
+
+
+COUNTED = """
+from pathlib import Path
+
+class Model:
+    def __init__(self, folder):
+        with open(Path(folder) / "loads", "a") as file:
+            file.write("x")
+
+    def predict_with_probabilities(self, texts):
+        return [{"prediction": text} for text in texts]
+"""
+
+
+def test_a_fresh_process_loads_a_folder_once_and_counts_its_own_memory(tmp_path):
+    """A child begins with its parent's peak by getrusage's count, and a model that is loaded again is there twice."""
+    (tmp_path / "model.py").write_text(COUNTED)
+    large = b"x" * 400 * 2**20
+    with FreshProcess(1) as process:
+        replies = [process.ask(["a"], tmp_path) for _ in range(3)]
+    assert len(large) and (tmp_path / "loads").read_text() == "x"
+    assert 1 < replies[-1]["peak_mib"] < 200
 
 
 def test_fewer_cores_than_threads_are_said_and_on_record(made, tmp_path, capsys):

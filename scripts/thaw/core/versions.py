@@ -21,7 +21,7 @@ VERSIONS = {
     "external": 1,
     "ensemble": 1,
     "merge": 1,
-    "latency": 1,
+    "latency": 2,
     "collect": 8,
     "table": 10,
     "figure": 10,
