@@ -42,16 +42,18 @@ MODELS = (
     "transformers.models.auto.tokenization_auto",
     "transformers.generation.utils",
     "thaw.encoders.folders",
-    "thaw.features.extract",
-    "thaw.training.head_fitting",
 )
+# What the first step need not wait for.
+LATER = ("transformers.models.bert.modeling_bert", "transformers.models.bert.tokenization_bert")
+LATER += ("thaw.features.extract", "thaw.training.head_fitting", "thaw.training.training_run", "thaw.training.placing")
 PLOTS = ("scipy.stats", "matplotlib.pyplot", "seaborn", "fontTools.subset")
 BACKENDS = tuple(f"matplotlib.backends.backend_{name}" for name in ("agg", "svg", "pdf"))
 # The servers: steps with models ask the first one, and others need not wait for its imports.
-LIBRARIES = {"models": MODELS, "outputs": (*TABLES, "jinja2", *PLOTS, *BACKENDS)}
+LIBRARIES = {"models": (*MODELS, *LATER), "outputs": (*TABLES, "jinja2", *PLOTS, *BACKENDS)}
 WITH_MODELS = ("fetch", "features", "features_adapted", "fit_heads", "pretrain", "teach", "train", "search_heads")
 WITH_MODELS += ("probe", "merge")
 WITH_PLOTS = ("figure", "report")
+NEEDED = dict.fromkeys(WITH_MODELS, MODELS) | dict.fromkeys(WITH_PLOTS, PLOTS)  # before a step starts; else TABLES
 WITH_PROCESSES = ("features",)  # which have any number of cores, and set the threads of each process
 
 
@@ -120,7 +122,6 @@ class Server:
         """Args: an open socket; modules that jobs need, which are imported in their order while nobody asks."""
         self.listener = listener
         self.environment = dict(os.environ)  # before libraries write their own into it
-        self.libraries = libraries
         self.ahead = list(libraries)
         self.waiting = selectors.DefaultSelector()
         self.waiting.register(listener, selectors.EVENT_READ)
@@ -160,7 +161,7 @@ class Server:
             connection.send(REFUSED)
             _close(connection, *files)
             return None
-        for name in (request["module"], *(self.libraries if step in (*WITH_MODELS, *WITH_PLOTS) else TABLES)):
+        for name in (request["module"], *NEEDED.get(step, TABLES)):
             _import(name)
         gc.freeze()  # what is imported is never looked through, neither here nor in a job, which would copy it
         process = os.fork()

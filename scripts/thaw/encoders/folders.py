@@ -10,7 +10,7 @@ from pathlib import Path
 from thaw.core.digests import canonical, file_sha256
 from thaw.encoders import names
 from thaw.encoders.loading import longest
-from thaw.encoders.parity import MARKER, check_resume, write_marker
+from thaw.encoders.parity import MARKER, compare, write_marker
 from thaw.encoders.registry import load_tokenizer
 from thaw.encoders.transformers import Encoder
 
@@ -37,14 +37,15 @@ def staged(out: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def verified(folder: Path) -> dict:
-    """Prove that the model of a folder resumes exactly at every layer, and return what a card says of it."""
-    check_resume(folder)
+def verified(folder: Path, encoder: Encoder | None = None) -> dict:
+    """Prove that the model of a folder resumes exactly at every layer, and return what a card says of it.
+
+    Args: encoder, as the folder has it, where it was loaded already; it is used up.
+    """
+    encoder, tokenizer = encoder or Encoder.load(folder), load_tokenizer(folder)
     weights = file_sha256(folder / names.WEIGHTS)
-    write_marker(folder, weights)
-    encoder, tokenizer = Encoder.load(folder), load_tokenizer(folder)
     files = {file: file_sha256(folder / file) for file in names.TOKENIZER if (folder / file).is_file()}
-    return {
+    facts = {
         "sha256": weights,
         "tokenizer_sha256": hashlib.sha256(canonical(files).encode()).hexdigest(),
         "layers": encoder.layers,
@@ -53,3 +54,6 @@ def verified(folder: Path) -> dict:
         "architecture": type(encoder.model).__name__,
         "max_length": longest(encoder.model, tokenizer),
     }
+    compare(encoder, folder)
+    write_marker(folder, weights)
+    return facts

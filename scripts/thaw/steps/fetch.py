@@ -47,7 +47,7 @@ def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
                 if not (folder / "tokenizer.json").is_file():
                     tokenizer.save_pretrained(folder)
             log(f"{encoder.layers} layers of width {encoder.width}; checking that it resumes exactly")
-            return verified(folder)
+            return verified(folder, encoder)
         except UserError as error:
             raise UserError(str(error).replace(str(folder), str(source))) from error
 
