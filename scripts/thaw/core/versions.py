@@ -23,7 +23,7 @@ VERSIONS = {
     "merge": 1,
     "latency": 1,
     "collect": 8,
-    "table": 9,
-    "figure": 10,
-    "report": 12,
+    "table": 10,
+    "figure": 11,
+    "report": 13,
 }
