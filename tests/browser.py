@@ -89,3 +89,15 @@ class Browser:
             self._buffer += part
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
+
+
+def first_paint(page: Path, profile: Path, width: int = 1280) -> float:
+    """Return the seconds from the start of loading a file to its first text on the screen, in a browser of its own."""
+    one = Browser(profile)
+    one.open(page, width)
+    name, wait = "first-contentful-paint", "setTimeout(see, 50)"
+    seen = f"performance.getEntriesByName('{name}')[0]"
+    script = f"new Promise(done => {{ const see = () => {seen} ? done({seen}.startTime) : {wait}; see(); }})"
+    milliseconds = one.evaluate(script)
+    one.close()
+    return milliseconds / 1000

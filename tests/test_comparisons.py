@@ -105,6 +105,10 @@ def test_guidelines_take_the_best_of_each_side(scored):
     assert len(rows) == 2, "under fine-tuning there is one head alone"
     assert adaptation[0] == "fine-tuned" and adaptation[3] == "One 2020: either (differs)"
     assert features[0] == "large head" and features[3] == "–"
+    behind = {row.name: [anchor for _, anchor in row.cells[2].runs] for row in table.groups[0].rows}
+    assert len(behind["All tasks: head on the frozen encoder"]) == 2 and all(
+        anchor.startswith("odd.run.") for anchors in behind.values() for anchor in anchors
+    )
     line = lines_of(table)[0]
     assert line["second"] == "wide/frozen/base", "the frozen side stands with the head that validation prefers"
 

@@ -108,6 +108,9 @@ def test_draws_of_the_training_rows_are_seeds_only_where_that_is_asked_for(tmp_p
         found[how] = [(line["subset"], line["seeds"], line["answer"]) for line in lines]
     assert found["apart"] == [(name, 1, "undecided") for name in names]
     assert found["together"] == [(names[0], 8, "holds")]
+    both = [f"odd.run.{names[0]}.tiny.linear.{strategy}.base" for strategy in ("first", "second")]
+    assert [anchor for _, anchor in table.groups[0].rows[0].cells[-1].runs] == both
+    assert f'<a href="../examples.html#{both[0]}">' in writers.to_html(table)
 
 
 def test_the_answer_over_tasks():

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pandas
 import pytest
@@ -48,7 +49,8 @@ def made(rooms, runs):  # noqa: F811
 
 def data_of(results) -> OutputData:
     records = [results / "merges/n/e/one/merge.json", results / "latency/n/e/one/latency.json"]
-    return OutputData(results, merges=records)
+    shown = [one["run"] for one in read_json(records[0])["tasks"].values()][:2]
+    return OutputData(results, runs=pandas.DataFrame({"folder": shown}), merges=records)
 
 
 def test_the_step_takes_the_best_on_validation_and_counts(made):
@@ -132,6 +134,9 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
     header, line = csv.reader(io.StringIO(writers.to_csv(tables.build(data, spec))))
+    links = re.findall(r'examples\.html#([^"]+)', writers.to_html(tables.build(data, spec)))
+    shown = {link for link in links if not link.startswith("merge.")}
+    assert "merge.n.e.one" in links and len(shown) == 2, "a run that the experiment does not show is no link"
     row = dict(zip(header, line, strict=True))
     assert row["layers"] == str(record["layers"]["executed"]) and row["tasks"] == " ".join(record["tasks"])
     times = list(csv.DictReader(io.StringIO(writers.to_csv(tables.build_latency(data, spec)))))
