@@ -24,11 +24,6 @@ VERSIONS = {
     "latency": 2,
     "collect": 8,
     "table": 10,
-<<<<<<< HEAD
-    "figure": 10,
-    "report": 12,
-=======
     "figure": 11,
     "report": 13,
->>>>>>> rep
 }
