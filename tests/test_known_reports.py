@@ -85,7 +85,7 @@ def test_two_seeds_recommend_nothing_and_contradict_nobody(tmp_path):
         text,
     )
     assert re.search(
-        r"Next on validation and cheaper: Linear probe \(−20\.0 \[.*\] points on validation\); .* "
+        r"Next on validation and cheaper: Linear probe \( ?−20\.0 \[.*\] points on validation\); .* "
         r"To decide: 4 more seeds\.",
         text,
     )
