@@ -48,6 +48,6 @@ rule fetch:
     params:
         spec=lambda w: PLAN.canonical("fetch", w),
     message:
-        "fetch: bringing encoder {wildcards.encoder}"
+        "fetch: encoder {wildcards.encoder}"
     shell:
         "python -m thaw.steps fetch --spec {params.spec:q} --out $(dirname {output.card:q}) 2>&1 | tee {log:q}"

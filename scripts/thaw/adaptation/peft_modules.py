@@ -115,7 +115,7 @@ def insert(encoder: Encoder, entry: InsertConfig, layers: Iterable[int]) -> None
 
 
 def merge(model: nn.Module) -> None:
-    """Multiply LoRA and IA3 into the matrices that they sit on, and take them out; adapters can not be: UserError."""
+    """Merge LoRA and IA3 into their weight matrices and remove them; UserError for adapters, which cannot be merged."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for path, module in list(model.named_modules()):

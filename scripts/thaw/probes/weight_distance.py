@@ -11,7 +11,7 @@ from thaw.probes.encoder_comparison import EncoderComparison
 def weight_distance(comparison: EncoderComparison) -> tuple[list[dict], list[dict]]:
     """Return for each layer, 0 the embeddings, the distance of weights as a share of the first one's norm.
 
-    `distance` is the plain L2 norm. LoRA and IA3 are multiplied into the matrices that they sit on; adapters can not
+    `distance` is the plain L2 norm. LoRA and IA3 are merged into their weight matrices; adapters cannot
     be, and are a UserError.
     """
     weights = {side: _weights(comparison, side) for side in comparison.sides}

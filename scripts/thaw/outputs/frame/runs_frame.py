@@ -25,7 +25,7 @@ One row per result, split and metric.
                         Empty for results that were made before runs noted it
     updates             steps of the optimizer of this run; empty where it noted none
     missing             the reason why the result is missing, else empty; one row per split then, without scores
-    carved              True where the task's validation split was carved out of train
+    carved              True where the task's validation split was held out from train
     folder              of the result, below the results folder
 """
 
