@@ -46,7 +46,8 @@ def examined(source: Path, out: Path, entry: Entry, name: str) -> dict:
                 check_vocabulary(encoder.model, tokenizer, source)
                 if not (folder / "tokenizer.json").is_file():
                     tokenizer.save_pretrained(folder)
-            log(f"{encoder.layers} layers of width {encoder.width}; verifying that cached layers reproduce the full forward pass")
+            size = f"{encoder.layers} layers of width {encoder.width}"
+            log(f"{size}; verifying that cached layers reproduce the full forward pass")
             return verified(folder, encoder)
         except UserError as error:
             raise UserError(str(error).replace(str(folder), str(source))) from error
