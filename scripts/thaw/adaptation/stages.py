@@ -43,7 +43,7 @@ def stages(phase: PhaseConfig, chosen: list[str]) -> list[dict]:
 
 
 def check_phase(phase: PhaseConfig, chosen: list[str], layers: int) -> None:
-    """Raise UserError for a phase with fewer updates than stages, or one that starts a layer anew and freezes it."""
+    """Raise UserError for a phase with fewer updates than stages, or one that re-initialises a frozen layer."""
     stages(phase, chosen)
     for layer in top(layers, phase.reinit_top):
         if layer not in chosen:
