@@ -3,10 +3,12 @@
 thaw run config/experiments/loop_equivalence.yaml --config data_dir=path/to/data
 PYTHONPATH=scripts:tests python tests/loop_equivalence.py
 
-What the plain loop has predicted is kept in results/plain_loop: a second call goes on where the first one stopped. The
-record is docs/results/loop_equivalence, its page docs/results/loop_equivalence.md.
+What the plain loop has scored is kept in results/plain_loop: a second call goes on where the first one stopped. With
+--finished nothing is trained, and the seeds that both loops have are recorded. The record is
+docs/results/loop_equivalence, its page docs/results/loop_equivalence.md.
 """
 
+import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,13 +77,18 @@ def plain_scores(metrics: Path, results: Path) -> dict[str, float]:
     return scores
 
 
-def scores(results: Path) -> pd.DataFrame:
-    """Return a line for each run of either loop: task, seed, loop, and accuracy and rows of each split."""
+def scores(results: Path, finished: bool = False) -> pd.DataFrame:
+    """Return a line for each run of either loop: task, seed, loop, and accuracy and rows of each split.
+
+    Args: the results folder; whether to leave out what the plain loop has not trained, rather than train it.
+    """
     lines = []
     for metrics in sorted(results.glob(f"runs/{RUNS}")):
         outcome = read_json(metrics)
         task, seed = outcome["spec"]["task"]["id"], outcome["spec"]["seed"]
         kept = results / "plain_loop" / f"{task}_{seed}.json"
+        if finished and not kept.exists():
+            continue
         if not kept.exists():
             write_json(kept, plain_scores(metrics, results))
         log(f"{task}, seed {seed}: plain loop {read_json(kept)}")
@@ -136,7 +143,9 @@ def _line(label: str, rows: str, seeds: int, pairs: list[tuple[list[float], list
 
 def main() -> None:
     """Train what is missing, and write the record and the page."""
-    frame = scores(HOME / "results")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--finished", action="store_true", help="record what both loops have, and train nothing")
+    frame = scores(HOME / "results", parser.parse_args().finished)
     record.record(NAME)
     kept = record.RECORDS / NAME
     write_text(kept / "scores.csv", frame.to_csv(index=False))

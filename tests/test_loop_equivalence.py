@@ -92,6 +92,4 @@ def test_on_real_questions_both_loops_score_alike(shared_data, tmp_path):
 def test_the_table_is_that_of_the_scores():
     frame = pd.read_csv(RECORD / "scores.csv")
     assert (RECORD / "tables/equivalence.md").read_text(encoding="utf-8") == table(frame)
-    assert {task: tuple(map(len, pair)) for task, pair in pooled(frame).items()} == dict.fromkeys(
-        loop_equivalence.LABELS, (8, 8)
-    )
+    assert all(len(ours) == len(theirs) >= 2 for ours, theirs in pooled(frame).values())
