@@ -89,6 +89,20 @@ def test_the_held_out_loss_falls_and_the_same_spec_gives_the_same_bytes(bench, f
     assert cost["steps"] == 6 * 6 and cost["flops"] > 0 and cost["seconds"]["train"] > 0
 
 
+def test_updates_that_make_whole_epochs_are_those_epochs(bench, tmp_path):
+    """Of the 24 rows 23 train: six updates of four are an epoch. Ten evaluations of twelve updates are not two."""
+    common = {"rate": 1e-3, "batch_size": 4, "schedule": "constant", "warmup": 0}
+    lengths = {"epochs": {"epochs": 2}, "updates": {"updates": 12}}
+    cards, costs = {}, {}
+    for name, length in lengths.items():
+        folder = pretrained(bench, tmp_path / name, settings={"phase": common | length})
+        cards[name], costs[name] = read_json(folder / "card.json"), read_json(folder / "cost.json")
+    assert costs["epochs"]["steps"] == costs["updates"]["steps"] == 12
+    assert costs["epochs"]["tokens"] == costs["updates"]["tokens"]
+    assert len(cards["epochs"]["further"]["held_out"]["loss"]) == 3
+    assert len(cards["updates"]["further"]["held_out"]["loss"]) == 11
+
+
 def test_it_is_an_encoder_like_any_other(bench, further):
     before, card = read_json(bench.encoder / "card.json"), read_json(further / "card.json")
     for key in ("tokenizer_sha256", "layers", "width", "parameters", "architecture", "max_length", "source"):

@@ -6,6 +6,7 @@ import pytest
 import forked
 from conftest import HOME
 from thaw.core.errors import UserError
+from thaw.outputs.figures import learning_rates
 from thaw.outputs.figures.learning_rates import EPOCH, draw, rates
 from thaw.training.phase_loop import PhaseTraining
 from tiny_corpus import Bench, tiny_corpus
@@ -31,6 +32,18 @@ def test_it_shows_what_training_sets(tmp_path, monkeypatch):
     set_rates = np.array([[update.get(row, np.nan) for update in seen] for row in rows])
     assert epochs == [4, 1] and drawn.shape == (5, 30)
     np.testing.assert_allclose(drawn, set_rates)
+
+
+def test_a_budget_is_drawn_in_hundreds_of_updates():
+    budget = {"components": ["head", "layer.2"], "boundary": 1, "updates": 250}
+    epochs = {"components": ["head"], "boundary": 2, "epochs": 2}
+    drawn, lengths = rates([budget, epochs], 2)
+    assert drawn.shape == (4, 450) and lengths == [2.5, 2.0]
+    assert np.isnan(drawn[1, 250:]).all() and drawn[1, 249] < 0.01 * np.nanmax(drawn[1]), (
+        "it falls over its own updates"
+    )
+    units = [learning_rates._unit(phases) for phases in ([budget], [epochs], [epochs, budget])]
+    assert units == ["100 updates", "epoch", "epoch or 100 updates"]
 
 
 def test_a_picture_in_each_form_and_what_cannot_be_drawn(tmp_path):

@@ -26,8 +26,9 @@ def written(folder, train, phase, history="", head="linear", chosen=None, **plac
     return folder, PLACE | place
 
 
-def epochs(*scores: float, split="validation") -> str:
-    lines = [f"1,{epoch},{25 * epoch},0.5,1e-4,{score}" for epoch, score in enumerate(scores, 1)]
+def epochs(*scores: float, split="validation", steps=(25, 50, 75, 100)) -> str:
+    rows = zip(steps, scores, strict=False)
+    lines = [f"1,{epoch},{step},0.5,1e-4,{score}" for epoch, (step, score) in enumerate(rows, 1)]
     return "\n".join([f"phase,epoch,step,loss,rate,{split}_accuracy", *lines]) + "\n"
 
 
@@ -47,6 +48,11 @@ def epochs(*scores: float, split="validation") -> str:
         (0.95, {"history": epochs(0.5, 0.7, 0.83, 0.835)}, False),
         (0.95, {"history": epochs(0.5, 0.84, 0.8, 0.83)}, False),
         (0.95, {"history": epochs(0.5, 0.8, 0.83)}, False),
+        (
+            0.95,
+            {"history": epochs(0.5, 0.7, 0.83, 0.83, steps=(10, 20, 30, 31))},
+            True,
+        ),  # the last quarter of the updates
     ],
 )
 def test_a_run_below_the_probe_on_its_own_rows_or_still_rising_is_underfit(tmp_path, train, more, underfit):

@@ -144,6 +144,14 @@ def test_the_store_changes_nothing(bench, more):
     assert stored.cost["flops"] < computed.cost["flops"]
 
 
+def test_the_plan_counts_a_budget_by_the_rows():
+    """400 updates of 16 on 800 rows are eight epochs, whatever the stages."""
+    phase = PhaseConfig(train=["all"], updates=400, batch_size=16, unfreeze={})
+    (entry,) = plan(["all"], 3, updates=400, batch_size=16, unfreeze={})
+    assert [phase.passes(stage, 800) for stage in phase.stages(entry)] == [1.6] * 5
+    assert PhaseConfig(train=["all"], epochs=3).passes({"epochs": 3}, 800) == 3
+
+
 def test_heads_of_several_seeds_train_as_alone(bench):
     wanted = [bench.spec({"train": ["head"], "updates": 15, "judge": 4, "pick": "best"}, seed=n) for n in (1, 2, 3)]
     alone = [bench.train(one)[1] for one in wanted]

@@ -11,6 +11,7 @@ from thaw.schema.student import StudentConfig
 from thaw.schema.trainer_keys import keys_of_a_phase
 
 ABSENT = {"train", "insert", "unfreeze", "one_by_one", "reinit_top", "patience", "stop", "pick", "frozen_dropout", "l2"}
+ABSENT |= {"judge"}  # nothing is scored but the loss on held-out rows, after each epoch or tenth of the updates
 
 
 def _say_kept(student: StudentConfig | None, entry, context: Context) -> str:
