@@ -7,6 +7,7 @@ import pandas
 import pytest
 import torch
 from safetensors.torch import load_file
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from test_pooled import CONCAT, LAYERS, spec_of
 from thaw.compute_cost.stopwatch import Stopwatch
@@ -125,6 +126,34 @@ def test_features_are_those_of_the_relevance():
     phase = phase.changed({"select": {"by": "clusters", "correlation": 0.99, "fractions": [1.0]}})
     (one,) = candidates([copies], targets, 2, phase, lambda position, solution: 0.0)
     assert one.features == 40
+
+
+@pytest.mark.parametrize("classes", [3, 0])
+@pytest.mark.parametrize("by", ["group_lasso", "clusters"])
+def test_which_features_are_kept_is_what_scikit_learn_and_the_objective_say(by, classes):
+    """Neurons by the weights of a reference on standardised features; Head2Toe by the norms of the lasso's own columns.
+
+    Features differ in scale by four orders, so that weights of raw features would rank otherwise.
+    """
+    random = torch.Generator().manual_seed(4)
+    plain, scales = torch.randn(300, 24, generator=random), torch.logspace(-2, 2, 24)
+    scores = plain @ torch.linspace(0.2, 2, 24)[:, None] * torch.randn(1, max(classes, 1), generator=random)
+    scores = scores + 2 * torch.randn(300, max(classes, 1), generator=random)
+    targets = scores.argmax(1) if classes else scores.squeeze(1)
+    vectors, l2 = (plain * scales + 3)[:, torch.randperm(24, generator=random)], 1e-2
+    phase = PhaseConfig(train=["head"], optimizer="lbfgs", l2=[l2], select={"by": by, "fractions": [0.25]})
+    (one,) = candidates([vectors], targets, classes, phase, lambda position, solution: 0.0)
+    if by == "clusters":
+        scaled = ((vectors - vectors.mean(0)) / vectors.std(0, correction=0)).double().numpy()
+        if classes:
+            reference = LogisticRegression(C=1 / (300 * l2), tol=1e-10, max_iter=5000)
+        else:
+            reference = Ridge(alpha=300 * l2 / 2)
+        weights = np.atleast_2d(reference.fit(scaled, targets.numpy()).coef_)
+    else:
+        weights = feature_selection.group_lasso(vectors, targets, classes, 0.1).weight.numpy()
+    largest = np.argsort(-np.linalg.norm(weights, axis=0))[:6]
+    assert one.solution.weight.any(0).nonzero().squeeze(1).tolist() == sorted(largest.tolist())
 
 
 def test_features_that_do_not_vary_can_be_fitted():

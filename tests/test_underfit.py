@@ -15,20 +15,21 @@ from thaw.statistics.verdicts import HOLDS, NOT_TESTABLE
 
 PLACE = {"task": "t", "subset": "all", "encoder": "e", "head": "linear", "seed": 1, "pairs": "joint"}
 LBFGS, ADAMW = {"train": ["head"], "optimizer": "lbfgs"}, {"train": ["all"]}
+SELECTED = LBFGS | {"select": {"by": "clusters"}}
 
 
-def written(folder, train, phase, history="", head="linear", chosen=None, **place):
+def written(folder, train, *phases, history="", head="linear", chosen=None, **place):
     """Write a run that scored so much on its training rows; return its folder and row."""
-    spec = {"task": {"metrics": ["accuracy"]}, "phases": [phase], "head": {"kind": head}}
+    spec = {"task": {"metrics": ["accuracy"]}, "phases": phases, "head": {"kind": head}}
     scores = {} if train == "none" else {"train": {"accuracy": train}}
     write_json(folder / "metrics.json", {"spec": spec, "scores": scores, "chosen": chosen or {}})
     write_text(folder / "history.csv", history)
     return folder, PLACE | place
 
 
-def epochs(*scores: float, split="validation", steps=(25, 50, 75, 100)) -> str:
+def epochs(*scores: float, split="validation", steps=(25, 50, 75, 100), phase=1) -> str:
     rows = zip(steps, scores, strict=False)
-    lines = [f"1,{epoch},{step},0.5,1e-4,{score}" for epoch, (step, score) in enumerate(rows, 1)]
+    lines = [f"{phase},{epoch},{step},0.5,1e-4,{score}" for epoch, (step, score) in enumerate(rows, 1)]
     return "\n".join([f"phase,epoch,step,loss,rate,{split}_accuracy", *lines]) + "\n"
 
 
@@ -64,6 +65,16 @@ def test_a_run_below_the_probe_on_its_own_rows_or_still_rising_is_underfit(tmp_p
 def test_a_probe_of_chosen_features_is_no_measure(tmp_path):
     chosen = written(tmp_path / "head2toe", 0.99, LBFGS | {"select": {"by": "clusters"}})
     assert underfit_runs([chosen, written(tmp_path / "full", 0.80, ADAMW)]) == set()
+
+
+@pytest.mark.parametrize("phases, underfit", [([SELECTED], False), ([ADAMW, LBFGS], False), ([SELECTED, ADAMW], True)])
+@pytest.mark.parametrize("train", [0.80, 0.95])
+def test_a_fit_to_convergence_is_never_underfit(tmp_path, phases, underfit, train):
+    """Its history has a row for each penalty and fraction, with the evaluations that it took as its step."""
+    probe = written(tmp_path / "frozen", 0.90, LBFGS)
+    history = epochs(0.5, 0.7, 0.8, 0.83, phase=len(phases))
+    run = written(tmp_path / "selected", train, *phases, history=history)
+    assert underfit_runs([probe, run]) == ({run[0]} if underfit else set())
 
 
 @pytest.mark.parametrize("count, answer", [(8, NOT_TESTABLE), (4, NOT_TESTABLE), (3, HOLDS)])

@@ -22,7 +22,7 @@ VERSIONS = {
     "ensemble": 1,
     "merge": 1,
     "latency": 2,
-    "collect": 8,
+    "collect": 9,
     "table": 10,
     "figure": 11,
     "report": 13,

@@ -21,15 +21,16 @@ def underfit_runs(runs: Iterable[tuple[Path, dict]]) -> set[Path]:
     A run is if its score on training rows is more than a point below that of the linear probe that was fitted to
     convergence in the same place: the probe is one of the functions that the run could have learnt. It is, too, if its
     score (on training rows where its history has that, else on validation) rose by more than a point over the last
-    quarter of the updates of its last phase and ended at its highest. Args: folder and row of each run, with PLACE and
-    `pairs`.
+    quarter of the updates of its last phase and ended at its highest. One that ends with a fit to convergence (L-BFGS)
+    never is: on its features it cannot learn more, and its history lists what was tried, not progress. Args: folder and
+    row of each run, with PLACE and `pairs`.
     """
     records = {folder: read_json(folder / "metrics.json") for folder, _ in runs}
     places = {folder: _place(records[folder], row) for folder, row in runs}
     probes = {places[folder]: _learnt(record) for folder, record in records.items() if _is_probe(record)}
     weak = set()
     for folder, record in records.items():
-        if not _is_probe(record):
+        if not _ends_converged(record):
             learnt, probe = _learnt(record), probes.get(places[folder])
             behind = None not in (learnt, probe) and probe - learnt > MARGIN
             if behind or _still_rises(folder, record):
@@ -46,6 +47,11 @@ def _place(record: dict, row: dict) -> tuple:
 def _is_probe(record: dict) -> bool:
     phases = record["spec"].get("phases", [])
     return len(phases) == 1 and phases[0].get("optimizer") == "lbfgs" and "select" not in phases[0]
+
+
+def _ends_converged(record: dict) -> bool:
+    phases = record["spec"].get("phases", [])
+    return bool(phases) and phases[-1].get("optimizer") == "lbfgs"
 
 
 def _learnt(record: dict) -> float | None:
