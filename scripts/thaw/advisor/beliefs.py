@@ -13,7 +13,7 @@ import numpy as np
 RUNGS = (0.125, 0.25, 0.5, 1.0)
 UNKNOWN_SD, UNKNOWN_CORRELATION = 8.0, 0.7  # of gains without past tasks
 RIDGE = 1.0  # on features in units of their standard deviation: the weight of one task
-SHRINKAGE = 0.5  # of correlations between candidates: few tasks tell them badly
+SHRINKAGE = 0.5  # of correlations between candidates: few tasks show them badly
 LEAST_SD = 0.5  # of a gain, in points: past tasks never make one certain
 
 

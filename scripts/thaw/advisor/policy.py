@@ -82,6 +82,17 @@ class Advisor:
                     best, most = (candidate, rung), worth / max(cost, 1e-9)
         return best
 
+    def worth_of_more(self) -> float:
+        """Return by how many points one more full run is expected to raise the highest mean: of its best use."""
+        now, rises = self.beliefs.after(self.observed, self.rungs), [0.0]
+        for candidate in range(len(self.costs)):
+            first = self.observed[candidate][0] + 1 if candidate in self.observed else 0
+            for rung in range(first, len(RUNGS)):
+                if self.charge(candidate, rung) <= 1:
+                    shown = self.rungs.share[rung], self.rungs.variance[rung]
+                    rises.append(knowledge_gradient(now, now.mean, candidate, *shown))
+        return max(rises)
+
     def choose(self) -> Choice:
         """Return the candidate whose mean gain less the price of finishing it is highest, among those that fit."""
         now, left = self.beliefs.after(self.observed, self.rungs), self.left
