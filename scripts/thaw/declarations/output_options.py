@@ -107,6 +107,17 @@ class AdviceOptions(MarginOptions, DrawsOptions):
     """A margin, and what is compared within it."""
 
 
+class OverTasksOptions(DrawsOptions):
+    """Claims over tasks."""
+
+    claims: list[Id] = Field(min_length=1, description="the claims of findings.yaml whose contrasts are shown")
+    ordered: dict[Text, list[Id]] | None = Field(
+        None,
+        description="groups of tasks in an order: whether the contrast, of each task by the first claim that has it, "
+        "falls over them",
+    )
+
+
 class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
     """A margin on a split."""
 
