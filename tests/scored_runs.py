@@ -17,14 +17,14 @@ NAMES = np.array(["no", "yes"])
 SPLITS = ("test", "validation")  # of equal rows, on which a run predicts the same
 
 
-def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS), head="linear"):
+def write(results: Path, rates: dict[tuple[str, str], float], seeds=tuple(SEEDS), head="linear", task="odd"):
     """Write runs that predict right at given rates, by strategy and variant; return their rows of runs.csv, test."""
     rng, rows = np.random.default_rng(0), []
     gold = _write_data(results, np.arange(ROWS))
     for (strategy, variant), rate in rates.items():
         for seed in seeds:
             right = rng.random(ROWS) < rate
-            rows.append(_write_run(results, f"odd/all/tiny/{head}/{strategy}/{variant}", seed, right, gold))
+            rows.append(_write_run(results, f"{task}/all/tiny/{head}/{strategy}/{variant}", seed, right, gold))
     return pandas.DataFrame(rows)
 
 

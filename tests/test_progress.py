@@ -14,10 +14,11 @@ from thaw.compute_cost.stopwatch import Stopwatch
 from thaw.core import devices
 from thaw.core.digests import canonical
 from thaw.core.files import read_json
+from thaw.core.layout import PROGRESS as FILE
 from thaw.schema.phases import PhaseConfig
 from thaw.training import progress
 from thaw.training.phase_loop import PhaseTraining
-from thaw.training.progress import FILE, Progress
+from thaw.training.progress import Progress
 from thaw.training.run_state import RunState
 from thaw.training.training_run import train
 from tiny_corpus import small_bert

@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "print the recommendation and where the report is",
     "compare": "compare two results example by example",
     "budget": "run as much of an experiment as a limit of time allows",
+    "advise": "find the strategy to take with little training",
     "keep": "have the trained layers of a run that did not keep them",
     "log": "write the curves of runs for TensorBoard",
     "export": "export a trained model and verify it",
@@ -78,6 +79,8 @@ def _command(name: str) -> Callable[[list[str]], None]:
             from thaw.cli.compare_command import main as command
         case "budget":
             from thaw.cli.budget_command import main as command
+        case "advise":
+            from thaw.cli.advise_command import main as command
         case "keep":
             from thaw.cli.keep_command import main as command
         case "log":

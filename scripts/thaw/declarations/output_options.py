@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from thaw.declarations.value_types import Id, Key, Text
 
@@ -107,6 +107,17 @@ class AdviceOptions(MarginOptions, DrawsOptions):
     """A margin, and what is compared within it."""
 
 
+class OverTasksOptions(DrawsOptions):
+    """Claims over tasks."""
+
+    claims: list[Id] = Field(min_length=1, description="the claims of findings.yaml whose contrasts are shown")
+    ordered: dict[Text, list[Id]] | None = Field(
+        None,
+        description="groups of tasks in an order: whether the contrast, of each task by the first claim that has it, "
+        "falls over them",
+    )
+
+
 class GuidelineOptions(MarginOptions, SplitOptions, DrawsOptions):
     """A margin on a split."""
 
@@ -134,10 +145,26 @@ class RelativeOptions(WholeSplitOptions):
 
 
 class Rule(OutputOptions):
-    """A rule that trains some strategies and takes the best of them on validation."""
+    """A rule that takes one of some strategies by validation."""
 
     label: Text = Field(description="its name in print")
     among: list[Id] = Field(min_length=1, description="the strategies that it trains, with all points of their sweeps")
+    way: Literal["best", "halving", "advisor"] = Field(
+        "best",
+        description="best: trains all and takes the best; halving: trains the better half further after each of four "
+        "shares of the updates; advisor: as `thaw advise`, which knows what the other tasks gave",
+    )
+    probes: list[Id] = Field([], description="of the advisor: what is fitted first, the linear probe before others")
+    price: float = Field(
+        0.5, ge=0, description="of the advisor: points that it must expect to gain by one full fine-tuning more"
+    )
+    budget: float = Field(2.0, gt=0, description="of the advisor: most that it spends, in full fine-tunings")
+
+    @model_validator(mode="after")
+    def _advisor_has_probes(self):
+        if (self.way == "advisor") != bool(self.probes):
+            raise ValueError("probes belong to a rule with way: advisor, which needs one or more")
+        return self
 
 
 class RulesOptions(WholeSplitOptions):

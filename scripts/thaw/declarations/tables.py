@@ -50,6 +50,13 @@ TABLES = {
         seeds=FEWEST_SEEDS,
         use=Use.VERDICTS,
     ),
+    "over_tasks_table": OutputKind(
+        "thaw.outputs.tables.over_tasks:build",
+        "claims over all tasks: the mean contrast and its test over tasks, or whether it falls over groups in an order",
+        options.OverTasksOptions,
+        needs=(Requirement.CLAIMS,),
+        adds=(*RUNS, Addition.CLAIMS, Addition.DRAWS),
+    ),
     "advice_table": OutputKind(
         "thaw.outputs.tables.recommendation:build",
         "by task the cheapest strategy that validation shows to be within a margin of the best, its score on test, "

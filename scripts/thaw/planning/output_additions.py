@@ -49,7 +49,9 @@ def _coverage(entry: OutputConfig, context: OutputContext) -> dict:
 
 
 def _claims(entry: OutputConfig, context: OutputContext) -> dict:
-    return {"findings": claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)}
+    every = claim_runs.claims_for_spec(context.experiment, context.catalogue, context.runs)
+    chosen = getattr(entry, "claims", None)
+    return {"findings": every if chosen is None else [one for one in every if one["id"] in chosen]}
 
 
 def _advice(entry: OutputConfig, context: OutputContext) -> dict:

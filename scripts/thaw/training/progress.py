@@ -6,6 +6,7 @@ as one that was never stopped.
 
 import json
 import math
+import os
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -15,10 +16,11 @@ import torch
 from thaw.adaptation.peft_modules import add_inserts
 from thaw.core.devices import relax, relaxed
 from thaw.core.digests import digest
+from thaw.core.errors import UserError
+from thaw.core.layout import PAUSE, PROGRESS
 from thaw.core.runtime import hardware, log, versions
 from thaw.training.run_state import PhaseLog
 
-FILE = "progress.safetensors"
 SPACING = 60.0  # seconds of training between two writes: a short run restarts sooner than its state is written
 COUNTED = ("counts", "flops", "added")  # attributes of a run that `end_stage` sums over stages
 
@@ -31,7 +33,7 @@ class Progress:
 
         Args: the run's folder, spec and Stopwatch; the device that trains, None for the CPU.
         """
-        self.path, self.watch, self.written = folder / FILE, watch, time.monotonic()
+        self.path, self.watch, self.written = folder / PROGRESS, watch, time.monotonic()
         self.identity = {"digest": digest(spec), "torch": versions()["torch"]}
         if device is not None and device.type != "cpu":
             self.identity["device"] = hardware(device)["device"]
@@ -107,8 +109,22 @@ class Progress:
 
     def write(self, run, training) -> None:
         """Write the state of a run after a round, unless the last write is less than a minute old."""
-        if time.monotonic() - self.written < SPACING:
-            return
+        if time.monotonic() - self.written >= SPACING:
+            self._write(run, training)
+
+    def pause(self, run, training) -> None:
+        """End the step after a round, if its environment asks for no more than a share of the last phase's updates.
+
+        The state is written, with that share and the score on validation. Raises UserError then.
+        """
+        share = training.steps / sum(training.lengths)
+        last = training.states[0].number == len(run.phases)
+        if last and float(os.environ.get(PAUSE) or 1) <= share < 1:
+            score = run.score("validation")
+            self._write(run, training, {"share": share, "validation": score})
+            raise UserError(f"paused after {training.place}, as {PAUSE} asks; without it the run goes on from there")
+
+    def _write(self, run, training, paused: dict | None = None) -> None:
         from thaw.evaluation.result_files import save_tensors
 
         (run_state,) = training.states
@@ -116,6 +132,7 @@ class Progress:
         state = {"identity": self.identity, "phase": run_state.number, "stage": training.stage, "epoch": training.epoch}
         state |= {"steps": training.steps, "stale": run_state.stale, "kept": kept, "seconds": self.watch.parts}
         state |= {"relaxed": relaxed()} if relaxed() else {}
+        state |= {"paused": paused} if paused else {}
         state |= {"best": run_state.best if math.isfinite(run_state.best) else None}
         state["phase_logs"] = [asdict(phase_log) for phase_log in run.phase_logs]
         state |= {name: getattr(run, name) for name in COUNTED}

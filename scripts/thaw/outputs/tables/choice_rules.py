@@ -3,59 +3,19 @@
 n seeds or draws, a points of strategies, m rules, t tasks.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from thaw.advisor.choices import WAYS
 from thaw.core.errors import UserError
 from thaw.declarations.decision import FEWEST_OF_RULES
 from thaw.outputs import wording
 from thaw.outputs.frame import aggregate
+from thaw.outputs.frame.choice_points import Points, points_of
 from thaw.outputs.tables.table_model import Group, Row, TextCell, TextTable, text_table
 from thaw.statistics.sign_flips import max_t
 
-POINT = ["strategy", "variant"]
 MEAN, COST, TEST = "Mean", "Cost", "p against the first"
 HEADER = "subset encoder head rule task seeds regret cost cost_shared"
-
-
-@dataclass(frozen=True)
-class Points:
-    """What the points of all strategies reach on a task, and take: scores by seed, seconds as medians over seeds.
-
-    validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
-    extraction [a, 2], seconds of the whole pass, and of a share of it.
-    """
-
-    validation: object
-    test: object
-    training: object
-    extraction: object
-
-    def of(self, strategies: list[str]) -> list[tuple]:
-        """Return the points of some strategies that the task has."""
-        return [point for point in self.test.columns if point[0] in strategies]
-
-    def seconds(self, points: list[tuple]) -> np.ndarray:
-        """Return the seconds [2] that some points take together; they share one extraction."""
-        return self.training[points].sum() + self.extraction.loc[points].max().to_numpy()
-
-    def regret(self, points: list[tuple]) -> float:
-        """Return what is lost by taking the point that is best on validation, in points, as a mean over seeds; NaN for
-        fewer than five seeds.
-
-        The point is chosen in one seed and scored in the others, and so is the best one: selected in half of the others
-        and scored in their other half, and the reverse. Else the best would be the luckiest.
-        """
-        if len(self.test) < FEWEST_OF_RULES:
-            return np.nan
-        lost = []
-        for seed in self.test.index:
-            others = self.test.drop(index=seed)
-            halves = others.iloc[::2].mean(), others.iloc[1::2].mean()
-            best = sum(half[other.idxmax()] for half, other in zip(halves, halves[::-1], strict=True)) / 2
-            lost.append(best - others[self.validation.loc[seed, points].idxmax()].mean())
-        return float(np.mean(lost))
 
 
 def build(data, spec: dict) -> TextTable:
@@ -66,8 +26,9 @@ def build(data, spec: dict) -> TextTable:
     """
     summary = aggregate.summarise(data.runs, spec["split"], spec["order"])
     groups, lines, tasks = [], [], list(dict.fromkeys(summary["task"]))
+    with_rungs = any(rule.get("way", "best") != "best" for rule in spec["rules"])
     for group, name in aggregate.group_names(summary, spec["labels"]).items():
-        points = {task: one for task in tasks if (one := _points(data.runs, spec["split"], group, task))}
+        points = {task: one for task in tasks if (one := points_of(data, spec["split"], group, task, with_rungs))}
         points = {task: one for task, one in points.items() if one.of([spec["whole"]])}
         if points:
             rules = [(rule["label"], _outcomes(rule, points, spec["whole"])) for rule in spec["rules"]]
@@ -80,32 +41,12 @@ def build(data, spec: dict) -> TextTable:
     return text_table(spec, titles, groups, _notes(spec), HEADER, lines)
 
 
-def _points(runs, split: str, group: tuple, task: str) -> Points | None:
-    """Return the points of a task and group, in the seeds that all of them have; None where it has no runs."""
-    subset, encoder, head = group
-    mine = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna() & (runs["task"] == task)]
-    mine = mine[(mine["subset"] == subset) & (mine["encoder"] == encoder) & (mine["head"] == head)]
-    frames = [
-        100 * mine[mine["role"] == role].pivot_table("value", index="seed", columns=POINT).dropna()
-        for role in ("validation", split)
-    ]
-    both = frames[0].index.intersection(frames[1].index)
-    if both.empty:
-        return None
-    costs = mine.drop_duplicates([*POINT, "seed"]).groupby(POINT)
-    extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].median()
-    training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
-    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction)
-
-
 def _outcomes(rule: dict, points: dict[str, Points], whole: str) -> dict[str, tuple]:
     """Return by task what the CSV says of a rule: task, seeds, regret and both costs."""
     outcomes = {}
     for task, one in points.items():
-        among = one.of(rule["among"])
-        if among:
-            costs = one.seconds(among) / one.seconds(one.of([whole]))
-            outcomes[task] = (task, len(one.test), one.regret(among), *costs)
+        if taken := WAYS[rule.get("way", "best")](rule, points, task, whole):
+            outcomes[task] = (task, len(one.test), one.regret(taken.points), *taken.cost)
     return outcomes
 
 

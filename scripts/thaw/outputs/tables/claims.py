@@ -29,8 +29,8 @@ def build(data, spec: dict) -> TextTable:
     by_entry: dict[int, list[tuple[dict, Verdict | str]]] = {}
     kept = []
     for index, test in tests:
-        contrast = _contrast(data, entries[index]["encoder"], test)
-        weak = _underfit(data.runs, entries[index]["encoder"], test, names) if contrast else ""
+        contrast = contrast_of(data, entries[index]["encoder"], test)
+        weak = underfit(data.runs, entries[index]["encoder"], test, names) if contrast else ""
         if weak:
             by_entry.setdefault(index, []).append((test, weak))
         elif contrast:
@@ -54,7 +54,7 @@ def build(data, spec: dict) -> TextTable:
     return text_table(spec, titles, groups, _notes(), HEADER, lines, of="Claim", sentences=True)
 
 
-def _contrast(data, encoder: str, test: dict) -> Contrast | None:
+def contrast_of(data, encoder: str, test: dict) -> Contrast | None:
     """Return a test's contrast in points over the seeds that have all its scores; None where there is no such seed."""
     runs = data.runs
     rows = runs[(runs["kind"] == "run") & (runs["metric"] == test["metric"]) & runs["value"].notna()]
@@ -62,7 +62,7 @@ def _contrast(data, encoder: str, test: dict) -> Contrast | None:
     return combined(rows, terms, test["split"], data.predictions)
 
 
-def _underfit(runs, encoder: str, test: dict, labels: dict) -> str:
+def underfit(runs, encoder: str, test: dict, labels: dict) -> str:
     """Return which strategies of a test are underfit in half of their runs or more; empty where none is.
 
     Such a contrast compares lengths of training. A linear probe is one of the functions that each strategy with its

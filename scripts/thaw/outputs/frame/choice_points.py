@@ -1,0 +1,94 @@
+"""What the points of all strategies reach on a task, and take: what rules that choose among them are judged by.
+
+n seeds or draws, a points.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from thaw.advisor.beliefs import RUNGS
+from thaw.declarations.decision import FEWEST_OF_RULES
+from thaw.outputs.evidence.run_histories import learning_curve
+
+POINT = ["strategy", "variant"]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Scores of the points of a task by seed, seconds as medians over seeds.
+
+    validation and test, frames [n, a] of scores x 100, of several test splits the mean; training [a], seconds;
+    extraction [a, 2], seconds of the whole pass, and of a share of it; rows that are scored on validation; rungs, by
+    (seed, point) the scores on validation after each share of the updates in RUNGS, of a convex fit its score at each.
+    """
+
+    validation: object
+    test: object
+    training: object
+    extraction: object
+    rows: int = 0
+    rungs: dict[tuple, list[float]] | None = None
+
+    def of(self, strategies: list[str]) -> list[tuple]:
+        """Return the points of some strategies that the task has, in the order of the strategies."""
+        return [point for strategy in strategies for point in self.test.columns if point[0] == strategy]
+
+    def seconds(self, points: list[tuple]) -> np.ndarray:
+        """Return the seconds [2] that some points take together; they share one extraction."""
+        return self.training[points].sum() + self.extraction.loc[points].max().to_numpy()
+
+    def best(self, seed, points: list[tuple]) -> tuple:
+        """Return the point that is best on validation in a seed."""
+        return self.validation.loc[seed, points].idxmax()
+
+    def regret(self, taken: dict) -> float:
+        """Return what is lost by points that were taken, in points of the score, as a mean over seeds; NaN for fewer
+        than five seeds. Args: taken, the point by the seed in which it was chosen.
+
+        A point is chosen in one seed and scored in the others, and so is the best one: selected in half of the others
+        and scored in their other half, and the reverse. Else the best would be the luckiest.
+        """
+        if len(self.test) < FEWEST_OF_RULES:
+            return np.nan
+        lost = []
+        for seed in self.test.index:
+            others = self.test.drop(index=seed)
+            halves = others.iloc[::2].mean(), others.iloc[1::2].mean()
+            best = sum(half[other.idxmax()] for half, other in zip(halves, halves[::-1], strict=True)) / 2
+            lost.append(best - others[taken[seed]].mean())
+        return float(np.mean(lost))
+
+
+def points_of(data, split: str, group: tuple, task: str, with_rungs: bool) -> Points | None:
+    """Return the points of a task and group, in the seeds that all of them have; None where it has no runs.
+
+    Args: OutputData; the role of the splits that are scored; (subset, encoder, head); whether rungs are read.
+    """
+    runs, (subset, encoder, head) = data.runs, group
+    mine = runs[(runs["kind"] == "run") & runs["main"].astype(bool) & runs["value"].notna() & (runs["task"] == task)]
+    mine = mine[(mine["subset"] == subset) & (mine["encoder"] == encoder) & (mine["head"] == head)]
+    frames = [
+        100 * mine[mine["role"] == role].pivot_table("value", index="seed", columns=POINT).dropna()
+        for role in ("validation", split)
+    ]
+    both = frames[0].index.intersection(frames[1].index)
+    if both.empty:
+        return None
+    costs = mine.drop_duplicates([*POINT, "seed"]).groupby(POINT)
+    extraction = costs[["extraction_whole_seconds", "extraction_seconds"]].median()
+    training = costs[["train_seconds", "after_seconds"]].median().sum(axis=1)
+    validated = mine[(mine["role"] == "validation") & mine["seed"].isin(both)]
+    rungs = None
+    if with_rungs:
+        rungs = {(row.seed, (row.strategy, row.variant)): _rungs(data, row) for row in validated.itertuples()}
+    rows = int(validated["n"].median()) if "n" in validated else 0
+    return Points(frames[0].loc[both], frames[1].loc[both], training, extraction, rows, rungs)
+
+
+def _rungs(data, row) -> list[float]:
+    """Return a run's scores on validation after each share of its last phase; its final score where it has no curve."""
+    curve = learning_curve(data.results / row.folder, row.metric)
+    scores = [score for _, score in curve.validation] if curve else []
+    scores = scores[:-1] + [100 * row.value] if scores else [100 * row.value]
+    return [scores[max(0, int(np.ceil(share * len(scores))) - 1)] for share in RUNGS]
