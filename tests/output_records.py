@@ -29,6 +29,7 @@ REQUIRED = {"whole": "short_full", "sweep": "short_top", "paper": "lee2019", "ta
 REQUIRED |= {
     "rules": [{"label": "Full", "among": ["short_full"]}, {"label": "Both", "among": ["frozen", "short_full"]}]
 }
+REQUIRED["claims"] = ["thawing_helps"]
 CLAIM = {
     "claim": "Thawing helps.",
     "paper": "Nobody 2020",
