@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thaw.advisor.beliefs import RUNGS, Past, before, rungs_of
-from thaw.advisor.policy import Advisor, Choice
+from thaw.advisor.policy import Advice, Advisor
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ def advised(rule: dict, tasks: dict, task: str, whole: str) -> Taken | None:
     for seed in points.test.index:
         now = _past(task, points, seed, candidates, probes)
         beliefs, rungs = before(now.features, past, len(candidates)), rungs_of(past, points.rows)
-        choice = _decide(
+        advice = _decide(
             Advisor(costs, beliefs, rungs, rule["price"], rule["budget"] - float(first[1])), now.seen, probes
         )
-        taken[seed] = candidates[choice.taken]
-        spent.append(first + choice.spent)
+        taken[seed] = candidates[advice.taken]
+        spent.append(first + advice.spent)
     return Taken(taken, np.mean(spent, axis=0))
 
 
-def _decide(advisor: Advisor, seen: np.ndarray, probes: list[int]) -> Choice:
+def _decide(advisor: Advisor, seen: np.ndarray, probes: list[int]) -> Advice:
     """Return what the advisor takes. Args: gains on validation [rungs, a] that it sees as it asks; its probes."""
     for place in probes:
         advisor.observe(place, len(RUNGS) - 1, float(seen[-1, place]))

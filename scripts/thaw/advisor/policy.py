@@ -16,7 +16,7 @@ LAST = len(RUNGS) - 1
 
 
 @dataclass(frozen=True)
-class Choice:
+class Advice:
     """The candidate that is taken, what is expected to be lost by it, in points, and what was spent with its training.
 
     probabilities [a]: of each candidate, that it is within the tolerance of the best.
@@ -50,7 +50,7 @@ class Advisor:
         self.observed[candidate] = rung, gain
 
     def charge(self, candidate: int, rung: int = LAST) -> float:
-        """Return the cost of training a candidate from where it stands to a rung, by default to its end."""
+        """Return the cost of training a candidate from where it is to a rung, by default to its end."""
         done = RUNGS[self.observed[candidate][0]] if candidate in self.observed else 0.0
         return float((RUNGS[rung] - done) * self.costs[candidate])
 
@@ -93,7 +93,7 @@ class Advisor:
                     rises.append(knowledge_gradient(now, now.mean, candidate, *shown))
         return max(rises)
 
-    def choose(self) -> Choice:
+    def choose(self) -> Advice:
         """Return the candidate whose mean gain less the price of finishing it is highest, among those that fit."""
         now, left = self.beliefs.after(self.observed, self.rungs), self.left
         fits = self.spent + left <= self.budget + 1e-9
@@ -101,7 +101,7 @@ class Advisor:
         gains = now.draws(DRAWS)
         highest = gains.max(1, keepdims=True)
         regret = float((highest[:, 0] - gains[:, taken]).mean())
-        return Choice(taken, regret, self.spent + float(left[taken]), (gains >= highest - TOLERANCE).mean(0))
+        return Advice(taken, regret, self.spent + float(left[taken]), (gains >= highest - TOLERANCE).mean(0))
 
 
 def knowledge_gradient(now: Beliefs, values: np.ndarray, candidate: int, share: float, variance: float) -> float:

@@ -17,19 +17,19 @@ from pathlib import Path
 
 from thaw.advisor.beliefs import RUNGS
 from thaw.advisor.policy import LAST, Advisor
-from thaw.advisor.task import AdvisedTask, advised_tasks, rung_reached
+from thaw.cli.advised_task import AdvisedTask, advised_tasks, rung_reached
 from thaw.cli.run_command import snakemake_command
 from thaw.cli.selection import configuration, default_file, leading_files, parser_of, with_flags
+from thaw.core import layout
 from thaw.core.errors import UserError
 from thaw.core.files import write_json
 from thaw.core.home import HOME
-from thaw.core.layout import PAUSE
 from thaw.outputs.wording import number
 from thaw.planning.configuration import load_plan
 
 
 def main(words: list[str]) -> None:
-    """Advise on each task of an experiment in turn, and write what was found to outputs/<experiment>/advised.json."""
+    """Advise on each task of an experiment in turn, and write the answer to outputs/<experiment>/advised.json."""
     files, rest = leading_files(words)
     parser = with_flags(parser_of("advise", __doc__))
     parser.add_argument("--price", type=float, default=0.5, help="points that one full training must gain (0.5)")
@@ -44,11 +44,11 @@ def main(words: list[str]) -> None:
     if len(plan.experiments) > 1:
         raise UserError("thaw advise advises on one experiment; name one file")
     name = plan.experiments[0].experiment
-    log = Path(results) / "outputs" / name / "advise.log"
+    log = Path(results) / layout.folder("report", {"experiment": name}) / "advise.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     workflow = Workflow(given.configfile, given.config, further, log)
-    found = [advise(task, workflow, given.price, given.limit) for task in advised_tasks(plan, name)]
-    write_json(log.with_name("advised.json"), {"price": given.price, "limit": given.limit, "tasks": found})
+    answers = [advise(task, workflow, given.price, given.limit) for task in advised_tasks(plan, name)]
+    write_json(log.with_name("advised.json"), {"price": given.price, "limit": given.limit, "tasks": answers})
 
 
 class Workflow:
@@ -65,13 +65,13 @@ class Workflow:
     def make(self, results: list[str], share: float = 1.0) -> None:
         """Have some results made; with a share below 1 training pauses there, and leaves its progress alone."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = os.environ | {"PATH": path} | ({PAUSE: str(share)} if share < 1 else {})
+        environment = os.environ | {"PATH": path} | ({layout.PAUSE: str(share)} if share < 1 else {})
         with open(self.log, "ab") as log:
             subprocess.run([*self.command, "--", *results], env=environment, stdout=log, stderr=log)
 
 
 def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float) -> dict:
-    """Train what pays, say each step, and return what was found."""
+    """Train what pays, say each step, and return the answer."""
     result = task.plan.table.paths.result
     print(f"{task.name}: {len(task.candidates)} candidates, {len(task.probes)} of them probes", flush=True)
     workflow.make([result(task.candidates[place].folder) for place in task.probes])
@@ -82,20 +82,20 @@ def advise(task: AdvisedTask, workflow: Workflow, price: float, limit: float) ->
         place, rung = step
         workflow.make([result(task.candidates[place].folder)], RUNGS[rung])
         _observe(task, advisor, place, start, workflow)
-    choice = advisor.choose()
-    taken = task.candidates[choice.taken]
+    advice = advisor.choose()
+    taken = task.candidates[advice.taken]
     if not task.plan.is_there(taken):
         workflow.make([result(taken.folder)])
-    _, validation, _ = _score(task, choice.taken, workflow)
-    tested = task.tested(choice.taken)
+    _, validation, _ = _score(task, advice.taken, workflow)
+    tested = task.tested(advice.taken)
     scores = ", ".join(f"{split} {number(score)}" for split, score in tested.items())
     every, more = float(task.costs.sum()), advisor.worth_of_more()
-    spent = f"{number(choice.spent, 2)} full trainings spent of {number(every, 2)} for all candidates"
+    spent = f"{number(advice.spent, 2)} full trainings spent of {number(every, 2)} for all candidates"
     print(f"  take {_name(taken)}: validation {number(validation)}, {scores}")
-    print(f"  expected to be {number(choice.regret)} points below the best; {spent}")
+    print(f"  expected to be {number(advice.regret)} points below the best; {spent}")
     print(f"  one more full training would be worth {number(more, 2)} points", flush=True)
     known = {_name(task.candidates[place]): RUNGS[rung] for place, (rung, _) in advisor.observed.items()}
-    facts = {"regret": choice.regret, "spent": choice.spent, "all": every, "worth_of_more": more, "trained": known}
+    facts = {"regret": advice.regret, "spent": advice.spent, "all": every, "worth_of_more": more, "trained": known}
     return {"task": task.name, "taken": _name(taken), "validation": validation, "test": tested} | facts
 
 

@@ -24,10 +24,10 @@ def build(data, spec: dict) -> TextTable:
     for encoder in encoders:
         mine = {entry["id"]: entry for entry in spec["findings"] if entry["encoder"] == encoder}
         entries = [mine[name] for name in spec["claims"] if name in mine]
-        found = [(entry, *_by_task(data, entry, spec["labels"])) for entry in entries]
-        found = [(entry, values, left_out) for entry, values, left_out in found if values]
-        if found:
-            rows, more = (_trend if spec.get("ordered") else _means)(found, spec)
+        scored = [(entry, *_by_task(data, entry, spec["labels"])) for entry in entries]
+        scored = [(entry, values, left_out) for entry, values, left_out in scored if values]
+        if scored:
+            rows, more = (_trend if spec.get("ordered") else _means)(scored, spec)
             name = wording.label(spec["labels"], "encoders", encoder) if len(encoders) > 1 else ""
             groups.append(Group(name, [], rows))
             lines += [[*line[:2], encoder, *line[2:]] for line in more]
@@ -54,11 +54,11 @@ def _by_task(data, entry: dict, labels: dict) -> tuple[dict[str, float], list[st
     return values, left_out
 
 
-def _means(found: list[tuple], spec: dict) -> tuple[list, list]:
+def _means(scored: list[tuple], spec: dict) -> tuple[list, list]:
     """Return rows and lines of claims: the mean over tasks with its 95 % CI, p adjusted for all claims of the table."""
-    tests = adjusted([values for _, values, _ in found])
+    tests = adjusted([values for _, values, _ in scored])
     rows, lines = [], []
-    for (entry, values, left_out), (_, p) in zip(found, tests, strict=True):
+    for (entry, values, left_out), (_, p) in zip(scored, tests, strict=True):
         mean, low, high = _interval(list(values.values()))
         shown = f"{wording.number(mean)} {wording.interval(low, high)}" if low is not None else wording.number(mean)
         said = wording.number(p, 3) if len(values) >= FEWEST_SEEDS else wording.DASH
@@ -67,14 +67,14 @@ def _means(found: list[tuple], spec: dict) -> tuple[list, list]:
     return rows, lines
 
 
-def _trend(found: list[tuple], spec: dict) -> tuple[list, list]:
+def _trend(scored: list[tuple], spec: dict) -> tuple[list, list]:
     """Return a row for each group of tasks in order, and one for the test that the contrast falls over them."""
-    values = {task: value for _, by_task, _ in reversed(found) for task, value in by_task.items()}
-    left_out = [task for *_, tasks in found for task in tasks if task not in values]
+    values = {task: value for _, by_task, _ in reversed(scored) for task, value in by_task.items()}
+    left_out = [task for *_, tasks in scored for task in tasks if task not in values]
     ordered = spec["ordered"].items()
     grouped = {name: {task: values[task] for task in tasks if task in values} for name, tasks in ordered}
     p = falling([list(group.values()) for group in grouped.values()])
-    rows, lines, names = [], [], " ".join(entry["id"] for entry, *_ in found)
+    rows, lines, names = [], [], " ".join(entry["id"] for entry, *_ in scored)
     for name, group in grouped.items():
         mean = float(np.mean(list(group.values()))) if group else None
         rows.append(text_row(name, [wording.number(mean), "", _tasks(group, [], spec["labels"])]))

@@ -100,7 +100,7 @@ def _task(plan: Plan, runs: list[RunPlan]) -> AdvisedTask:
 
 def rung_reached(share: float) -> int | None:
     """Return the highest rung that a share of the updates has reached; None below the first."""
-    reached = [rung for rung, due in enumerate(RUNGS) if share >= due - 1e-9]
+    reached = [rung for rung, least in enumerate(RUNGS) if share >= least - 1e-9]
     return reached[-1] if reached else None
 
 
