@@ -115,3 +115,8 @@ def test_passes_share_the_cores_of_this_machine(monkeypatch, cores, stores, thre
     assert job_request.extraction_cores(plan, cores) == expected
     monkeypatch.setattr(job_request, "promised", lambda *given: "this machine has an NVIDIA card")
     assert job_request.extraction_cores(plan, cores) == threads
+
+
+def test_a_machine_of_many_cores_has_a_bounded_number_of_processes():
+    assert [Processes(1, cores).count for cores in (1, 2, 16, 128)] == [1, 2, 16, 16]
+    assert Processes(8, 128).count == 16

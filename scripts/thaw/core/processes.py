@@ -18,6 +18,7 @@ from thaw.core.errors import UserError
 from thaw.core.runtime import set_threads
 
 Result = TypeVar("Result")
+MOST = 16  # processes, each with its own batches in memory; on a machine of 128 cores more would wait for one writer
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -30,7 +31,7 @@ class Processes:
     def __init__(self, threads: int, cores: int | None = None) -> None:
         """Args: threads of a process, which decide the last bits of what it computes; cores that the job has."""
         self.threads = threads
-        self.count = max(1, (cores or threads) // threads) if hasattr(os, "fork") else 1
+        self.count = min(MOST, max(1, (cores or threads) // threads)) if hasattr(os, "fork") else 1
         self.own_threads = threads if self.count == 1 else 1
         self.spared = 0.0  # seconds that one process alone would have taken in addition
 
