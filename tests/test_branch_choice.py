@@ -86,6 +86,15 @@ def test_one_task_that_needs_a_long_trunk_gives_it_to_all():
     assert choose(drawn, "cheapest")["b"].id == "high"
 
 
+def test_exactly_the_margin_is_within_it_whatever_floats_make_of_it():
+    """100 * 0.57 is 56.99999999999999, which is less than 100 * 0.58 - 1."""
+    pairs = [(100 * (below / 100), 100 * ((below + 1) / 100)) for below in range(1, 99)]
+    assert any(low < high - 1 for low, high in pairs) and any(high - low < 1 for low, high in pairs)
+    for low, high in pairs:
+        drawn = {"t": [Offer("l1", BranchSize(4, 1), low), Offer("l2", BranchSize(4, 2), high)]}
+        assert [choose(drawn, rule, 1)["t"].id for rule in ("cheapest", "smallest", "mixed")] == ["l1", "l1", "l2"]
+
+
 def test_mixed_adds_layers_while_each_step_gains_enough():
     steps = {1: 80, 2: 81.5, 3: 82, 6: 90}
     drawn = {"t": [Offer(f"l{own}", BranchSize(6 - own, own), score) for own, score in steps.items()]}

@@ -14,6 +14,7 @@ from thaw.core.digests import file_sha256
 from thaw.core.errors import UserError
 from thaw.core.files import read_json, write_json
 from thaw.exporting.finished_run import open_run
+from thaw.merging import merged_folder
 from thaw.merging.merge_runs import change, merge
 from thaw.merging.merged_model import MergedModel
 from thaw.merging.proof import prove
@@ -133,6 +134,22 @@ def test_a_replaced_task_is_the_new_run(merged, rooms, tmp_path):
     branch = {f"branches/sings/{name}" for name in ("branch.json", "layers.safetensors", "head.safetensors")}
     moved = {name for name in before if before[name] != after.get(name)}
     assert moved == branch | {"thaw.json", "check.json", "README.md"}
+
+
+def test_a_time_stamp_of_snakemake_is_no_edit_of_the_folder(merged, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(merged[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / ".snakemake_timestamp").touch()
+    assert merged_folder.open_folder(folder)["tasks"] == ["pairs", "rivers", "sings"]
+    (folder / "more.txt").touch()
+    with pytest.raises(UserError, match=r"more.txt is not as it was written"):
+        merged_folder.open_folder(folder)
+
+
+def test_the_call_in_the_card_works(merged):
+    card = (merged[0] / "README.md").read_text(encoding="utf-8")
+    (call,) = [line.strip() for line in card.splitlines() if line.startswith("    Model().predict(")]
+    assert list(eval(call, {"Model": lambda: MergedModel(merged[0])})) == ["pairs"]  # noqa: S307 - a line of our own
 
 
 def test_a_tampered_branch_fails_the_proof(merged, runs, tmp_path):

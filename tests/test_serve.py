@@ -1,9 +1,11 @@
 """The server: requests of a real client on a free port, what it refuses, and several clients at once."""
 
 import json
+import socket
 import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -58,6 +60,9 @@ def test_a_request_is_answered_as_the_folder_predicts(merged, address):  # noqa:
 REFUSED = [
     (b"{", 400, "not JSON"),
     (b"\xff\xfe{}", 400, "the body is not"),
+    ("{}".encode("utf-16"), 400, "the body is not UTF-8"),
+    (b'{"texts": ["half \\ud800"], "tasks": ["sings"]}', 400, "half of a surrogate pair"),
+    (b'{"texts": ["a"], "\\ud800": 1}', 400, "half of a surrogate pair"),
     ([], 400, 'expected a JSON object with "texts"'),
     ({"texts": []}, 400, "0 texts; a request has 1 to 16"),
     ({"texts": ["a"] * 17}, 400, "17 texts; a request has 1 to 16"),
@@ -76,6 +81,16 @@ def test_what_is_refused_is_one_sentence(address):
         code, reply = ask(address, body)
         assert code == status and sentence in reply["error"], (body, code, reply)
     assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200  # it is still up
+
+
+def test_a_client_that_hangs_up_leaves_no_traceback(merged, capfd):  # noqa: F811
+    pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+    head = b"POST /predict HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n{"
+    with served(merged[0]) as (address, _):
+        with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as client:
+            client.sendall(head)
+        assert ask(address, {"texts": TEXTS, "tasks": ["sings"]})[0] == 200
+    assert "Traceback" not in capfd.readouterr().err
 
 
 CLIENTS, REQUESTS = 8, 96  # the bound of the load: so many at once, so many in all

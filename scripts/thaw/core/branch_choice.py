@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from thaw.core.branch_counts import BranchSize, executed
 from thaw.core.errors import UserError
 
+ROUNDING = 1e-9  # points: 100 * 0.57 is a little less than 57, which is within 1 point of 58
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -75,7 +77,7 @@ def mixed(offers: Offers, margin: float) -> dict[str, Offer]:
         steps = [max((o for o in some if o.size.own == own), key=lambda offer: offer.score) for own in sizes]
         chosen[task] = steps[0]
         for offer in steps[1:]:
-            if offer.score - chosen[task].score < margin:
+            if offer.score - chosen[task].score < margin - ROUNDING:
                 break
             chosen[task] = offer
     return chosen
@@ -83,7 +85,7 @@ def mixed(offers: Offers, margin: float) -> dict[str, Offer]:
 
 def _admissible(some: Sequence[Offer], margin: float) -> list[Offer]:
     top = max(offer.score for offer in some)
-    return [offer for offer in some if offer.score >= top - margin]
+    return [offer for offer in some if offer.score >= top - margin - ROUNDING]
 
 
 def _fewest(some: Sequence[Offer]) -> Offer:

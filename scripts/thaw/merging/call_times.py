@@ -53,7 +53,7 @@ def measure(folder: Path, results: Path, spec: dict) -> tuple[dict, list[dict]]:
             rows += _rows(merged, separate, names, batch, tokens, settings["calls"])
             shown = "; ".join(f"{row['way']}: {1e3 * row['median']:.1f} ms" for row in rows[-2:])
             log(f"{count} tasks, batch {batch}, {tokens} tokens: {shown}")
-    fit = {way: _fit([row for row in rows if row["way"] == way]) for way in ("merged", "separate")}
+    fit = {way: fits([row for row in rows if row["way"] == way]) for way in ("merged", "separate")}
     load = {"before": before, "after": list(os.getloadavg())}
     left_out = sorted(set(abouts) - set(together))
     return {
@@ -127,8 +127,14 @@ def _memory(folder: Path, singles: dict[str, Path], abouts: dict[str, dict]) -> 
     return peaks
 
 
+def fits(rows: list[dict]) -> dict[str, dict | None]:
+    """Return for each batch size the line of `_fit`: a larger batch takes less time for a text of as many layers."""
+    batches = sorted({row["batch"] for row in rows})
+    return {str(batch): _fit([row for row in rows if row["batch"] == batch]) for batch in batches}
+
+
 def _fit(rows: list[dict]) -> dict | None:
-    """Return the line of median seconds a text against layers, over all settings, and its R2; None for one point.
+    """Return the line of median seconds a text against layers times tokens, and its R2; None for one point.
 
     It says how far the number of layers is the cost.
     """

@@ -63,12 +63,20 @@ def answer(model, request, limits: Limits) -> dict[str, list]:
     return predictions if full else {task: [one["prediction"] for one in some] for task, some in predictions.items()}
 
 
+def parsed(body: bytes):
+    """Return the JSON of a body; one that is not JSON in UTF-8, or has what UTF-8 cannot hold, is a ValueError."""
+    request = json.loads(body.decode("utf-8-sig"))
+    json.dumps(request, ensure_ascii=False).encode()  # JSON may escape half of a surrogate pair; tokenizers fail on it
+    return request
+
+
 def app(model, limits: Limits, concurrent: int):
     """Return the FastAPI application of a model. Args: concurrent, requests at once; more get status 503."""
     try:
         from fastapi import FastAPI, Request
         from fastapi.concurrency import run_in_threadpool
         from fastapi.responses import JSONResponse
+        from starlette.requests import ClientDisconnect
     except ImportError as error:
         raise UserError(MISSING) from error
     server = FastAPI(title="Thaw", docs_url=None, redoc_url=None, openapi_url=None)
@@ -76,7 +84,7 @@ def app(model, limits: Limits, concurrent: int):
     waiting = threading.Semaphore(concurrent)
 
     def refused(status: int, why: str) -> JSONResponse:
-        return JSONResponse({"error": why}, status)
+        return JSONResponse({"error": why.encode(errors="backslashreplace").decode()}, status)
 
     @server.get("/health")
     def health() -> dict:
@@ -97,14 +105,18 @@ def app(model, limits: Limits, concurrent: int):
 
     async def answered(request: Request) -> JSONResponse:
         body = b""
-        async for part in request.stream():  # counted as it comes: a length that is stated may be wrong
-            body += part
-            if len(body) > limits.body:
-                return refused(413, f"the body has more than {limits.body} bytes; send fewer texts at once")
         try:
-            return JSONResponse(await run_in_threadpool(answer, model, json.loads(body), limits))
+            async for part in request.stream():  # counted as it comes: a length that is stated may be wrong
+                body += part
+                if len(body) > limits.body:
+                    return refused(413, f"the body has more than {limits.body} bytes; send fewer texts at once")
+            return JSONResponse(await run_in_threadpool(answer, model, parsed(body), limits))
+        except ClientDisconnect:
+            return refused(400, "the client hung up")  # nobody reads it; raised, it would be a traceback in the log
         except UnicodeDecodeError:
             return refused(400, "the body is not UTF-8")
+        except UnicodeEncodeError:
+            return refused(400, "the body has half of a surrogate pair (\\ud800 to \\udfff), which is no character")
         except json.JSONDecodeError as error:
             return refused(400, f"the body is not JSON ({error.msg})")
         except RecursionError:

@@ -26,6 +26,7 @@ OWN_IMPORTS = {  # lines of model.py, as they are here and in a folder
     "from thaw.encoders import resume": "import resume",
     "from thaw.exporting import standalone_model": "import standalone_model",
 }
+READ = {"text": '["a text"]', "pair": '[["a text", "another"]]', "words": '[["a", "few", "words"]]'}  # in the card
 LONGEST = 10**6  # tokens: the branches say how long their texts may be
 
 
@@ -66,7 +67,7 @@ def copy_trunk(trunk: Pretrained, folder: Path) -> None:
     """Copy a merged folder's trunk, as much of it as the branches of another folder need, and its tokenizers."""
     save_tensors(folder / "trunk.safetensors", trunk.up_to(depth(folder)))
     for file in trunk.folder.iterdir():
-        if file.is_file() and file.name not in {*UNSIGNED, "trunk.safetensors"}:
+        if file.is_file() and not _unsigned(file.name) and file.name != "trunk.safetensors":
             shutil.copyfile(file, folder / file.name)
     if any(about["reads"] == "words" for about in branches_of(folder).values()):
         shutil.copytree(trunk.folder / "words", folder / "words")
@@ -117,9 +118,12 @@ def input_of(about: dict) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the sha256 of every file of a folder but its records and graphs."""
+    """Return the sha256 of every file of a folder but its records, its graphs and what is hidden.
+
+    Snakemake writes a hidden time stamp into a folder that is a rule's output.
+    """
     files = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {name.as_posix(): file_sha256(path) for name, path in files.items() if not set(name.parts) & UNSIGNED}
+    return {name.as_posix(): file_sha256(path) for name, path in files.items() if not any(map(_unsigned, name.parts))}
 
 
 def open_folder(folder: Path) -> dict:
@@ -143,9 +147,15 @@ def card(pretrained: Pretrained, folder: Path) -> str:
         for task, about in abouts.items()
     ]
     table = "\n".join(["| task | reads | labels | layers: shared + own | run |", "|---|---|---|---|---|", *rows])
-    use = '    from model import Model\n    Model().predict(["a text"], tasks=["' + next(iter(abouts)) + '"])'
+    task, about = next(iter(abouts.items()))
+    use = f'    from model import Model\n    Model().predict({READ[about["reads"]]}, tasks=["{task}"])'
     return (
         f"# {len(abouts)} tasks on one trunk, {pretrained.about['name']}\n\nThe first {depth(folder)} of "
         f"{pretrained.layers} layers are the pretrained encoder's and run once for all tasks that read the same input."
         f"\n\n{table}\n\n## Use\n\n{use}\n"
     )
+
+
+def _unsigned(part: str) -> bool:
+    """Return whether a part of a file's path says that the file is no part of what a folder predicts with."""
+    return part in UNSIGNED or part.startswith(".")
