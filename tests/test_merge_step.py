@@ -136,6 +136,11 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     header, line = csv.reader(io.StringIO(writers.to_csv(tables.build(data, spec))))
     links = re.findall(r'examples\.html#([^"]+)', writers.to_html(tables.build(data, spec)))
     shown = {link for link in links if not link.startswith("merge.")}
+    one = tables.build(data, spec).groups[0]
+    assert one.name.startswith("One trunk, ") and tables.build_latency(data, spec).notes[1].startswith("One trunk: ")
+    share = 100 * record["parameters"]["merged"] / record["parameters"]["separate"]
+    by_name = {row.name: [cell.text for cell in row.cells] for row in one.rows}
+    assert by_name["Parameters stored"][-1] == f"{share:.1f} %", "no share is in a column of scores"
     assert "merge.n.e.one" in links and len(shown) == 2, "a run that the experiment does not show is no link"
     row = dict(zip(header, line, strict=True))
     assert row["layers"] == str(record["layers"]["executed"]) and row["tasks"] == " ".join(record["tasks"])

@@ -22,7 +22,8 @@ COSTS = {
 def build(data, spec: dict) -> panels.Figure:
     """Return the score against a cost on a logarithmic axis, one panel per task, with the Pareto front.
 
-    The front is that of validation, whatever split is shown: one chosen on test would be a claim from its maximum. Cost is the mean over seeds, of seconds the median, of training with the runs that a run started from; seconds have
+    The front is that of validation, whatever split is shown: one chosen on test would be a claim from its maximum.
+    Cost is the mean over seeds, of seconds the median, of training with the runs that a run started from; seconds have
     the run's share of extraction. A run without the cost, as one from before predictions were counted, is in the CSV
     alone.
     """
@@ -44,7 +45,8 @@ def build(data, spec: dict) -> panels.Figure:
         names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names, marks=marks)
         drawn.append(panels.Panel(title, draw, label))
-    line = panels.entry("Pareto front of validation: nothing is cheaper and better", (figure_style.GREY, None), linewidth=0.8)
+    front_name = "Pareto front of validation: nothing is cheaper and better"
+    line = panels.entry(front_name, (figure_style.GREY, None), linewidth=0.8)
     named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))

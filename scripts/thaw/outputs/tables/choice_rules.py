@@ -125,7 +125,9 @@ def _rows(rules: list[tuple[str, dict]], tasks: list[str], group: tuple) -> list
     adjusted = max_t((regrets[1:] - regrets[0]).T)[1] if tested else [None] * len(rules)
     rows = []
     for place, (label, outcomes) in enumerate(rules):
-        cells = [_regret(outcomes[task][2], section_anchor(task, group)) if task in outcomes else None for task in tasks]
+        cells = [
+            _regret(outcomes[task][2], section_anchor(task, group)) if task in outcomes else None for task in tasks
+        ]
         alone, shared = (float(np.mean([outcome[n] for outcome in outcomes.values()])) for n in (3, 4))
         p = wording.number(adjusted[place - 1] if place else None, 3)
         cells += [_mean(regrets[place]), TextCell(f"{alone:.2f} ({shared:.2f})", alone), TextCell(p)]

@@ -104,6 +104,6 @@ def _facts(record: dict) -> str:
     sizes, peak = record["bytes"], record["peak_mib"]
     return (
         f"stored {sizes['merged'] / MIB:.0f} MiB merged, {sizes['separate'] / MIB:.0f} as one model per task; peak "
-        f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB; {wording.plural(record['threads'], 'thread')}, "
-        f"{record['hardware']['device']}."
+        f"memory of a process: {peak['merged']:.0f} and {peak['separate']:.0f} MiB; "
+        f"{wording.plural(record['threads'], 'thread')}, {record['hardware']['device']}."
     )
