@@ -106,7 +106,7 @@ COPIED = """(async () => {
 })()"""
 WITHOUT = """[...document.querySelectorAll('table')].filter(table => !(
   table.closest('figure')?.nextElementSibling?.matches('.files') ||
-  (table.closest('.scroll') ?? table).nextElementSibling?.matches('.files')
+  table.nextElementSibling?.matches('.files')
 )).length"""
 
 

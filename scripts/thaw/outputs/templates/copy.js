@@ -47,5 +47,5 @@ for (const table of document.querySelectorAll("table")) {
   if (table.closest("figure")?.nextElementSibling?.matches(".files") || table.closest(".matrices")) continue;
   const buttons = Object.assign(document.createElement("div"), { className: "files" });
   buttons.append(...Object.entries(FORMATS).map(([name, lines]) => copying(`copy ${name}`, () => lines(shownRows(table)).join("\n") + "\n")));
-  (table.closest(".scroll") ?? table).after(buttons);
+  table.after(buttons);
 }
