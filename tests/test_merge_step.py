@@ -6,6 +6,7 @@ import re
 
 import pandas
 import pytest
+from matplotlib.colors import to_hex
 
 import invented
 from test_merge import FROZEN, rooms, runs, top  # noqa: F401 - fixtures
@@ -130,6 +131,11 @@ def test_percentiles_are_those_of_the_seconds():
     assert found["queries_per_second"] == pytest.approx(400 / 5.05)
 
 
+def texts_of(axis) -> list:
+    """Return the texts on a panel, without the lines that lead to them."""
+    return [text for text in axis.texts if text.get_text()]
+
+
 def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     data, record = data_of(made[0]), read_json(made[0] / "merges/n/e/one/merge.json")
     spec = invented.shown("m", "merge_table") | {"merges": {"one": "One trunk"}}
@@ -148,6 +154,12 @@ def test_tables_and_figures_are_drawn_of_the_records(made, tmp_path):
     assert len(times) == 8 and all(float(one["median"]) > 0 for one in times)
     figure = merged_load.build(data, spec)
     figure.write(tmp_path / "load")
+    stored, times = figure.drawn.axes[1:3]
+    named = {
+        text.get_text(): to_hex(line.get_color()) for text, line in zip(texts_of(stored), stored.lines, strict=True)
+    }
+    assert list(named) == ["One model per task", "Merged", "Adapters", "LoRA"] and len(set(named.values())) == 4
+    assert {line.get_label(): to_hex(line.get_color()) for line in times.lines}["Merged"] == named["Merged"]
     drawn = pandas.read_csv(tmp_path / "load.csv")
     merged = drawn[(drawn["unit"] == "layers") & (drawn["way"] == "Merged")].set_index("tasks")["value"]
     assert merged[2] == record["layers"]["executed"] and (drawn["unit"] == "ms").sum() == 8
