@@ -3,6 +3,7 @@
 import csv
 import io
 
+import numpy as np
 import pytest
 
 import invented
@@ -114,6 +115,21 @@ def test_the_pareto_front_has_what_nothing_beats_on_validation_whatever_test_say
     assert fronts_of(frame, "odd") == fronts_of(invented_frame, "odd"), "a score on test moved the front"
     frame.loc[best & (frame["role"] == "validation"), "value"] = 0.0
     assert "top_kk03" not in fronts_of(frame, "odd"), "the highest on test is on the front that validation gives"
+
+
+def test_nothing_of_a_figure_of_one_panel_is_cut_off(invented_frame):
+    frame = invented_frame[invented_frame["task"] == "odd"]
+    named = {
+        **invented.LABELS,
+        "strategies": {**invented.LABELS["strategies"], "full": "Full fine-tuning (Lee et al.)"},
+    }
+    less = invented.shown("less", "layer_figure") | {"minus": "full", "labels": named}
+    for kind, spec in ((cost_front, invented.shown("cost", "cost_figure")), (layer_curve, less)):
+        figure = kind.build(OutputData("", frame), spec).drawn
+        (axis,) = figure.axes
+        boxes = [part.get_window_extent() for part in (*figure.legends, axis.xaxis.label, axis.yaxis.label)]
+        low, high = np.min([box.min for box in boxes], axis=0), np.max([box.max for box in boxes], axis=0)
+        assert (low >= 0).all() and (high <= figure.bbox.max).all(), (kind, low, high, figure.bbox.max)
 
 
 def test_each_strategy_has_a_mark_of_its_own():

@@ -76,6 +76,7 @@ def test_a_reproduced_number_leads_to_its_runs(made):
     assert table.anchor(rows["Frozen", "reproduced"], 0) == frozen
     assert [anchor for _, anchor in table.runs(rows["Gain", "reproduced"], 0)] == [full, frozen], "of both its sides"
     assert table.runs(rows["Gain", "reproduced"], 0)[0][0] == "R&D_50%: Full"
+    assert table.anchor(rows["Frozen", "difference"], 0) == frozen
     assert not table.anchor(rows["Frozen", "published"], 0), "a paper's number has no runs here"
 
 

@@ -45,8 +45,7 @@ def build(data, spec: dict) -> panels.Figure:
         names = _names(fitted[fitted["mean"].notna()], spec["labels"], direct)
         label = partial(_label, rows=fitted, front=front, cost=cost, names=names, marks=marks)
         drawn.append(panels.Panel(title, draw, label))
-    front_name = "Pareto front of validation: nothing is cheaper and better"
-    line = panels.entry(front_name, (figure_style.GREY, None), linewidth=0.8)
+    line = panels.entry("Pareto front of validation", (figure_style.GREY, None), linewidth=0.8)
     named = strategy_panels.legend(summary, spec, {} if direct else marks, lines=False)
     legend = [*named, *strategy_panels.hollow_entry(fitted for *_, fitted, _ in parts), line]
     numbers = summary.assign(pareto=summary.index.isin(fronts))

@@ -177,7 +177,7 @@ def _open(lines: list[dict], taken: dict | None, labels: dict) -> str:
     parts = []
     for needed, names in lacks.items():
         rest = len(names) - NAMED
-        shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken else []
+        shown = names[:NAMED] + ([f"{rest} more"] if rest > 0 else []) if taken or len(lacks) > 1 else []
         parts.append((f"{wording.listing(shown)} – " if shown else "") + needed)
     what = "To decide" if not taken else "Cheaper and undecided" if sure else "Undecided too"
     return f"{what}: {'; '.join(parts)}." if parts else ""

@@ -206,10 +206,10 @@ def _rows(row: dict, numbers: list[Reproduced | None], comparison: dict, labels:
             lines["reproduced favours"] = [_favoured(one.value if one else None, rule) for one in numbers]
     if any(numbers) and comparison["aggregation"] != "mean":
         lines["reproduced, by the paper's rule"] = [
-            _number(one.rule, scale) if one else TextCell(wording.DASH) for one, _, scale in every
+            _number(one.rule, one, scale, labels) if one else TextCell(wording.DASH) for one, _, scale in every
         ]
     if any(one and cell["printed"] is not None for one, cell, _ in every):
-        lines["difference"] = [_difference(*entry) for entry in every]
+        lines["difference"] = [_difference(*entry, labels) for entry in every]
     return [Row({}, name, cells) for name, cells in lines.items()]
 
 
@@ -235,22 +235,26 @@ def _reproduced(one: Reproduced | None, cell: dict, scale: str, labels: dict) ->
     if one.low is not None:
         text += f" {wording.interval(one.low, one.high, DIGITS[scale])}"
     text += "".join(protocol_notes.MARKS[mark] for mark in cell.get("marks", []))
-    behind = [
+    return linked_cell(text, one.value, _named(one, labels))
+
+
+def _named(one: Reproduced, labels: dict) -> list[tuple[str, str]]:
+    """Return name and anchor of the runs that a number is from."""
+    return [
         (f"{wording.task_name(labels, task)}: {wording.strategy_name(labels, *point)}", anchor)
         for anchor, (task, *point) in one.behind.items()
     ]
-    return linked_cell(text, one.value, behind)
 
 
-def _number(value: float, scale: str) -> TextCell:
-    return TextCell(wording.number(value, DIGITS[scale]), value)
+def _number(value: float, one: Reproduced, scale: str, labels: dict) -> TextCell:
+    return linked_cell(wording.number(value, DIGITS[scale]), value, _named(one, labels))
 
 
-def _difference(one: Reproduced | None, cell: dict, scale: str) -> TextCell:
+def _difference(one: Reproduced | None, cell: dict, scale: str, labels: dict) -> TextCell:
     """Return the reproduced number, aggregated by the paper's rule, minus the published one."""
     if one is None or cell["printed"] is None:
         return TextCell(wording.DASH)
-    return _number(one.rule - cell["printed"], scale)
+    return _number(one.rule - cell["printed"], one, scale, labels)
 
 
 def _metric(comparison: dict, column: int, labels: dict) -> str:
