@@ -215,7 +215,9 @@ def _write_merged(plan, result) -> None:
     record = {"spec": spec, "digest": digest(spec)}
     if result.step == "merge":
         one = {"strategy": "short_top", "variant": "k01", "frozen": 2, "own": 1, "validation": 60.0, "test": 58.0}
-        record |= {"tasks": {task: one for task in spec["tasks"]}, "bytes": 4000}
+        run = one | {"subset": "all", "encoder": "tiny", "head": "linear", "seed": 1}
+        runs = {task: layout.folder("train", run | {"task": task}) for task in spec["tasks"]}
+        record |= {"tasks": {task: one | {"run": folder} for task, folder in runs.items()}, "bytes": 4000}
         group = {"executed": 4, "of": 6, "tasks": list(spec["tasks"])}
         record["layers"] = {"executed": 4, "of": 6, "by_input": {"text, at most 64 tokens": group}}
         record["encoder"] = {"embeddings": 500, "layer": 100, "layers": LAYERS, "width": WIDTH}

@@ -37,8 +37,13 @@ def main():
     elif told == "die":
         os.kill(os.getpid(), 9)
 """
-ASK = "import sys; from thaw.core import fork_server; sys.exit(fork_server.ask('some_job', sys.argv[1:]))"
-START = """
+HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # wherever the tests run
+ASK = (
+    HEARS_CTRL_C + "import sys; from thaw.core import fork_server; sys.exit(fork_server.ask('some_job', sys.argv[1:]))"
+)
+START = (
+    HEARS_CTRL_C
+    + """
 import os, sys
 from thaw.core import fork_server
 
@@ -46,6 +51,7 @@ fork_server.start(sys.argv[1], 1, ("outputs",))
 print(os.environ["THAW_FORK_SERVER"], flush=True)
 os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])  # as `thaw run` becomes Snakemake
 """
+)
 
 
 @pytest.fixture

@@ -172,6 +172,20 @@ def test_the_plan_in_words_names_runs_jobs_bytes_and_time(home):
     assert "MiB" in printed and "time, roughly" in printed
 
 
+def test_what_is_drawn_already_is_not_forecast(home):
+    outputs = home / "results/outputs/demo"
+    command = ["thaw.cli.main", "plan", home / "tests/base.yaml"]
+    before = forked.run(command, home).stdout
+    (outputs / "tables").mkdir(parents=True)
+    for file in [outputs / "runs.csv", outputs / "tables/main_table.html"]:
+        file.write_text("no JSON")
+    done = forked.run(command, home)
+    assert done.returncode == 0, done.stderr
+    lines = zip(before.splitlines(), done.stdout.splitlines(), strict=True)
+    told = [(one.split(), two.split()) for one, two in lines if one != two and "GFLOP" not in one]
+    assert ["collect", "1", "none"] in [after[:3] for _, after in told]
+
+
 def test_a_wrong_key_on_the_command_line_is_one_sentence(home):
     done = forked.run(["thaw.cli.main", "plan", "--config", "sedes=[1]"], home)
     assert done.returncode == 1 and done.stderr == "error: --config: sedes: unknown key; did you mean 'seeds'?\n"

@@ -73,7 +73,7 @@ def print_time(plan: Plan) -> None:
         if missing:
             parts[step] = cost_estimate.seconds(step, work, len(missing), plan.threads, rate)
     others = [(step, key) for step, keys in plan.jobs.items() if step not in by_step for key in keys]
-    if waiting := [one for one in others if not plan.is_current(*one)]:
+    if waiting := [one for one in others if _waits(plan, *one)]:
         parts["others"] = cost_estimate.seconds("table", 0.0, len(waiting), plan.threads, rate)
     shown = ", ".join(f"{step} {duration(seconds)}" for step, seconds in parts.items()) or "nothing left to do"
     print(f"time, roughly, with all cores busy: {duration(sum(parts.values()))} ({shown})")
@@ -83,6 +83,14 @@ def print_time(plan: Plan) -> None:
     if parts:
         taken = duration(cost_estimate.seconds_on_gpu(total, jobs))
         print(f"  on one GPU {taken}, at {cost_estimate.GPU_RATE / 1e12:.0f} TFLOP/s, which was not measured")
+
+
+def _waits(plan: Plan, step: str, key: str) -> bool:
+    """Return whether a job lacks its results, or has those of another spec; outputs carry no digest."""
+    files = [Path(file) for file in plan.files(step, key)]
+    if all(file.suffix == ".json" for file in files):
+        return not plan.is_current(step, key)
+    return not all(file.exists() for file in files)
 
 
 def print_runs(plan: Plan) -> None:

@@ -106,6 +106,7 @@ def ask(module: str, arguments: list[str]) -> int | None:
         before = {
             number: signal.signal(number, lambda number, _: connection.send(bytes([number])))
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) is not signal.SIG_IGN  # as a shell ignores Ctrl-C for what it runs behind
         }
         if connection.recv(1) == STARTED:
             status = connection.recv(1)

@@ -12,7 +12,8 @@ from thaw.outputs.frame.prediction_files import PredictionFiles
 from thaw.outputs.frame.runs_frame import CELL, of_cell
 from thaw.statistics.bootstrap import Resampled, interval
 
-COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder"]  # rows of few columns are chosen faster
+# Rows of few columns are chosen faster.
+COMPARED = [*CELL, "seed", "role", "split", "metric", "value", "folder", "thawed", "embeddings"]
 
 
 @dataclass(frozen=True)
